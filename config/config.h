@@ -204,6 +204,11 @@ struct camera_config {
     char *name;
     struct place place;
     struct place paused; // not a key: where `paused` of the root names it; line 0: nowhere
+    // Not keys, of a camera that a cluster has given to this box. Its epochs begin at generation x
+    // 65536 (0: a camera of the files), and no frame of it is made from *fence_ns on
+    // (CLOCK_BOOTTIME); NULL: it has no fence.
+    uint32_t generation;
+    const _Atomic int64_t *fence_ns;
     struct places places;
     char *url; // may contain a password: print it only through config_url_redacted
     enum transport transport;

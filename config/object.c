@@ -214,7 +214,8 @@ bool config_same_notify(const struct config *a, const struct config *b)
 
 bool config_same_camera(const struct camera_config *a, const struct camera_config *b)
 {
-    return !a->paused.line == !b->paused.line && object_equal(&camera_table, a, b);
+    return !a->paused.line == !b->paused.line && a->generation == b->generation &&
+           object_equal(&camera_table, a, b);
 }
 
 bool config_same_output(const struct output_config *a, const struct output_config *b)

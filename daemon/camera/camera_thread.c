@@ -48,6 +48,7 @@ struct camera_thread {
 
 // --- the way of a frame
 
+static bool is_fenced(struct camera_thread *t);
 static bool is_stalled(struct camera_thread *t, const struct packet *packet);
 static int camera_update(struct camera_thread *t);
 static void describe_frame(struct camera_thread *t, struct frame *frame);
@@ -64,8 +65,8 @@ static int pass_frames(struct camera_thread *t)
     int rc = 0;
     while (rc == 0) {
         const int input = demux_read(t->demux, &packet); // 0, or why there is no packet
-        if (input == -ECANCELED)
-            return input;
+        if (input == -ECANCELED || is_fenced(t))
+            return -ECANCELED;
         if (input == 0) {
             camera_report_packet(t->context.report, &packet);
             copies_packet(t->subscriptions, t->context.events, &packet, demux_parameters(t->demux),
@@ -87,6 +88,16 @@ static int pass_frames(struct camera_thread *t)
             rc = end_of_stream(t, input);
     }
     return rc;
+}
+
+// Another box may show the camera from then on, though this process was frozen, or its loop hangs.
+static bool is_fenced(struct camera_thread *t)
+{
+    const _Atomic int64_t *fence_ns = t->context.config->fence_ns;
+    if (!fence_ns || boottime_ns() < atomic_load(fence_ns))
+        return false;
+    atomic_store(&t->stop, true);
+    return true;
 }
 
 // Another connection may begin with a keyframe, or say that the codec is another one by now. Files
@@ -572,6 +583,7 @@ int camera_thread_open(struct camera_thread **ret, const struct camera_thread_co
     if (!t)
         return -ENOMEM;
     t->context = *context;
+    t->stream.epoch = context->config->generation << 16;
     outage_open(&t->outage, context->config->url, context->logins);
     t->subscriptions = subscriptions_acquire(context->subscriptions);
     pthread_mutex_init(&t->lock, NULL);

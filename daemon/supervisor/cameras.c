@@ -178,7 +178,8 @@ void cameras_settle(struct cameras *cameras)
 {
     release_next_device(cameras);
     forget_and_start(cameras);
-    const bool waits = cameras->n == 0 && !cameras->stopping; // for somebody to add a camera
+    const bool waits = (cameras->n == 0 || cameras->context.stays) &&
+                       !cameras->stopping; // for somebody to add a camera
     if (waits || cameras->n_threads > 0 || cameras->n_sinks > 0 || cameras->leaving_outputs ||
         cameras->releasing)
         return;

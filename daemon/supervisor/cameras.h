@@ -20,6 +20,7 @@ struct cameras_context {
     struct event_queue *events;
     struct previews *previews; // as of struct camera_context
     struct histogram *decode, *process;
+    bool stays; // without a camera that runs, too: others may come
     void (*changed)(void *opaque, struct camera *); // changes wait in its report
     // Every camera has ended and given its device back, and every sink is closed. May come again.
     void (*done)(void *opaque);

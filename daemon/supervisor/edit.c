@@ -61,11 +61,21 @@ static int add_pause(struct edit *edit)
     return n < 0 ? -ENOMEM : add_file(edit, "paused", edit->text);
 }
 
-static int add_files(struct edit *edit, const char *json)
+static int add_assigned(struct edit *edit, const char *text)
+{
+    edit->text = strdup(text);
+    return edit->text ? add_file(edit, "cluster", edit->text) : -ENOMEM;
+}
+
+static int add_files(struct edit *edit, const char *text)
 {
     switch (edit->kind) {
     case EDIT_PUT:
-        return add_camera(edit, json);
+        return add_camera(edit, text);
+    case EDIT_ASSIGN:
+        return add_assigned(edit, text);
+    case EDIT_UNASSIGN:
+        return add_file(edit, "cluster", NULL);
     case EDIT_PAUSE:
         return add_pause(edit);
     case EDIT_RESUME:
@@ -78,7 +88,7 @@ static int add_files(struct edit *edit, const char *json)
 }
 
 int edit_open(struct edit **ret, enum edit_kind kind, const char *camera, const char *file,
-              const char *json)
+              const char *text)
 {
     struct edit *edit = calloc(1, sizeof *edit);
     int rc = edit ? 0 : -ENOMEM;
@@ -86,7 +96,7 @@ int edit_open(struct edit **ret, enum edit_kind kind, const char *camera, const 
         edit->kind = kind;
         snprintf(edit->camera, sizeof edit->camera, "%s", camera);
         edit->folder = drop_ins_folder(file);
-        rc = edit->folder ? add_files(edit, json) : -ENOMEM;
+        rc = edit->folder ? add_files(edit, text) : -ENOMEM;
     }
     if (rc < 0)
         edit_close(edit);
@@ -113,12 +123,19 @@ const char *edit_path(const struct edit *edit)
     return edit->path[0];
 }
 
+bool edit_is_in_memory(const struct edit *edit)
+{
+    return edit->kind == EDIT_ASSIGN || edit->kind == EDIT_UNASSIGN;
+}
+
 const char *edit_done_text(const struct edit *edit)
 {
     static const char *const texts[] = {[EDIT_PUT] = "put",
                                         [EDIT_DELETE] = "removed",
                                         [EDIT_PAUSE] = "paused",
-                                        [EDIT_RESUME] = "resumed"};
+                                        [EDIT_RESUME] = "resumed",
+                                        [EDIT_ASSIGN] = "assigned by the cluster",
+                                        [EDIT_UNASSIGN] = "given up to the cluster"};
     return texts[edit->kind];
 }
 
@@ -142,6 +159,8 @@ int edit_check(struct edit *edit, const struct config *running, char *why, size_
         if (strcmp(running->cameras[i].name, edit->camera) == 0)
             camera = &running->cameras[i];
     const bool pauses = edit->kind == EDIT_PAUSE || edit->kind == EDIT_RESUME;
+    if (!camera && edit->kind == EDIT_ASSIGN)
+        return 0;
     if (!camera && edit->kind == EDIT_PUT) // a pause that outlived a camera of the name is not its
         return edit->n == 1 ? add_file(edit, "paused", NULL) : 0;
     if (!camera) {
@@ -191,7 +210,7 @@ static int write_draft(const char *path, const char *text)
 
 int edit_write(const struct edit *edit, char *why, size_t size)
 {
-    for (int i = 0; i < edit->n; i++) {
+    for (int i = 0; i < edit->n && !edit_is_in_memory(edit); i++) {
         if (!edit->change[i].text)
             continue;
         if (mkdir(edit->folder, FOLDER_MODE) < 0 && errno != EEXIST)
@@ -207,7 +226,7 @@ int edit_write(const struct edit *edit, char *why, size_t size)
 
 int edit_commit(const struct edit *edit, char *why, size_t size)
 {
-    for (int i = 0; i < edit->n; i++) {
+    for (int i = 0; i < edit->n && !edit_is_in_memory(edit); i++) {
         const bool stays = edit->change[i].text;
         if (stays ? rename(edit->draft[i], edit->path[i]) < 0
                   : unlink(edit->path[i]) < 0 && errno != ENOENT)
@@ -218,7 +237,7 @@ int edit_commit(const struct edit *edit, char *why, size_t size)
 
 void edit_abandon(const struct edit *edit)
 {
-    for (int i = 0; i < edit->n; i++)
+    for (int i = 0; i < edit->n && !edit_is_in_memory(edit); i++)
         if (edit->change[i].text)
             unlink(edit->draft[i]);
 }
@@ -243,7 +262,7 @@ void edit_clean(const char *file)
 
 void edit_sync(const struct edit *edit)
 {
-    int fd = open(edit->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = edit_is_in_memory(edit) ? -1 : open(edit->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return;
     fsync(fd);

@@ -4,6 +4,10 @@
 //     FILE.d/api-NAME.yaml      the camera
 //     FILE.d/paused-NAME.yaml   its pause, wherever the camera stands
 //
+// A camera that a cluster gives to this box, or takes from it, is such a change, too, but nothing
+// of it is written: its file FILE.d/cluster-NAME.yaml exists for messages alone, and its text is
+// kept in memory (supervisor/assigned.h).
+//
 // Each file is replaced or removed in one step, so that a framed that is killed at any moment
 // leaves the state before the change or that behind it: the new text is first written to the disk
 // under another name (edit_write), and takes its place (edit_commit) once the running daemon is
@@ -11,10 +15,19 @@
 #ifndef FRAMED_DAEMON_SUPERVISOR_EDIT_H
 #define FRAMED_DAEMON_SUPERVISOR_EDIT_H
 
+#include <stdatomic.h>
+
 #include "config/config.h"
 #include "config/drop_ins.h"
 
-enum edit_kind { EDIT_PUT, EDIT_DELETE, EDIT_PAUSE, EDIT_RESUME };
+enum edit_kind {
+    EDIT_PUT,
+    EDIT_DELETE,
+    EDIT_PAUSE,
+    EDIT_RESUME,
+    EDIT_ASSIGN, // in memory, as is:
+    EDIT_UNASSIGN,
+};
 
 enum {
     EDIT_FILES = 2,        // that a change may be of
@@ -24,6 +37,9 @@ enum {
 struct edit {
     enum edit_kind kind;
     char camera[24];
+    // The caller's, of EDIT_ASSIGN: as of struct camera_config.
+    uint32_t generation;
+    const _Atomic int64_t *fence_ns;
     // Private.
     char *folder, *text;
     struct file_change change[EDIT_FILES];
@@ -33,14 +49,16 @@ struct edit {
 
 // What `camera` may not have for its name, as a sentence's end; NULL: nothing.
 const char *edit_name_wrong(const char *camera);
-// `file` is the configuration's. `json`: of EDIT_PUT, an object with the camera's keys; copied. 0
-// or -ENOMEM.
+// `file` is the configuration's. `text`, copied: of EDIT_PUT, a JSON object with the camera's keys;
+// of EDIT_ASSIGN, the text of a configuration with that camera. 0 or -ENOMEM.
 int edit_open(struct edit **ret, enum edit_kind, const char *camera, const char *file,
-              const char *json);
+              const char *text);
 void edit_close(struct edit *); // accepts NULL
-// The file that the change is about.
+// The file that the change is about; NULL once EDIT_ASSIGN was made.
 const char *edit_path(const struct edit *);
-// "put", "removed", "paused" or "resumed".
+// Whether nothing of it is written to the disk.
+bool edit_is_in_memory(const struct edit *);
+// "put", "removed", "paused", "resumed", "assigned by the cluster" or "given up to the cluster".
 const char *edit_done_text(const struct edit *);
 
 // Removes the drafts that a framed which was killed has left beside that configuration. At the

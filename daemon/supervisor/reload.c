@@ -58,16 +58,18 @@ static int write_edits(struct reload *reload)
 
 static void load(struct reload *reload)
 {
-    struct file_change list[RELOAD_EDITS_MAX * EDIT_FILES];
-    struct file_changes changes = {.list = list};
+    struct file_changes changes = {0};
+    const int edits = reload->edits[0] ? reload->n : 0;
     const struct config_load_options options = {
         .running = reload_config(reload), .judge = machine_check_descriptors, .changes = &changes};
     char why[256];
-    for (int i = 0; i < reload->n && reload->edits[i]; i++)
-        for (int c = 0; c < reload->edits[i]->n; c++)
-            list[changes.n++] = reload->edits[i]->change[c];
-    if (config_load_with(&reload->config, reload->file, &options, reload->errors) != 0)
+    int rc = assigned_changes(&reload->assigned, reload->edits, edits, &changes);
+    if (rc == 0)
+        rc = config_load_with(&reload->config, reload->file, &options, reload->errors);
+    free((void *)changes.list);
+    if (rc != 0)
         return;
+    assigned_mark(&reload->assigned, reload->edits, edits, reload->config);
     groups_look_up(reload->config);
     reload->mistakes =
         devices_provide(reload->cameras->context.devices, reload->config, why, sizeof why) < 0;
@@ -88,9 +90,14 @@ static void read_config(struct work *work)
         load(reload);
 }
 
+// All that are written stand in one folder.
 static void sync_edits(struct work *work)
 {
-    edit_sync(reload_of(work, offsetof(struct reload, sync))->edits[0]);
+    const struct reload *reload = reload_of(work, offsetof(struct reload, sync));
+    int i = 0;
+    while (i < reload->n - 1 && edit_is_in_memory(reload->edits[i]))
+        i++;
+    edit_sync(reload->edits[i]);
 }
 
 // --- the loop thread
@@ -109,11 +116,14 @@ static int commit_edits(struct reload *reload)
 static int apply(struct reload *reload)
 {
     const struct config *config = reload->config;
+    const int edits = reload->edits[0] ? reload->n : 0;
     struct reconfigure *plan = NULL;
     int rc = reconfigure_open(&plan, reload->cameras, config, reload->file, reload->mistakes,
                               reload->errors);
     if (rc == 0)
         rc = reload->prepare(reload->opaque, config, reload->file, reload->errors);
+    if (rc == 0 && edits > 0 && (rc = assigned_prepare(&reload->assigned, edits)) < 0)
+        reload->abandon(reload->opaque);
     if (rc == -ENOMEM)
         fprintf(reload->errors, "%s: %s\n", reload->file, strerror(ENOMEM));
     if (rc == 0 && (rc = commit_edits(reload)) < 0)
@@ -126,6 +136,7 @@ static int apply(struct reload *reload)
         config_free(reload->loaded);
         reload->loaded = reload->config;
         reload->config = NULL;
+        assigned_commit(&reload->assigned, reload->edits, edits);
     }
     reconfigure_close(plan);
     return rc;
@@ -169,7 +180,9 @@ static void keep_edits(struct reload *reload, int rc, const char *text)
     for (int i = 0; i < reload->n; i++) {
         const struct edit *edit = reload->edits[i];
         log_camera(edit->camera);
-        if (rc == 0)
+        if (rc == 0 && edit_is_in_memory(edit))
+            log_event(LOG_LEVEL_INFO, "%s", edit_done_text(edit));
+        else if (rc == 0)
             log_event(LOG_LEVEL_INFO, "%s: %s", edit_done_text(edit), edit_path(edit));
         else
             log_event(LOG_LEVEL_WARNING, "not %s: %.*s", edit_done_text(edit),
@@ -329,6 +342,7 @@ void reload_close(struct reload *reload)
 void reload_free(struct reload *reload)
 {
     config_free(reload->loaded);
+    assigned_free(&reload->assigned);
 }
 
 const struct config *reload_config(const struct reload *reload)

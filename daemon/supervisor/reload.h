@@ -5,7 +5,7 @@
 #define FRAMED_DAEMON_SUPERVISOR_RELOAD_H
 
 #include "daemon/base/work.h"
-#include "daemon/supervisor/edit.h"
+#include "daemon/supervisor/assigned.h"
 #include "daemon/supervisor/reconfigure.h"
 
 enum { RELOAD_EDITS_MAX = 64 }; // that share one reload
@@ -52,6 +52,7 @@ struct reload {
     struct edit *edits[RELOAD_EDITS_MAX];
     int n, most;           // edits that share the next reload
     struct config *loaded; // that runs; NULL: the one that framed was started with
+    struct assigned assigned;
     // Of the work that is under way:
     struct work read, sync;
     struct config *config;
