@@ -16,6 +16,7 @@
 #include "daemon/base/sigbus.h"
 #include "daemon/base/state_file.h"
 #include "daemon/cli/check.h"
+#include "daemon/cluster/cluster.h"
 #include "daemon/decode/dpb_files.h"
 #include "daemon/device/devices.h"
 #include "daemon/input/libav_log.h"
@@ -54,6 +55,7 @@ struct daemon {
     struct cameras cameras;
     struct reload reload;
     struct unfinished unfinished;
+    struct cluster *cluster; // NULL: this box is in none
     struct work_queue work;
     bool ends; // every camera has ended
     int exit_code;
@@ -140,7 +142,9 @@ static void end(struct daemon *daemon)
         return;
     }
     unfinished_close(&daemon->unfinished);
-    block_signals(); // it has ended well: no signal may kill it on its last steps
+    block_signals();               // it has ended well: no signal may kill it on its last steps
+    cluster_stop(daemon->cluster); // its thread posts events
+    cluster_close_handles(daemon->cluster);
     previews_stop(daemon->previews);
     event_queue_close(daemon->events);
     daemon->events = NULL;
@@ -206,6 +210,7 @@ static void stop(struct daemon *daemon)
     notify_stopping(&daemon->notify);
     reload_close(&daemon->reload);
     limit_stop(daemon);
+    cluster_stop(daemon->cluster);
     cameras_stop(&daemon->cameras);
 }
 
@@ -309,6 +314,7 @@ static void open_cameras_and_reload(struct daemon *daemon)
         .decode = &daemon->decode,
         .process = &daemon->process,
         .changed = camera_changed,
+        .stays = daemon->config->cluster.etcd.n > 0,
         .done = cameras_are_done,
         .opaque = daemon,
     };
@@ -416,6 +422,31 @@ static int open_logins_and_alerts(struct daemon *daemon)
     return rc;
 }
 
+static int more_cameras(void *opaque)
+{
+    const struct daemon *daemon = opaque;
+    return service_more_cameras(daemon->service);
+}
+
+static int open_cluster(struct daemon *daemon)
+{
+    const struct cluster_context context = {
+        .config = daemon->config,
+        .loop = &daemon->loop,
+        .events = daemon->events,
+        .reload = &daemon->reload,
+        .cameras = &daemon->cameras,
+        .more = more_cameras,
+        .opaque = daemon,
+    };
+    if (daemon->config->cluster.etcd.n == 0)
+        return 0;
+    const int rc = cluster_open(&daemon->cluster, &context);
+    if (rc < 0)
+        log_event(LOG_LEVEL_ERROR, "no cluster: %s", strerror(-rc));
+    return rc;
+}
+
 static int start(struct daemon *daemon)
 {
     char why[256];
@@ -439,6 +470,8 @@ static int start(struct daemon *daemon)
     if (rc == 0)
         rc = cameras_start(&daemon->cameras);
     if (rc == 0)
+        rc = open_cluster(daemon);
+    if (rc == 0)
         unfinished_scan(&daemon->unfinished);
     return rc < 0 ? EXIT_RUNTIME : EXIT_OK;
 }
@@ -448,6 +481,7 @@ static void finish(struct daemon *daemon)
     write_metrics(daemon);
     judge_cameras(daemon);
     alerts_close(daemon->alerts);
+    cluster_close(daemon->cluster);
     cameras_close(&daemon->cameras);
     previews_close(daemon->previews);
     login_pause_close(daemon->logins);

@@ -69,6 +69,13 @@ static void sample(struct service *service)
     service->ticks++;
 }
 
+int service_more_cameras(const struct service *service)
+{
+    struct metrics metrics;
+    service->context.snapshot(service->context.opaque, &metrics);
+    return status_more_cameras(&service->status.load, &metrics);
+}
+
 static void tick(uv_timer_t *timer)
 {
     struct service *service = timer->data;

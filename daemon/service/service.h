@@ -36,6 +36,9 @@ void service_abandon(struct service *);
 void service_camera_changed(struct service *, struct camera *);
 void service_reloaded(struct service *);
 void service_edited(struct service *, const struct edit *);
+// How many more cameras like those that run this machine can take, by what was measured in the last
+// seconds; -1: not known.
+int service_more_cameras(const struct service *);
 // With no work under way. Its handles close with the loop's next turns. Accepts NULL.
 void service_close(struct service *);
 

@@ -232,7 +232,7 @@ static void add_memory(struct bottleneck_facts *facts, const struct load *load, 
     facts->device_left = (double)memory->device_limit - (double)memory->need.device;
 }
 
-json_t *status_bottleneck_json(const struct load *load, const struct metrics *metrics)
+static struct bottleneck_facts facts_of(const struct load *load, const struct metrics *metrics)
 {
     const int64_t now = monotonic_ns();
     struct bottleneck_facts facts = {
@@ -248,6 +248,18 @@ json_t *status_bottleneck_json(const struct load *load, const struct metrics *me
     for (int i = 0; i < metrics->n_cameras; i++)
         add_camera(&facts, metrics->cameras[i], now);
     add_memory(&facts, load, metrics->n_cameras);
+    return facts;
+}
+
+int status_more_cameras(const struct load *load, const struct metrics *metrics)
+{
+    const struct bottleneck_facts facts = facts_of(load, metrics);
+    return bottleneck_judge(&facts).more;
+}
+
+json_t *status_bottleneck_json(const struct load *load, const struct metrics *metrics)
+{
+    const struct bottleneck_facts facts = facts_of(load, metrics);
     struct bottleneck bottleneck = bottleneck_judge(&facts);
     const struct device_shares busiest = bottleneck_busiest_shares(&facts);
     return json_pack(

@@ -28,6 +28,9 @@ struct load {
 long long resident_bytes(void); // memory of this process
 void load_sample(struct load *, const struct metrics *, int64_t now_ns);
 
+// As of struct bottleneck.
+int status_more_cameras(const struct load *, const struct metrics *);
+
 struct json_t;
 // The devices, as a list of objects; NULL: no memory.
 struct json_t *status_devices_json(const struct load *);

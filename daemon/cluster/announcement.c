@@ -1,0 +1,189 @@
+#include "daemon/cluster/announcement.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+
+static const int64_t LOAD_NS = 10 * INT64_C(1000000000); // between reports of the load alone
+
+// --- facts
+
+int facts_copy(struct member_facts *ret, const struct member_facts *facts)
+{
+    *ret = *facts;
+    ret->running = calloc((size_t)facts->n_running + 1, sizeof *ret->running);
+    ret->refused = calloc((size_t)facts->n_refused + 1, sizeof *ret->refused);
+    if (!ret->running || !ret->refused) {
+        facts_clear(ret);
+        return -ENOMEM;
+    }
+    if (facts->n_running > 0)
+        memcpy(ret->running, facts->running, sizeof *ret->running * (size_t)facts->n_running);
+    if (facts->n_refused > 0)
+        memcpy(ret->refused, facts->refused, sizeof *ret->refused * (size_t)facts->n_refused);
+    return 0;
+}
+
+void facts_clear(struct member_facts *facts)
+{
+    free(facts->running);
+    free(facts->refused);
+    *facts = (struct member_facts){0};
+}
+
+bool facts_differ(const struct member_facts *a, const struct member_facts *b)
+{
+    bool same =
+        a->obeys == b->obeys && a->n_running == b->n_running && a->n_refused == b->n_refused;
+    for (int i = 0; same && i < a->n_running; i++)
+        same = strcmp(a->running[i].camera, b->running[i].camera) == 0 &&
+               a->running[i].generation == b->running[i].generation;
+    for (int i = 0; same && i < a->n_refused; i++)
+        same = strcmp(a->refused[i].camera, b->refused[i].camera) == 0 &&
+               a->refused[i].revision == b->refused[i].revision;
+    return !same;
+}
+
+// --- the own key
+
+// Those whose text is still the one that was refused, and that do not go on by the one before.
+static int64_t list_refused(const struct site *site, const struct member_facts *facts,
+                            char (*to)[PLAN_NAME_SIZE])
+{
+    int64_t n = 0;
+    for (int i = 0; i < facts->n_refused; i++) {
+        const struct refused_camera *refused = &facts->refused[i];
+        const struct mirror_entry *text = site_text(site, refused->camera);
+        if (!refused->runs && text && text->mod_revision == refused->revision)
+            memcpy(to[n++], refused->camera, sizeof *to);
+    }
+    return n;
+}
+
+static char *print(const struct announcement *own, const struct member_facts *facts, int64_t obeys)
+{
+    struct node_document document = {
+        .incarnation = own->lease,
+        .since_ms = own->joined_ms,
+        .obeys = obeys,
+        .room = facts->room,
+        .taken = facts->taken,
+        .labels = *own->labels,
+        .running = facts->running,
+        .n_running = facts->n_running,
+        .refused = calloc((size_t)facts->n_refused + 1, sizeof *document.refused),
+    };
+    if (!document.refused)
+        return NULL;
+    document.n_refused = list_refused(own->site, facts, document.refused);
+    snprintf(document.http, sizeof document.http, "%s", own->http);
+    snprintf(document.version, sizeof document.version, "%s", own->version);
+    char *json = node_document_print(&document);
+    free(document.refused);
+    return json;
+}
+
+static int put(struct announcement *own, const char *json, struct etcd_compare compare,
+               etcd_done *done, void *opaque)
+{
+    char key[256];
+    snprintf(key, sizeof key, "%snode/%s", own->mirror->prefix, own->node);
+    compare.key = key;
+    const struct etcd_write write = {.key = key, .value = json, .lease = own->lease};
+    own->written_ns = boottime_ns();
+    return json ? etcd_commit(own->etcd, &compare, 1, &write, 1, own->timeout_ns, done, opaque)
+                : -ENOMEM;
+}
+
+int announcement_join(struct announcement *own, int64_t lease, const struct member_facts *facts,
+                      etcd_done *done, void *opaque)
+{
+    const struct plan *plan = own->site->plan;
+    // A box that runs nothing obeys every plan.
+    const int64_t obeys = facts->n_running == 0 && plan ? plan->version : facts->obeys;
+    own->lease = lease;
+    own->joined_ms = realtime_ns() / 1000000;
+    own->writing = own->failed = false;
+    char *json = print(own, facts, obeys);
+    const int rc = put(own, json, (struct etcd_compare){.kind = ETCD_VERSION}, done, opaque);
+    free(json);
+    return rc;
+}
+
+static void written(void *opaque, int rc, const struct etcd_answer *answer)
+{
+    struct announcement *own = opaque;
+    own->writing = false;
+    own->failed = rc < 0;
+    if (rc == 0 && !answer->succeeded)
+        own->gone(own->opaque);
+}
+
+void announcement_refresh(struct announcement *own, const struct member_facts *facts, bool urgent)
+{
+    own->failed |= urgent; // until it is written
+    if (own->writing || (!own->failed && boottime_ns() - own->written_ns < LOAD_NS))
+        return;
+    char *json = print(own, facts, facts->obeys);
+    own->writing =
+        put(own, json, (struct etcd_compare){.kind = ETCD_VERSION_ABOVE}, written, own) == 0;
+    own->failed &= !own->writing;
+    free(json);
+}
+
+// --- cameras that it cannot run
+
+static void ignore(void *opaque, int rc, const struct etcd_answer *answer)
+{
+    (void)opaque, (void)rc, (void)answer; // what is missing is written with the next change
+}
+
+// `why` NULL: nothing is wrong any more.
+static void write_trouble(struct announcement *own, const char *camera, const char *why)
+{
+    char key[256];
+    struct trouble_document document = {0};
+    snprintf(key, sizeof key, "%strouble/%s", own->mirror->prefix, camera);
+    snprintf(document.node, sizeof document.node, "%s", own->node);
+    snprintf(document.why, sizeof document.why, "%s", why ? why : "");
+    char *json = why ? trouble_document_print(&document) : NULL;
+    const struct mirror_entry *before = mirror_find(own->mirror, key + strlen(own->mirror->prefix));
+    const bool same = json ? before && strcmp(before->value, json) == 0 : !before;
+    const struct etcd_write write = {.key = key, .value = json};
+    if (!same)
+        etcd_commit(own->etcd, NULL, 0, &write, 1, own->timeout_ns, ignore, NULL);
+    free(json);
+}
+
+static bool is_refused(const struct member_facts *facts, const char *camera)
+{
+    for (int i = 0; i < facts->n_refused; i++)
+        if (strcmp(facts->refused[i].camera, camera) == 0)
+            return true;
+    return false;
+}
+
+static bool is_own(const struct announcement *own, const struct mirror_entry *entry)
+{
+    struct trouble_document document;
+    return trouble_document_parse(&document, entry->value, entry->length) == 0 &&
+           strcmp(document.node, own->node) == 0;
+}
+
+void announcement_troubles(struct announcement *own, const struct member_facts *facts)
+{
+    int n;
+    const struct mirror_entry *entries = mirror_folder(own->mirror, "trouble/", &n);
+    for (int i = 0; i < facts->n_refused; i++)
+        if (site_text(own->site, facts->refused[i].camera))
+            write_trouble(own, facts->refused[i].camera, facts->refused[i].why);
+    for (int i = 0; i < n; i++) {
+        const char *camera = entries[i].key + strlen("trouble/");
+        const bool gone = !site_text(own->site, camera);
+        if (gone || (!is_refused(facts, camera) && is_own(own, &entries[i])))
+            write_trouble(own, camera, NULL);
+    }
+}

@@ -1,0 +1,647 @@
+#include "daemon/cluster/member.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "config/value.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/cluster/etcd.h"
+#include "daemon/cluster/planner.h"
+
+static const int64_t SECOND_NS = INT64_C(1000000000), MS_NS = INT64_C(1000000);
+
+static const int64_t BEHIND_NS = 2 * INT64_C(1000000000); // that a watch may say less than etcd
+
+struct fence {
+    _Atomic int64_t until_ns;
+    struct fence *next;
+};
+
+struct member {
+    struct member_context context;
+    struct etcd *etcd;
+    pthread_t id;
+    _Atomic bool stop, ended;
+    // The member's thread alone:
+    enum member_state state;
+    struct mirror mirror;
+    struct site site;            // of the mirror; written under the lock
+    int64_t lease, lease_before; // 0: none
+    int64_t next_ns;             // OUT: when to join; IN: when to send the next keepalive
+    int64_t proof_ns;            // when the last keepalive that etcd answered was sent
+    int64_t behind_ns;           // since etcd has more changes than the watch gave; 0: it has not
+    struct planner planner;
+    struct announcement announcement;
+    bool dirty, leaving;
+    struct fence *fences; // the newest first
+    // Guarded by the lock:
+    pthread_mutex_t lock;
+    struct member_orders orders;
+    bool orders_taken;
+    struct member_facts facts;
+    bool facts_changed;
+    struct member_health health;
+};
+
+static void join(struct member *);
+
+static int64_t lease_ns(const struct member *member)
+{
+    return member->context.config->lease.ns;
+}
+
+// --- what others see
+
+static void say(struct member *member, const char *why)
+{
+    pthread_mutex_lock(&member->lock);
+    const bool new = strcmp(member->health.error, why) != 0;
+    snprintf(member->health.error, sizeof member->health.error, "%s", why);
+    pthread_mutex_unlock(&member->lock);
+    if (new &&*why)
+        log_event(LOG_LEVEL_WARNING, "cluster: %s", why);
+}
+
+static void set_state(struct member *member, enum member_state state)
+{
+    member->state = state;
+    pthread_mutex_lock(&member->lock);
+    member->health.state = state;
+    pthread_mutex_unlock(&member->lock);
+}
+
+static void give_orders(struct member *member, struct member_orders *orders)
+{
+    pthread_mutex_lock(&member->lock);
+    struct member_orders before = member->orders;
+    member->orders = *orders;
+    member->orders_taken = false;
+    pthread_mutex_unlock(&member->lock);
+    member_orders_clear(&before);
+    member->context.changed(member->context.opaque);
+}
+
+// --- orders
+
+static int add_order(struct member_orders *orders, const struct plan_entry *entry,
+                     const struct mirror_entry *text)
+{
+    struct camera_document document;
+    int rc = camera_document_parse(&document, text->value, text->length);
+    if (rc < 0)
+        return rc == -ENOMEM ? rc : 0; // a newer framed's: it is not for this box
+    struct member_order *order = &orders->list[orders->n++];
+    *order = (struct member_order){
+        .text = document.text, .revision = text->mod_revision, .generation = entry->generation};
+    document.text = NULL;
+    memcpy(order->camera, entry->camera, sizeof order->camera);
+    camera_document_clear(&document);
+    return 0;
+}
+
+// By `alone: keep` what went on without etcd goes on until the plan knows the new lease.
+static bool is_bound(const struct member *member, const struct plan_entry *entry)
+{
+    return entry->bound == member->lease ||
+           (member->context.config->alone == ALONE_KEEP && entry->bound == member->lease_before);
+}
+
+// What the plan gives this box.
+static void order(struct member *member)
+{
+    const struct site *site = &member->site;
+    const char *own = member->context.node;
+    const int n = site->plan ? site->plan->n : 0;
+    struct member_orders orders = {.version = site->plan ? site->plan->version : 0,
+                                   .list = calloc((size_t)n + 1, sizeof *orders.list),
+                                   .may_start = site_obeys(site),
+                                   .fence_ns = &member->fences->until_ns};
+    int rc = orders.list ? 0 : -ENOMEM;
+    for (int i = 0; rc == 0 && i < n; i++) {
+        const struct plan_entry *entry = &site->plan->entries[i];
+        const struct mirror_entry *text = site_text(site, entry->camera);
+        if (text && strcmp(entry->node, own) == 0 && is_bound(member, entry))
+            rc = add_order(&orders, entry, text);
+    }
+    if (rc == 0)
+        give_orders(member, &orders);
+    else
+        member_orders_clear(&orders); // the next change tries again
+}
+
+// --- the lease
+
+static void leave(struct member *member, const char *why)
+{
+    const bool was_in = member->state == MEMBER_IN;
+    etcd_unwatch(member->etcd);
+    set_state(member, MEMBER_OUT);
+    member->next_ns = boottime_ns() + lease_ns(member) / 10;
+    if (was_in)
+        member->lease_before = member->lease;
+    member->lease = 0;
+    if (!was_in)
+        return;
+    pthread_mutex_lock(&member->lock);
+    member->health.lost++;
+    if (member->health.alone_ns == 0)
+        member->health.alone_ns = member->proof_ns;
+    pthread_mutex_unlock(&member->lock);
+    const bool keeps = member->context.config->alone == ALONE_KEEP;
+    log_event(LOG_LEVEL_ERROR, "cluster: this box is out: %s; its cameras %s", why,
+              keeps ? "go on (alone: keep)" : "stop");
+    if (!keeps) {
+        atomic_store(&member->fences->until_ns, 0);
+        give_orders(member, &(struct member_orders){.fence_ns = &member->fences->until_ns});
+    }
+}
+
+// Never back: a fence that has passed has stopped cameras.
+static void prove(struct member *member, int64_t sent_ns)
+{
+    const int64_t until_ns = member->context.config->alone == ALONE_KEEP
+                                 ? INT64_MAX
+                                 : sent_ns + lease_ns(member) * 6 / 10;
+    if (sent_ns > member->proof_ns)
+        member->proof_ns = sent_ns;
+    if (until_ns > atomic_load(&member->fences->until_ns))
+        atomic_store(&member->fences->until_ns, until_ns);
+    pthread_mutex_lock(&member->lock);
+    member->health.alone_ns = 0;
+    pthread_mutex_unlock(&member->lock);
+    say(member, "");
+}
+
+static bool has_lost(const struct member *member)
+{
+    return boottime_ns() >= member->proof_ns + lease_ns(member) * 6 / 10;
+}
+
+static void reread(void *opaque, int rc, const struct etcd_answer *answer);
+
+// Within etcd_run, which returns then.
+static void look_soon(struct member *member)
+{
+    member->dirty = true;
+    etcd_wake(member->etcd);
+}
+
+static void watch_changed(void *opaque, int rc, const struct etcd_answer *answer)
+{
+    struct member *member = opaque;
+    if (rc == 0)
+        rc = mirror_change(&member->mirror, answer);
+    else if (rc == -EOVERFLOW) // what changed meanwhile is forgotten there
+        rc = etcd_get(member->etcd, member->mirror.prefix, lease_ns(member) / 5, reread, member);
+    if (rc < 0)
+        leave(member, strerror(-rc));
+    look_soon(member);
+}
+
+static int start_watch(struct member *member)
+{
+    return etcd_watch(member->etcd, member->mirror.prefix, member->mirror.revision + 1,
+                      watch_changed, member);
+}
+
+// The watch fell silent, or too far behind.
+static void reread(void *opaque, int rc, const struct etcd_answer *answer)
+{
+    struct member *member = opaque;
+    if (member->state != MEMBER_IN)
+        return;
+    if (rc == 0)
+        rc = mirror_set(&member->mirror, answer);
+    if (rc == 0)
+        rc = start_watch(member);
+    if (rc == -ENOMEM)
+        leave(member, strerror(ENOMEM));
+    look_soon(member); // etcd is asked again while it is behind
+}
+
+// etcd's other users change the store, too, of which the watch says nothing: then one reading
+// catches up.
+static void compare_revision(struct member *member, int64_t revision)
+{
+    const int64_t now_ns = boottime_ns();
+    if (member->mirror.revision >= revision)
+        member->behind_ns = 0;
+    else if (member->behind_ns == 0)
+        member->behind_ns = now_ns;
+    else if (now_ns - member->behind_ns > BEHIND_NS &&
+             etcd_get(member->etcd, member->mirror.prefix, lease_ns(member) / 5, reread, member) ==
+                 0)
+        member->behind_ns = now_ns;
+}
+
+static void kept_alive(void *opaque, int rc, const struct etcd_answer *answer)
+{
+    struct member *member = opaque;
+    if (member->state != MEMBER_IN)
+        return;
+    if (rc < 0) {
+        say(member, etcd_error(member->etcd));
+        return;
+    }
+    if (answer->lease != member->lease)
+        return; // of a lease before
+    if (answer->ttl == 0) {
+        leave(member, "its lease has ended");
+        return;
+    }
+    prove(member, answer->sent_ns);
+    compare_revision(member, answer->revision);
+}
+
+// --- joining: what is there, a lease, the own key
+
+static void ignore(void *opaque, int rc, const struct etcd_answer *answer)
+{
+    (void)opaque, (void)rc, (void)answer;
+}
+
+static void fail_to_join(struct member *member, int rc, const char *why)
+{
+    if (member->lease)
+        etcd_revoke(member->etcd, member->lease, lease_ns(member) / 5, ignore, NULL);
+    say(member, rc == -ENOMEM ? strerror(ENOMEM) : why);
+    leave(member, why);
+    member->next_ns = boottime_ns() + lease_ns(member) / 5;
+}
+
+static void joined(void *opaque, int rc, const struct etcd_answer *answer)
+{
+    struct member *member = opaque;
+    if (member->state != MEMBER_JOINING)
+        return;
+    if (rc == 0 && !answer->succeeded) {
+        char why[PLAN_NAME_SIZE + 128];
+        snprintf(why, sizeof why,
+                 "a box with the name %s is in the cluster; it may be this one before it was "
+                 "started anew, whose lease ends soon",
+                 member->context.node);
+        fail_to_join(member, 0, why);
+        return;
+    }
+    if (rc == 0)
+        rc = start_watch(member);
+    if (rc < 0) {
+        fail_to_join(member, rc, etcd_error(member->etcd));
+        return;
+    }
+    prove(member, answer->sent_ns);
+    set_state(member, MEMBER_IN);
+    planner_join(&member->planner);
+    member->next_ns = 0;
+    look_soon(member);
+    log_event(LOG_LEVEL_INFO, "cluster: this box is %s of site %s", member->context.node,
+              member->context.config->site);
+}
+
+static int add_fence(struct member *member)
+{
+    struct fence *fence = calloc(1, sizeof *fence);
+    if (!fence)
+        return -ENOMEM;
+    fence->next = member->fences;
+    member->fences = fence;
+    return 0;
+}
+
+static int take_facts(struct member *member, struct member_facts *ret, bool *urgent)
+{
+    pthread_mutex_lock(&member->lock);
+    const int rc = facts_copy(ret, &member->facts);
+    *urgent = member->facts_changed;
+    if (rc == 0)
+        member->facts_changed = false;
+    pthread_mutex_unlock(&member->lock);
+    return rc;
+}
+
+static void granted(void *opaque, int rc, const struct etcd_answer *answer)
+{
+    struct member *member = opaque;
+    struct member_facts facts;
+    bool urgent;
+    if (member->state != MEMBER_JOINING)
+        return;
+    if (rc == 0) {
+        member->lease = answer->lease;
+        member->proof_ns = answer->sent_ns;
+        rc = add_fence(member);
+    }
+    if (rc == 0)
+        rc = take_facts(member, &facts, &urgent);
+    if (rc == 0) {
+        rc = announcement_join(&member->announcement, member->lease, &facts, joined, member);
+        facts_clear(&facts);
+    }
+    if (rc < 0)
+        fail_to_join(member, rc, etcd_error(member->etcd));
+}
+
+static int show(struct member *member);
+
+static void keys_came(void *opaque, int rc, const struct etcd_answer *answer)
+{
+    struct member *member = opaque;
+    if (member->state != MEMBER_JOINING)
+        return;
+    if (rc == 0)
+        rc = mirror_set(&member->mirror, answer);
+    if (rc == 0)
+        rc = show(member);
+    // etcd counts whole seconds: none less than `lease`.
+    const int64_t ttl_s = (lease_ns(member) + SECOND_NS - 1) / SECOND_NS;
+    if (rc == 0)
+        rc = etcd_grant(member->etcd, ttl_s, lease_ns(member) / 5, granted, member);
+    if (rc < 0)
+        fail_to_join(member, rc, etcd_error(member->etcd));
+}
+
+static void join(struct member *member)
+{
+    set_state(member, MEMBER_JOINING);
+    if (etcd_get(member->etcd, member->mirror.prefix, lease_ns(member) / 5, keys_came, member) < 0)
+        fail_to_join(member, -ENOMEM, "");
+}
+
+// --- what the keys say
+
+static int show(struct member *member)
+{
+    struct site site, before;
+    int rc = site_read(&site, &member->mirror);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&member->lock);
+    before = member->site;
+    member->site = site;
+    struct member_health *health = &member->health;
+    health->version = site.plan ? site.plan->version : 0;
+    health->nodes = site.n_nodes;
+    health->cameras = site.n_cameras;
+    health->unplaced = 0;
+    for (int i = 0; i < site.n_cameras; i++) {
+        const struct plan_entry *entry =
+            site.plan ? plan_find(site.plan, site.cameras[i].name) : NULL;
+        health->unplaced += !entry || !*entry->node;
+    }
+    pthread_mutex_unlock(&member->lock);
+    site_clear(&before);
+    planner_note_nodes(&member->planner);
+    return 0;
+}
+
+static void plan_written(void *opaque, int rc)
+{
+    struct member *member = opaque;
+    if (rc < 0 && rc != -EAGAIN) // else the watch says what another box wrote
+        say(member, etcd_error(member->etcd));
+    pthread_mutex_lock(&member->lock);
+    member->health.plans += rc == 0;
+    pthread_mutex_unlock(&member->lock);
+    look_soon(member);
+}
+
+static void own_key_is_gone(void *opaque)
+{
+    leave(opaque, "its key is gone");
+}
+
+static void look(struct member *member)
+{
+    struct member_facts facts;
+    bool urgent;
+    const bool dirty = member->dirty;
+    member->dirty = false;
+    if ((dirty && show(member) < 0) || take_facts(member, &facts, &urgent) < 0) {
+        leave(member, strerror(ENOMEM));
+        return;
+    }
+    if (dirty)
+        order(member);
+    announcement_refresh(&member->announcement, &facts, urgent);
+    if (dirty || urgent)
+        announcement_troubles(&member->announcement, &facts);
+    facts_clear(&facts);
+    const int rc = planner_advance(&member->planner);
+    if (rc == -EPROTONOSUPPORT)
+        say(member, "the plan is of a newer framed: this box leaves it as it is");
+    else if (rc == -EBADMSG)
+        say(member, "the key plan cannot be read: remove it, and the boxes make another");
+}
+
+// --- the thread
+
+// Returns when there is more to do.
+static int64_t step(struct member *member)
+{
+    const int64_t now_ns = boottime_ns();
+    if (member->state == MEMBER_IN && has_lost(member))
+        leave(member, etcd_error(member->etcd));
+    if (member->state == MEMBER_OUT && now_ns >= member->next_ns)
+        join(member);
+    if (member->state == MEMBER_IN && now_ns >= member->next_ns) {
+        member->next_ns = now_ns + lease_ns(member) / 10;
+        etcd_keepalive(member->etcd, member->lease, lease_ns(member) / 5, kept_alive, member);
+    }
+    if (member->state == MEMBER_IN)
+        look(member);
+    if (member->state == MEMBER_JOINING)
+        return now_ns + lease_ns(member) / 5;
+    const int64_t due_ns = planner_due_ns(&member->planner);
+    return due_ns && due_ns < member->next_ns ? due_ns : member->next_ns;
+}
+
+static void revoked(void *opaque, int rc, const struct etcd_answer *answer)
+{
+    struct member *member = opaque;
+    (void)rc, (void)answer; // else the lease ends by itself
+    member->leaving = false;
+    etcd_wake(member->etcd);
+}
+
+// Others take the cameras at once, not when the lease would have ended.
+static void give_back(struct member *member)
+{
+    const int64_t until_ns = boottime_ns() + 500 * MS_NS;
+    if (member->fences)
+        atomic_store(&member->fences->until_ns, 0);
+    etcd_unwatch(member->etcd);
+    member->leaving = member->state == MEMBER_IN &&
+                      etcd_revoke(member->etcd, member->lease, 500 * MS_NS, revoked, member) == 0;
+    while (member->leaving && boottime_ns() < until_ns)
+        etcd_run(member->etcd, until_ns);
+}
+
+static void *run(void *opaque)
+{
+    struct member *member = opaque;
+    while (!atomic_load(&member->stop))
+        etcd_run(member->etcd, step(member));
+    give_back(member);
+    atomic_store(&member->ended, true);
+    return NULL;
+}
+
+// --- any thread
+
+static void free_member(struct member *member)
+{
+    for (struct fence *next; member->fences; member->fences = next) {
+        next = member->fences->next;
+        free(member->fences);
+    }
+    etcd_close(member->etcd);
+    mirror_close(&member->mirror);
+    site_clear(&member->site);
+    member_orders_clear(&member->orders);
+    facts_clear(&member->facts);
+    pthread_mutex_destroy(&member->lock);
+    free(member);
+}
+
+int member_open(struct member **ret, const struct member_context *context)
+{
+    const struct cluster_config *config = context->config;
+    const char *endpoints[ENDPOINTS_MAX];
+    const struct etcd_options options = {
+        .endpoints = endpoints,
+        .n_endpoints = config->etcd.n,
+        .user = config->user,
+        .password = config->password,
+        .ca = config->ca,
+        .cert = config->certificate,
+        .key = config->keyfile,
+    };
+    char *prefix;
+    for (int i = 0; i < config->etcd.n; i++)
+        endpoints[i] = config->etcd.url[i];
+    struct member *member = calloc(1, sizeof *member);
+    if (!member || asprintf(&prefix, "/framed/%s/", config->site) < 0) {
+        free(member);
+        return -ENOMEM;
+    }
+    member->context = *context;
+    pthread_mutex_init(&member->lock, NULL);
+    int rc = mirror_open(&member->mirror, prefix);
+    free(prefix);
+    if (rc == 0)
+        rc = etcd_open(&member->etcd, &options);
+    member->announcement = (struct announcement){.etcd = member->etcd,
+                                                 .mirror = &member->mirror,
+                                                 .site = &member->site,
+                                                 .node = context->node,
+                                                 .labels = context->labels,
+                                                 .version = context->version,
+                                                 .http = context->http,
+                                                 .timeout_ns = lease_ns(member) / 5,
+                                                 .gone = own_key_is_gone,
+                                                 .opaque = member};
+    member->planner = (struct planner){.etcd = member->etcd,
+                                       .mirror = &member->mirror,
+                                       .site = &member->site,
+                                       .own = context->node,
+                                       .timeout_ns = lease_ns(member) / 5,
+                                       .written = plan_written,
+                                       .opaque = member};
+    if (rc == 0)
+        rc = -pthread_create(&member->id, NULL, run, member);
+    if (rc < 0) {
+        free_member(member);
+        return rc;
+    }
+    *ret = member;
+    return 0;
+}
+
+void member_stop(struct member *member)
+{
+    atomic_store(&member->stop, true);
+    etcd_wake(member->etcd);
+}
+
+bool member_close(struct member *member, int ms)
+{
+    struct timespec until;
+    if (!member)
+        return true;
+    clock_gettime(CLOCK_REALTIME, &until);
+    const int64_t ns = until.tv_nsec + ms * MS_NS;
+    until.tv_sec += ns / SECOND_NS;
+    until.tv_nsec = ns % SECOND_NS;
+    if (pthread_timedjoin_np(member->id, NULL, &until) != 0)
+        return false;
+    free_member(member);
+    return true;
+}
+
+bool member_take_orders(struct member *member, struct member_orders *ret)
+{
+    pthread_mutex_lock(&member->lock);
+    const bool new = !member->orders_taken;
+    if (new) {
+        *ret = member->orders;
+        member->orders = (struct member_orders){0};
+        member->orders_taken = true;
+    }
+    pthread_mutex_unlock(&member->lock);
+    return new;
+}
+
+void member_orders_clear(struct member_orders *orders)
+{
+    for (int i = 0; i < orders->n; i++)
+        secret_free(orders->list[i].text);
+    free(orders->list);
+    *orders = (struct member_orders){0};
+}
+
+void member_report(struct member *member, const struct member_facts *facts)
+{
+    struct member_facts copy;
+    if (facts_copy(&copy, facts) < 0)
+        return; // the next report comes soon
+    pthread_mutex_lock(&member->lock);
+    struct member_facts before = member->facts;
+    const bool urgent = facts_differ(&before, &copy);
+    member->facts = copy;
+    member->facts_changed |= urgent;
+    pthread_mutex_unlock(&member->lock);
+    facts_clear(&before);
+    if (urgent)
+        etcd_wake(member->etcd);
+}
+
+struct member_where member_where(struct member *member, const char *camera)
+{
+    struct member_where where = {0};
+    pthread_mutex_lock(&member->lock);
+    const struct site *site = &member->site;
+    const struct plan_entry *entry = site->plan ? plan_find(site->plan, camera) : NULL;
+    const struct node_document *node = entry ? site_document(site, entry->node) : NULL;
+    where.known = entry;
+    if (entry) {
+        memcpy(where.node, entry->node, sizeof where.node);
+        where.here = strcmp(entry->node, member->context.node) == 0;
+        where.generation = entry->generation;
+    }
+    if (node)
+        snprintf(where.http, sizeof where.http, "%s", node->http);
+    pthread_mutex_unlock(&member->lock);
+    return where;
+}
+
+struct member_health member_health(struct member *member)
+{
+    pthread_mutex_lock(&member->lock);
+    const struct member_health health = member->health;
+    pthread_mutex_unlock(&member->lock);
+    return health;
+}

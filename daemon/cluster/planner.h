@@ -1,0 +1,33 @@
+// Writes a site's next plan where that is this box's turn. Used by the member's thread alone.
+#ifndef FRAMED_DAEMON_CLUSTER_PLANNER_H
+#define FRAMED_DAEMON_CLUSTER_PLANNER_H
+
+#include "daemon/cluster/site.h"
+
+// The public members are set, the private ones zero.
+struct planner {
+    struct etcd *etcd;
+    const struct mirror *mirror;
+    const struct site *site; // of the mirror
+    const char *own;         // this box's name
+    int64_t timeout_ns;
+    // A plan was written (rc 0), or not: -EAGAIN: another box was first. Within etcd_run.
+    void (*written)(void *opaque, int rc);
+    void *opaque;
+    // Private:
+    int64_t turn_ns;           // when a plan may be written that is due; 0: none is
+    int64_t nodes_ns, move_ns; // when the set of nodes changed, when a camera was rebalanced
+    uint64_t nodes;            // a hash of that set
+    bool writing;
+};
+
+void planner_join(struct planner *); // the box is in the cluster, by a new lease
+// The site was read again.
+void planner_note_nodes(struct planner *);
+// Writes a plan that is due, or notes when. 0; -EPROTONOSUPPORT, -EBADMSG: the plan that holds
+// cannot be read, and is left as it is; -ENOMEM.
+int planner_advance(struct planner *);
+// When planner_advance has more to do, without a change; 0: never.
+int64_t planner_due_ns(const struct planner *);
+
+#endif
