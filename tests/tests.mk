@@ -87,6 +87,12 @@ coverage: ## print which share of each folder's lines the tests run, and the fil
 	-@B=$(B)/coverage SAN=coverage CASES=300 tests/run tests/kernels tests/config tests/daemon tests/client tests/fuzz tests/e2e
 	@tests/coverage.py $(B)/coverage
 
+.PHONY: check-cluster
+check-cluster: ## three daemons, three members of etcd, cables and power pulled: four minutes, as root
+	@scripts/setup check
+	@$(MAKE) --no-print-directory $(B)/framed
+	@FRAMED=$(B)/framed tests/cluster/check.py
+
 .PHONY: check-edit
 check-edit: ## a thousand cameras put and removed by HTTP beside ten, and kills in between: two minutes (FRAMED_EDITS=1000 FRAMED_KILLS=60)
 	@scripts/setup check

@@ -25,7 +25,7 @@ def png(pixels, path):
 
 
 def check_vectors(checks, where):
-    code, output, errors = run("verify", env={"STATE_DIRECTORY": where})
+    code, output, errors = run("verify", env={"STATE_DIRECTORY": where}, timeout=120)
     checks.check(code == 0 and not errors, f"exit {code}:\n{output}{errors}")
     lines = LINE.findall(output)
     checks.check(len(lines) == 48 == output[:output.index("framed ")].count("\n"), f"{len(lines)} lines:\n{output}")

@@ -1,0 +1,103 @@
+"""Consumers of every camera at every box: connect again and again, and note each frame's header. They know nothing of the
+cluster, so that what they see is what detectors get."""
+import collections
+import os
+import socket
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
+from consume import WIRE, header_of  # noqa: E402
+
+# `at`: CLOCK_MONOTONIC when all of the frame was read; `capture`: seconds, by the camera's clock.
+Frame = collections.namedtuple("Frame", "at camera node epoch sequence capture")
+
+
+class Consumer(threading.Thread):
+    def __init__(self, watch, camera, node, address):
+        super().__init__(daemon=True)
+        self.watch, self.camera, self.node, self.address = watch, camera, node, address
+
+    def run(self):
+        while not self.watch.over.is_set():
+            try:
+                with socket.create_connection(self.address, timeout=0.5) as peer:
+                    peer.settimeout(2)
+                    self.read(peer)
+            except OSError:
+                time.sleep(0.05)
+
+    def read(self, peer):
+        with peer.makefile("rb") as file:
+            while not self.watch.over.is_set():
+                data = file.read(WIRE.size)
+                if len(data) < WIRE.size:
+                    return
+                header = header_of(data)
+                file.read(header.header_bytes - WIRE.size + header.payload_bytes)
+                self.watch.note(Frame(time.monotonic(), self.camera, self.node, header.epoch, header.sequence,
+                                      header.capture_ns / 1e9))
+
+
+class Watch:
+    """`addresses`: camera -> node -> (host, port)."""
+
+    def __init__(self, addresses):
+        self.lock, self.frames, self.over = threading.Lock(), [], threading.Event()
+        self.threads = [Consumer(self, camera, node, address)
+                        for camera, nodes in addresses.items() for node, address in nodes.items()]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+
+    def note(self, frame):
+        with self.lock:
+            self.frames.append(frame)
+
+    def taken(self):
+        with self.lock:
+            return list(self.frames)
+
+    def where(self, seconds=1.0):
+        """camera -> nodes that showed it of late."""
+        since = time.monotonic() - seconds
+        found = collections.defaultdict(set)
+        for frame in self.taken():
+            if frame.at >= since:
+                found[frame.camera].add(frame.node)
+        return found
+
+
+def gaps(frames, cameras, began, ended):
+    """camera -> the longest time without a frame between the two."""
+    longest = {}
+    for camera in cameras:
+        times = [began, *sorted(f.at for f in frames if f.camera == camera and began <= f.at <= ended), ended]
+        longest[camera] = max(b - a for a, b in zip(times, times[1:]))
+    return longest
+
+
+def generations(frames, camera):
+    """generation -> its frames, in the order in which they were captured."""
+    found = collections.defaultdict(list)
+    for frame in frames:
+        if frame.camera == camera:
+            found[frame.epoch >> 16].append(frame)
+    return {generation: sorted(found[generation], key=lambda f: f.capture) for generation in sorted(found)}
+
+
+def overlaps(frames, camera):
+    """[(seconds, node before, node after)]: captured by a generation after a later generation had begun to show."""
+    found = []
+    runs = list(generations(frames, camera).items())
+    for (_, before), (_, after) in zip(runs, runs[1:]):
+        over = before[-1].capture - after[0].capture
+        if over > 0:
+            found.append((over, before[-1].node, after[0].node))
+    return found
