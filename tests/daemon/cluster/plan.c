@@ -297,10 +297,11 @@ static void test_random(void)
     CHECK(plans > 5 * SITES, "%d plans say little", plans);
 }
 
+// Of this thread's processor, for a box that does something else too.
 static double now_ms(void)
 {
     struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
     return (double)at.tv_sec * 1e3 + (double)at.tv_nsec / 1e6;
 }
 
