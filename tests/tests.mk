@@ -73,10 +73,10 @@ check-sanitized: ## run the tests of the configuration, of the daemon's parts an
 	@$(MAKE) --no-print-directory $(JOBS) NVCC= SCALAR=1 SAN=address,undefined CFLAGS='-O1 -g1' B=$(B)/sanitized part-tests
 	@B=$(B)/sanitized SAN=address,undefined FLIPS=10 tests/run tests/config tests/daemon tests/client tests/fuzz
 
-check-long: ## 82,000 cases of the warps, 50 pictures of each recipe (check: 14,000 and 20), kernels' tests under ASan and UBSan
+check-long: ## 82,000 cases of the warps, 50 pictures of each recipe (check: 14,000 and 20), kernels' tests under ASan and UBSan, the page's memory for five minutes
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/tests/kernels/cpu/versions client
-	@B=$(B) LONG=1 tests/run tests/kernels/cpu/versions.c test_recipes
+	@B=$(B) LONG=1 tests/run tests/kernels/cpu/versions.c test_recipes test_page
 	@$(MAKE) --no-print-directory $(JOBS) NVCC= SAN=address,undefined CFLAGS='-O1 -g1' B=$(B)/long CASES=2000 check-kernels
 
 coverage: ## print which share of each folder's lines the tests run, and the files with the smallest

@@ -197,7 +197,8 @@ static bool make_line(struct http_exchange *exchange, const struct wish *wish, c
     if (rc == 0 && *wish->user)
         rc = config_url_with_login(&url, wish->url, wish->user, wish->password);
     if (rc == -EINVAL)
-        http_refuse(exchange, 400, "url is that of a camera: rtsp://HOST/PATH, rtsps:// or tcp://");
+        http_refuse(exchange, 400,
+                    "url has to be a camera's: rtsp://HOST/PATH, rtsps:// or tcp://");
     else if (rc < 0)
         http_refuse(exchange, 503, "%s", strerror(-rc));
     else

@@ -79,7 +79,7 @@ def check_refusals(checks, client, camera, url):
     status, said = post(client, "/api/v1/probe", url="rtsp://127.0.0.1:1/x", seconds=0.5)
     checks.check(status == 200 and "refused" in said["error"] and not said["wants_login"], f"{status} {said}")
     for body, text in (
-        ({}, "url is that of a camera"), ({"url": "/etc/passwd"}, "url is that of a camera"), ({"url": "unix:/x"}, "url is that"),
+        ({}, "url has to be a camera's"), ({"url": "/etc/passwd"}, "url has to be a camera's"), ({"url": "unix:/x"}, "url has to be"),
         ({"url": 5}, "are strings"), ({"url": url, "more": 1}, "there are no others"), ({"url": url, "password": "a"}, "comes with a user"),
         ({"url": url, "seconds": 100}, "from 0.1 to 10"), ({"url": url, "name": "a b"}, "letters, digits"),
         ({"url": url + "\n--x"}, "are lines"), ({"url": "rtsp://h/" + "x" * 2000}, "are lines"),

@@ -8,14 +8,18 @@ import os
 import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
+import threading
 import time
 
+import consume
 import numpy
 from browser import PACKAGE, PROGRAM, Browser
 from faulty_camera import Camera
 from framed_client import ROOT, Checks, Framed, folder, until
-from http_client import Client, port_of
+from http_client import Client, Editor, port_of
 from numbered_clip import NumberedClip, encode, read_numbers
 from stripping_proxy import StrippingProxy
 from view_client import View
@@ -32,6 +36,7 @@ cameras:
     outputs:
       net: {{size: 160x160, fit: letterbox, fill: 114, max_age: 300ms, sink: "ring:{where}/gate.ring"}}
       flat: {{size: 320x192, fit: stretch, sink: "unix:{where}/gate.sock", tensor: {{dtype: f32, scale: 1/255}}}}
+      found: {{size: 160x160, sink: "ring:{where}/found.ring", detections: {{sink: "unix:{where}/found.sock", labels: [code]}}}}
   yard:
     url: {yard}
     outputs:
@@ -40,6 +45,7 @@ cameras:
 """
 PAGE = os.path.join(ROOT, "daemon", "service", "page")
 POLICY = "default-src 'none'; script-src 'self'"
+STAY_SECONDS = 300 if os.environ.get("LONG") else 0  # that memory is watched
 TYPES = ["--noEmit", "--allowJs", "--checkJs", "--strict", "--target", "es2021", "--module", "es2020", "--lib",
          "es2021,dom,dom.iterable"]
 # A canvas as gray bytes in base64, with its size.
@@ -236,6 +242,68 @@ def check_camera(checks, browser, origin, camera):
     page.close()
 
 
+class Detector(threading.Thread):
+    """A consumer that finds the number's blocks at the bottom of gate's pictures, half as large from row 32 on, and sends
+    their box back."""
+
+    BOX = (0, 120, 128, 128)
+
+    def __init__(self, where):
+        super().__init__(daemon=True)
+        self.ring = consume.Ring(consume.connect(f"ring:{where}/found.ring", 10))
+        self.sent = 0
+        self.start()
+
+    def run(self):
+        try:
+            for _, payload in self.ring.frames():
+                row = numpy.frombuffer(payload, "u1").reshape(3, 160, 160).mean(axis=0)[122:126]
+                if row[:, 2:6].mean() > 70 or row[:, 10:14].mean() < 180:
+                    continue
+                slot, ticket = self.ring.held
+                self.ring.peer.send(struct.pack("<4sHHIIQII", b"FRRS", 1, 0, slot, 0, ticket, 1, 0) + struct.pack("<4ff2Hq", *self.BOX, 0.75, 0, 0, 7))
+                self.sent += 1
+        except OSError:
+            pass  # closed
+
+    def close(self):
+        self.ring.peer.shutdown(socket.SHUT_RDWR)
+        self.join(10)
+
+
+# Whether the colour of boxes is within two pixels of each point of a picture of so many pixels, in its overlay.
+MARKED = """((frame, [width, height], points) => {
+    const canvas = frame.querySelector('.overlay');
+    const context = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', {willReadFrequently: true});
+    context.drawImage(canvas, 0, 0);
+    return points.map(([x, y]) => {
+        const at = [x * canvas.width / width, y * canvas.height / height].map(Math.round);
+        const {data} = context.getImageData(at[0] - 2, at[1] - 2, 5, 5);
+        return Array.from({length: 25}, (_, i) => [0, 1, 2, 3].map((k) => data[4 * i + k]).join()).includes('217,44,28,255');
+    });
+})(document.querySelectorAll('.frame')[%d], %s, %s)"""
+
+
+def check_boxes(checks, browser, origin, where):
+    """What a consumer sends back is drawn around where it is, in the source and in each tensor, and goes when it ends."""
+    page = browser.page(f"{origin}/#/camera/gate")
+    page.until("document.querySelectorAll('input[name=output]').length === 3")
+    page.run("document.querySelectorAll('input[name=output]')[2].click()")
+    detector = Detector(where)
+    edges, others = [[200, 176], [256, 184], [100, 176]], [[200, 184], [300, 100], [100, 40]]
+    half = [[x / 2, 32 + y / 2] for x, y in edges + others]
+    wanted = [True] * 3 + [False] * 3
+    marked = until(lambda: page.run(MARKED % (0, [320, 192], edges + others)) == wanted, 10)
+    checks.check(marked, f"{detector.sent} boxes sent; at edges of it, and elsewhere: {page.run(MARKED % (0, [320, 192], edges + others))}")
+    told = page.run(MARKED % (1, [160, 160], half))
+    checks.check(told == wanted, f"in the tensor: {told}")
+    detector.close()
+    gone = until(lambda: not any(page.run(MARKED % (0, [320, 192], edges))), 5)
+    checks.check(gone, "the box stays when nobody sends any")
+    check_quiet(checks, page, origin)
+    page.close()
+
+
 def check_part(checks, browser, origin, port):
     """An output of a part of the picture: which one, and its channels in their order, after another output's too."""
     with View(port, "yard/part:64", fps=5) as view:
@@ -315,6 +383,38 @@ def check_wizard(checks, browser, origin, where, camera):
     page.close()
 
 
+def check_missing(checks, browser, origin, where, port, camera):
+    """A camera that is not there, whatever its name, one that goes while its page is open, and comes back; what is refused
+    stays to be read."""
+    page = browser.page(f"{origin}/#/camera/nobody")
+    state = "document.querySelector('.title .state')?.textContent"
+    for name in ("nobody", "%", "%25", "a%2Fb/%3Cimg%20src%3Dx%3E%26c%3D1%23"):
+        page.run(f"location.hash = '#/camera/{name}'")
+        checks.check(page.until(f"{state} === 'there is no camera of this name'", 5), f"{name}: {page.run(state)}")
+    checks.check(page.run("document.querySelector('h1').textContent") == "a/b/<img src=x>&c=1#", "its name")
+    checks.check(not page.run("document.querySelector('.pair').checkVisibility()"), "pictures of a camera that is not there")
+    editor = Editor(port)
+    keys = {"url": camera.url(), "outputs": {"o": {"size": "64x64", "sink": f"unix:{where}/guest.sock"}}}
+    page.run("location.hash = '#/camera/guest'")
+    for _ in range(2):
+        page.until(f"{state} === 'there is no camera of this name'", 5)
+        editor.put("guest", keys)
+        checks.check(page.until(f"{state} === 'running'", 8), f"it comes: {page.run(state)}")
+        checks.check(page.until("document.querySelector('.pair').checkVisibility()"), "no pictures of a camera that came")
+        editor.delete("guest")
+    checks.check(page.until(f"{state} === 'there is no camera of this name'", 5), f"it goes: {page.run(state)}")
+    check_quiet(checks, page, origin, but="404")
+    page.close()
+    page = browser.page(f"{origin}/#/camera/gate", before="window.confirm = () => true")
+    page.until("document.querySelector('.actions:not([hidden])')")
+    click(page, "Remove")
+    told = page.until("document.querySelector('.notice:not([hidden])')?.textContent", 5)
+    time.sleep(2.5)
+    still = page.run("document.querySelector('.notice:not([hidden])')?.textContent")
+    checks.check(told and told.startswith("Remove: ") and still == told, f"why it is not removed: {told}, then {still}")
+    page.close()
+
+
 def check_proxy(checks, browser, port, cameras):
     with StrippingProxy(port, "/a/b") as proxy:
         origin = f"http://127.0.0.1:{proxy.port}/a/b"
@@ -365,7 +465,28 @@ def check_heap(checks, browser, origin):
     around(5)  # the browser compiles what runs often
     before, after = around(2), around(8)
     checks.check(after < 1.2 * before, f"the heap grows from {before} to {after} bytes")
+    if STAY_SECONDS:
+        check_stay(checks, page, around)
     page.close()
+
+
+def check_stay(checks, page, around):
+    """Nor does a page that somebody looks at for long, on the wall and on a camera in turns."""
+    before, end = around(2), time.monotonic() + STAY_SECONDS
+    while time.monotonic() < end:
+        for route in ("", "camera/gate"):
+            page.run(f"location.hash = '#/{route}'")
+            time.sleep(STAY_SECONDS / 10)
+    after = around(2)
+    print(f"the heap after {STAY_SECONDS} s: {after} bytes, {after / before:.2f} times that before")
+    checks.check(after < 1.2 * before, f"the heap grows from {before} to {after} bytes in {STAY_SECONDS} s")
+
+
+# Fields that are wider than what they lie in.
+OVERLAPS = """[...document.querySelectorAll('input, select, textarea')].filter((field) => {
+    const own = field.getBoundingClientRect(), place = field.parentElement.getBoundingClientRect();
+    return own.width > 0 && (own.right > place.right + 1 || own.left < place.left - 1);
+}).length"""
 
 
 def check_narrow(checks, browser, origin):
@@ -377,6 +498,8 @@ def check_narrow(checks, browser, origin):
         time.sleep(0.2)
         width = page.run("document.documentElement.scrollWidth")
         checks.check(width <= 390, f"{route}: {width} pixels wide")
+        over = page.run(OVERLAPS)
+        checks.check(not over, f"{route}: {over} fields lie over others or beyond their place")
         controls = page.controls()
         nameless = [role for role, name in controls if not name]
         checks.check(len(controls) > 5 and not nameless, f"{route}: no names of {nameless}")
@@ -458,10 +581,12 @@ def main():
                 check_wall(checks, browser, origin, cameras)
                 check_losses(checks, browser, origin)
                 check_camera(checks, browser, origin, gate)
+                check_boxes(checks, browser, origin, where)
                 check_part(checks, browser, origin, port)
                 check_outage(checks, browser, origin, yard)
                 check_config(checks, browser, origin, framed)
                 check_wizard(checks, browser, origin, where, gate)
+                check_missing(checks, browser, origin, where, port, yard)
                 check_proxy(checks, browser, port, cameras)
                 check_narrow(checks, browser, origin)
                 check_hidden(checks, browser, origin, port)

@@ -68,7 +68,7 @@ export async function request(path, options = {}) {
     if (response.status !== 401)
       throw await refusalOf(response);
     if (token === sessionStorage.getItem(KEPT) && !asking)
-      askToken(token !== null);
+      askToken(Boolean(token));
   }
 }
 

@@ -14,9 +14,18 @@ const theme = /** @type {HTMLElement} */ (document.getElementById("theme"));
 /** @type {{close: () => void} | null} */
 let page = null;
 
+/** @param {string} text  of an address, which somebody may have typed */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 function open() {
   const [, name = "", ...rest] = location.hash.replace(/^#/, "").split("/");
-  const camera = decodeURIComponent(rest.join("/"));
+  const camera = decoded(rest.join("/"));
   page?.close();
   main.replaceChildren();
   main.className = name || "overview";

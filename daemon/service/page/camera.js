@@ -35,6 +35,7 @@ export class CameraPage {
     this.pair = new PicturePair(name);
     this.state = h("span", {class: "state"});
     this.notice = h("p", {class: "notice", role: "status", hidden: true});
+    this.refusal = ""; // of what was asked for last
     this.actions = h("div", {class: "row actions"});
     this.outputs = h("fieldset", {class: "choice"}, h("legend", {class: "offscreen"}, "Output"));
     this.frames = new Chart("Frames", "per second", "reconnects");
@@ -47,16 +48,16 @@ export class CameraPage {
     this.commands = h("div", {});
     main.append(
       h("div", {class: "row title"}, h("h1", {}, name), this.state, this.actions), this.notice,
+      this.missing = h("p", {hidden: true}, h("a", {href: "#/"}, "All cameras")), this.body = h("div", {},
       h("div", {class: "row tools"}, this.outputs, this.switches()), this.pair.element,
       h("section", {class: "charts", "aria-label": "The last ten minutes"}, this.frames.element, this.latency.element, this.losses.element),
       h("div", {class: "columns"},
         h("section", {}, h("h2", {}, "Events"), this.eventsNotice, this.events),
         h("section", {}, h("h2", {}, "Stream"), this.facts),
         h("section", {}, h("h2", {}, "Clients"), this.clients)),
-      h("section", {}, h("h2", {}, "Read it"), this.commands));
+      h("section", {}, h("h2", {}, "Read it"), this.commands)));
     this.fillActions();
     this.stopStatus = onCamera(name, (status) => this.update(status));
-    this.loadHistory();
     this.historyTimer = setInterval(() => this.loadHistory(), HISTORY_MS);
     this.sceneTimer = setInterval(() => this.loadScene(), SCENES_MS);
     this.resized = () => this.chart();
@@ -94,12 +95,10 @@ export class CameraPage {
     const button = (label, act, kind = "quiet") => h("button", {type: "button", class: kind, onclick: async () => {
       try {
         await act();
-        this.notice.hidden = true;
+        this.refusal = "";
         await refresh();
       } catch (problem) {
-        this.notice.hidden = false;
-        this.notice.className = "notice bad";
-        setText(this.notice, `${label}: ${explain(problem)}`);
+        this.warn(this.refusal = `${label}: ${explain(problem)}`);
       }
     }}, label);
     this.pause = button("Pause", () => send(cameraPath(this.name, this.isPaused() ? "resume" : "pause")));
@@ -112,30 +111,40 @@ export class CameraPage {
     this.actions.append(this.pause, remove);
   }
 
+  /** @param {string} words  "": there is nothing to warn of */
+  warn(words) {
+    this.notice.hidden = !words;
+    this.notice.className = "notice bad";
+    setText(this.notice, words);
+  }
+
   isPaused() {
     return this.camera?.state === "paused";
   }
 
   /** @param {Status} status */
   update(status) {
-    this.camera = status.cameras.find((camera) => camera.name === this.name) ?? null;
+    const comes = !this.camera;
+    this.camera = status.cameras[0] ?? null;
     this.actions.hidden = !this.camera || !status.http_write;
+    if (this.body && this.missing)
+      this.missing.hidden = !(this.body.hidden = !this.camera);
     if (!this.camera) {
+      this.warn("");
       this.state.className = "state bad";
       setText(this.state, "there is no camera of this name");
       return;
     }
+    if (comes)
+      this.loadHistory();
     const camera = this.camera, {level, words} = health({...camera, output_error: camera.outputs.some(({last_error: error}) => error && error.age_s < 60)});
     this.state.className = `state ${level}`;
     setText(this.state, words);
     if (this.pause)
       setText(this.pause, this.isPaused() ? "Resume" : "Pause");
-    if (camera.last_error && camera.state !== "running") {
-      this.notice.hidden = false;
-      this.notice.className = "notice bad";
-      setText(this.notice, `${camera.last_error.text} (${duration(camera.last_error.age_s)} ago)`);
-    } else if (!this.notice.textContent?.includes(": ") || camera.state === "running")
-      this.notice.hidden = true;
+    const error = camera.state === "running" ? null : camera.last_error;
+    this.warn(this.refusal || (error ? `${error.text} (${duration(error.age_s)} ago)` : ""));
+    this.pair.wait(camera.state === "running" ? "" : camera.state);
     if (this.motionLabel)
       this.motionLabel.hidden = !camera.scene;
     this.listOutputs(camera);
@@ -160,6 +169,7 @@ export class CameraPage {
         this.pair.choose(output.name);
         this.chart();
       }}), h("span", {}, output.name)));
+    this.outputs.hidden = shown.length === 0;
     this.pair.choose(this.chosen);
     const groups = [{name: "", list: commandsOfCamera(camera)},
       ...camera.outputs.map((output) => ({name: output.name, list: commandsOf(camera, output)}))];
@@ -168,7 +178,7 @@ export class CameraPage {
   }
 
   async loadHistory() {
-    if (document.hidden)
+    if (document.hidden || !this.camera)
       return;
     try {
       const history = await getJson(`api/v1/history?camera=${encodeURIComponent(this.name)}`, this.abort.signal);

@@ -15,11 +15,19 @@ function tokenAs(/** @type {string} */ option) {
 }
 
 /**
+ * As a word of the shell.
+ * @param {string} text
+ */
+function word(text) {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/**
  * @param {string} path
  * @param {string} file
  */
 function fetchInto(path, file) {
-  return `curl -s${tokenAs("-H")} '${base()}${path}' > ${file}`;
+  return `curl -s${tokenAs("-H")} ${word(base() + path)} > ${word(file)}`;
 }
 
 /**
@@ -27,7 +35,7 @@ function fetchInto(path, file) {
  * @param {string} sink
  */
 function netcat(sink) {
-  return sink.startsWith("unix:") ? `nc -U ${sink.slice(5)}` : `nc ${sink.slice(4).replace(/[[\]]/g, "").replace(/:(\d+)$/, " $1")}`;
+  return sink.startsWith("unix:") ? `nc -U ${word(sink.slice(5))}` : `nc ${sink.slice(4).replace(/[[\]]/g, "").replace(/:(\d+)$/, " $1")}`;
 }
 
 /**
@@ -39,17 +47,17 @@ function readerOf(output) {
   const sink = output.sink.replace(/^tcp:(0\.0\.0\.0|\[::\])(?=:)/, `tcp:${location.hostname}`);
   const file = sink.replace(/^file:/, "");
   if (sink.startsWith("ring:") || /^(tcp|unix):/.test(sink) && output.protocol === "framed" && output.kernel !== "stats")
-    return {what: "Frames in Python", text: `python3 -c '
+    return {what: "Frames in Python", text: `python3 -c ${word(`
 import framedio
-for frame in framedio.open("${sink}"):
-    print(frame.camera, frame.sequence, frame.numpy().shape, flush=True)'`};
+for frame in framedio.open(${JSON.stringify(sink)}):
+    print(frame.camera, frame.sequence, frame.numpy().shape, flush=True)`)}`};
   if (/^(tcp|unix):/.test(sink) && output.protocol === "y4m")
-    return {what: "In a player", text: `ffplay -fflags nobuffer ${sink.replace(/^tcp:/, "tcp://")}`};
+    return {what: "In a player", text: `ffplay -fflags nobuffer ${word(sink.replace(/^tcp:/, "tcp://"))}`};
   if (/^(tcp|unix):/.test(sink))
     return {what: output.kernel === "stats" ? "Lines of JSON" : "Bytes", text: netcat(sink)};
   if (/^rtsps?:/.test(sink))
-    return {what: "In a player", text: `ffplay ${sink}`};
-  return {what: "The newest files", text: `ls -t ${file.replace(/[^/]*$/, "")} | head`};
+    return {what: "In a player", text: `ffplay ${word(sink)}`};
+  return {what: "The newest files", text: `ls -t ${word(file.replace(/[^/]*$/, ""))} | head`};
 }
 
 /**
@@ -72,6 +80,6 @@ export function commandsOfCamera(camera) {
   return [
     {what: "A picture, on its machine", text: `framed snap ${camera.name} > ${camera.name}.jpg`},
     {what: "A picture, by HTTP", text: fetchInto(`${path}/snapshot.jpg?width=1280`, `${camera.name}.jpg`)},
-    {what: "Motion JPEG, in a player", text: `ffplay${tokenAs("-headers")} '${base()}${path}/stream.mjpg?width=640&fps=10'`},
+    {what: "Motion JPEG, in a player", text: `ffplay${tokenAs("-headers")} ${word(`${base()}${path}/stream.mjpg?width=640&fps=10`)}`},
   ];
 }

@@ -217,6 +217,14 @@ export class PicturePair {
     this.ask();
   }
 
+  /** @param {string} state  why no picture comes; "": they come */
+  wait(state) {
+    this.element.classList.toggle("stale", state !== "");
+    for (const pane of [this.source, this.tensor])
+      if (!pane.facts?.error)
+        setText(pane.none, state || "waiting for a picture");
+  }
+
   ask() {
     /** @param {Pane} pane */
     const width = (pane) => {

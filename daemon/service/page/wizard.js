@@ -106,10 +106,10 @@ export class Wizard {
     const camera = this.camera(this.password.value ? `\${${variable}}` : ""), output = camera.outputs.detector;
     for (const element of this.own ?? [])
       element.hidden = Boolean(this.preset?.value);
-    setText(this.yaml, ["cameras:", `  ${name}:`, `    url: ${camera.url}`, "    outputs:", "      detector:",
+    setText(this.yaml, ["cameras:", `  ${name}:`, `    url: ${scalar(camera.url)}`, "    outputs:", "      detector:",
       ...(output.preset ? [`        preset: ${output.preset}`] : []), `        size: ${output.size}`,
       ...(output.tensor ? [`        tensor: {dtype: ${output.tensor.dtype}, order: ${output.tensor.order}}`] : []),
-      `        sink: "${output.sink}"`, ""].join("\n"));
+      `        sink: ${JSON.stringify(output.sink)}`, ""].join("\n"));
   }
 
   /**
@@ -184,6 +184,14 @@ export class Wizard {
       await refresh();
     });
   }
+}
+
+/**
+ * A text as YAML has it.
+ * @param {string} text
+ */
+function scalar(text) {
+  return /^[\w/][^\s'"#]*$/.test(text) && !text.endsWith(":") ? text : JSON.stringify(text);
 }
 
 /**
