@@ -67,7 +67,7 @@ $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 FOOTAGE ?= ../shared/media/car-detection.mp4
 MEDIA ?= $(dir $(FOOTAGE))
 
-.PHONY: bench-analysis bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut bench-lut-cuda bench-memory bench-motion bench-newcomer bench-peers bench-polls bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-view bench-wall bench-workers
+.PHONY: bench-analysis bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut bench-lut-cuda bench-memory bench-motion bench-newcomer bench-page bench-peers bench-polls bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-wall bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -130,10 +130,10 @@ bench-crops: ## from a client's results to the crops of them, of 4 cameras (CLIP
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/bench-crops
 	@scripts/bench_crops.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --build $(B) $(CROPS_ARGS)
 
-bench-view: ## what looking at 20 cameras costs, and how soon pictures are there, beside the limits (FOOTAGE=FILE VIEW_ARGS="--rounds 9")
+bench-page: ## the page's size, what looking at 20 cameras costs, and how soon pictures are there, beside the limits (FOOTAGE=FILE PAGE_ARGS="--rounds 9")
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@$(MAKE) --no-print-directory $(B)/framed
-	@scripts/bench_view.py '$(FOOTAGE)' --build $(B) $(VIEW_ARGS)
+	@scripts/bench_page.py '$(FOOTAGE)' --build $(B) $(PAGE_ARGS)
 
 bench-polls: ## what a poll of 165 cameras costs the loop, beside the limit: seven minutes (POLLS_ARGS="--settle 20")
 	@scripts/setup demo

@@ -1,12 +1,14 @@
 #!/usr/bin/python3
-"""What it costs to look at cameras, and how soon pictures are there: each figure beside its limit, by a client of HTTP
-outside the daemon. Cameras are files of 1080p at the pace of their timestamps. Costs are the differences of processor time
+"""What the page takes, what it costs to look at cameras, and how soon pictures are there: each figure beside its limit.
+Costs are those of a client of HTTP outside the daemon; delays are also those of the page in Debian's Chromium, where that
+is installed. Cameras are files of 1080p at the pace of their timestamps. Costs are the differences of processor time
 between seconds with and without a viewer, which follow each other again and again: of the daemon's threads that serve
 viewers, the loop and that of the previews. Of all threads the difference drowns in that of the decoders.
 
-usage: bench_view.py FOOTAGE [--build FOLDER] [--cameras 20] [--rounds 5] [--seconds 4]
+usage: bench_page.py FOOTAGE [--build FOLDER] [--cameras 20] [--rounds 5] [--seconds 4]
 """
 import argparse
+import gzip
 import http.client
 import os
 import re
@@ -19,7 +21,32 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
+from browser import PACKAGE, PROGRAM, Browser
+from http_client import Client
 from view_client import View
+
+PAGE = os.path.join(ROOT, "daemon", "service", "page")
+FPS, MADE_LEAST = 5, 0.95  # of the wall
+SCREEN = {"width": 1400, "height": 900, "deviceScaleFactor": 2, "mobile": False}  # on which the page asks for 1280 pixels
+
+# Notes when each picture is on its canvas, ms from its capture; and when the first one is, ms from the page's opening.
+WATCH = """
+const captured = new Map(), read = DataView.prototype.getBigUint64;
+let last;
+window.late = [];
+DataView.prototype.getBigUint64 = function(at, little) {
+  const value = read.call(this, at, little);
+  if (at === 16) last = Number(value) / 1e6;
+  if (at === 24) captured.set(String(value), last);
+  return value;
+};
+new MutationObserver((changes) => {
+  const now = performance.now();
+  window.first ??= now;
+  for (const {target} of changes)
+    window.late.push([performance.timeOrigin + now - captured.get(target.dataset.sequence), target.width]);
+}).observe(document, {subtree: true, attributes: true, attributeFilter: ["data-sequence"]});
+"""
 
 CAMERA = """
   {name}:
@@ -36,6 +63,11 @@ def quantile(values, share):
 
 def row(what, value, unit, limit):
     print(f"{what:62} {value:8.2f} {unit:4} limit {limit:g}{'' if value <= limit else '   MISSED'}", flush=True)
+
+
+def resident_mib(pid):
+    with open(f"/proc/{pid}/status") as file:
+        return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1]) / 1024
 
 
 class Daemon:
@@ -95,9 +127,6 @@ class Daemon:
         passed = time.monotonic() - began
         return [(b - a) / passed * 100 for a, b in zip(before, self.cpu())]
 
-    def resident_mib(self):
-        with open(f"/proc/{self.child.pid}/status") as file:
-            return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1]) / 1024
 
 
 class Viewer(threading.Thread):
@@ -141,21 +170,24 @@ def measure_wall(daemon, cameras, rounds, seconds):
     for _ in range(rounds):
         time.sleep(0.5)
         alone.append(daemon.shares(seconds))
-        viewer = Viewer(daemon, tiles, 5)
+        viewer = Viewer(daemon, tiles, FPS)
         time.sleep(0.5)
         before = daemon.counters()["framed_previews_total"]
         one.append(daemon.shares(seconds))
         made.append((daemon.counters()["framed_previews_total"] - before) / seconds)
-        other = Viewer(daemon, tiles, 5)
+        other = Viewer(daemon, tiles, FPS)
         time.sleep(0.5)
         two.append(daemon.shares(seconds))
         viewer.end()
         other.end()
-    busy = [all_of for _, all_of in alone]
+    busy, share = [all_of for _, all_of in alone], statistics.median(made) / (cameras * FPS)
     print(f"{cameras} cameras of 1080p: {statistics.median(busy):.1f} % of a core without a viewer, {min(busy):.1f} to {max(busy):.1f};"
-          f" with one {statistics.median(made):.0f} JPEGs/s, and all threads take {middle(one, alone, 1):+.1f} %")
-    row(f"wall of {cameras}, 320x180 at 5/s, one viewer: loop and previews", middle(one, alone, 0), "%", 4)
-    row("each further viewer", middle(two, one, 0), "%", 1)
+          f" with one {share * 100:.0f} % of the JPEGs are made, and all threads take {middle(one, alone, 1):+.1f} %")
+    if share < MADE_LEAST:
+        print("this box has too much else to do: what follows is scaled to all JPEGs")
+    share = min(share, 1)
+    row(f"wall of {cameras}, 320x180 at {FPS}/s, one viewer: loop and previews", middle(one, alone, 0) / share, "%", 4)
+    row("each further viewer", middle(two, one, 0) / share, "%", 1)
 
 
 def measure_first(daemon):
@@ -176,6 +208,59 @@ def measure_late(daemon):
     viewer.end()
     late = [seconds * 1e3 for seconds in viewer.late[5:]]
     row("1280x720 at 15/s: arrival of the packet to the client, p50", statistics.median(late), "ms", 30)
+    row("the same, p99", quantile(late, 0.99), "ms", 80)
+
+
+def measure_idle_memory(framed, where, cameras):
+    """What HTTP, the page and the previews keep while nobody asks: cameras are down, whose decoders would hide it."""
+    resident = []
+    for http_key in ("off", "127.0.0.1:0"):
+        with open(f"{where}/idle.yaml", "w") as file:
+            file.write(f"backend: cpu\nhttp: {http_key}\ncontrol: off\ncameras:")
+            for i in range(cameras):
+                file.write(CAMERA.format(name=f"c{i}", clip=f"unix:{where}/nobody", where=where).replace("pace: realtime", "").replace("loop: true", ""))
+            file.write("\n")
+        with subprocess.Popen([framed, "run", "-c", f"{where}/idle.yaml"], stderr=subprocess.DEVNULL) as child:
+            time.sleep(3)
+            resident.append(resident_mib(child.pid))
+            child.terminate()
+    row(f"nobody looks: resident memory, over that with `http: off`, {cameras} cameras", resident[1] - resident[0], "MiB", 1)
+
+
+def measure_page(port):
+    """What the binary serves of it."""
+    client, sent, plain = Client(port), 0, 0
+    for name in ["/", *(f"/page/{name}" for name in os.listdir(PAGE) if name != "index.html")]:
+        _, _, body = client.get_bytes(name)
+        sent, plain = sent + len(body), plain + len(gzip.decompress(body))
+    row("the page's files", plain / 1e3, "kB", 120)
+    row("the same, compressed", sent / 1e3, "kB", 40)
+
+
+def measure_browser(port):
+    if not PROGRAM:
+        print(f"delays in a browser are left out: {PACKAGE} is not installed")
+        return
+    origin, firsts, late, foreign = f"http://127.0.0.1:{port}", [], [], []
+    with Browser() as browser:
+        for seconds in [1] * 9 + [10]:
+            page = browser.page(before=WATCH)
+            page.call("Emulation.setDeviceMetricsOverride", **SCREEN)
+            page.open(f"{origin}/#/camera/live")
+            page.until("window.first")
+            firsts.append(page.run("window.first"))
+            time.sleep(seconds)
+            late = page.run("window.late")
+            foreign += [url for url in page.requests if not url.startswith((f"{origin}/", "blob:"))]
+            page.close()
+    widths = {width for _, width in late}
+    if 1280 not in widths:
+        raise RuntimeError(f"the page shows pictures that are {widths} pixels wide")
+    late = [ms for ms, width in late[5:] if width == 1280]
+    row("the page in a browser: requests to anybody else", len(foreign), "", 0)
+    row("the same: from opening it to its first picture, p50", statistics.median(firsts), "ms", 300)
+    row("the same, the longest of 10", max(firsts), "ms", 300)
+    row("1280x720 at 15/s: arrival of the packet to the canvas, p50", statistics.median(late), "ms", 30)
     row("the same, p99", quantile(late, 0.99), "ms", 80)
 
 
@@ -206,22 +291,27 @@ def main():
     parser.add_argument("--seconds", type=float, default=4)
     options = parser.parse_args()
     os.makedirs(f"{options.build}/clips", exist_ok=True)
-    slow = encode(options.footage, f"{options.build}/clips/view-5.mp4", 5)
-    live = encode(options.footage, f"{options.build}/clips/view-25.mp4", 25)
+    slow = encode(options.footage, f"{options.build}/clips/page-5.mp4", 5)
+    live = encode(options.footage, f"{options.build}/clips/page-25.mp4", 25)
     framed = f"{options.build}/framed"
-    with tempfile.TemporaryDirectory(prefix="bench-view-") as where:
+    with tempfile.TemporaryDirectory(prefix="bench-page-") as where:
+        measure_idle_memory(framed, where, options.cameras)
         daemon = Daemon(framed, where, {f"c{i}": slow for i in range(options.cameras)})
         try:
             time.sleep(5)
-            before = daemon.resident_mib()
+            measure_page(daemon.port)
             row("nobody looks: JPEGs", daemon.counters()["framed_previews_total"], "", 0)
             row("nobody looks: threads for it", daemon.threads().count("previews"), "", 0)
+            quiet = [daemon.shares(options.seconds)[0] for _ in range(options.rounds)]
+            before = resident_mib(daemon.child.pid)
             measure_wall(daemon, options.cameras, options.rounds, options.seconds)
             time.sleep(2)
-            again = daemon.counters()
-            time.sleep(3)
-            row("nobody looks any more: JPEGs in 3 s", daemon.counters()["framed_previews_total"] - again["framed_previews_total"], "", 0)
-            print(f"resident memory: {before:.0f} MiB before anybody looked, {daemon.resident_mib():.0f} MiB after")
+            again = daemon.counters()["framed_previews_total"]
+            after = statistics.median(daemon.shares(options.seconds)[0] for _ in range(options.rounds))
+            row("nobody looks any more: JPEGs", daemon.counters()["framed_previews_total"] - again, "", 0)
+            row("the same: loop and previews, over those before anybody looked", after - statistics.median(quiet), "%", max(quiet) - min(quiet))
+            print(f"resident memory: {before:.0f} MiB before anybody looked, {resident_mib(daemon.child.pid):.0f} MiB after:"
+                  " each decoder keeps room for a picture more")
         finally:
             daemon.child.terminate()
             daemon.child.wait(20)
@@ -230,6 +320,7 @@ def main():
             time.sleep(2)
             measure_first(daemon)
             measure_late(daemon)
+            measure_browser(daemon.port)
             measure_snapshots(daemon, options.rounds)
         finally:
             daemon.child.terminate()
