@@ -324,10 +324,12 @@ static int read_watch(struct etcd_reply *reply, const json_t *root, const char *
 static int read_method(struct etcd_reply *reply, enum etcd_method method, const char *prefix,
                        const json_t *root)
 {
-    const bool canceled = json_is_true(json_object_get(root, "canceled")); // has no revision
+    // The end of a watch has none, nor needs a token one.
+    const bool has_revision =
+        method != ETCD_AUTHENTICATE &&
+        (method != ETCD_WATCH || !json_is_true(json_object_get(root, "canceled")));
     if (!read_number(&reply->answer.revision, json_object_get(root, "header"), "revision") ||
-        reply->answer.revision < (method != ETCD_AUTHENTICATE && !canceled) ||
-        reply->answer.revision == INT64_MAX)
+        reply->answer.revision < has_revision || reply->answer.revision == INT64_MAX)
         return refuse(reply);
     switch (method) {
     case ETCD_RANGE:
