@@ -155,6 +155,8 @@ static bool read_bool(bool *ret, const json_t *object, const char *name)
 static int fail(struct etcd_reply *reply, int rc, const char *why)
 {
     log_scrub(reply->why, sizeof reply->why, why);
+    if (!reply->why[0])
+        snprintf(reply->why, sizeof reply->why, "it answers with an error without words");
     return rc;
 }
 
@@ -273,7 +275,7 @@ static int read_error(struct etcd_reply *reply, const char *reason)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strstr(reason, known[i].words))
             return fail(reply, known[i].rc, reason);
-    return fail(reply, -EIO, *reason ? reason : "it answers with an error");
+    return fail(reply, -EIO, reason);
 }
 
 // The words of an error, "" where it has none; NULL: this is no error.

@@ -1,7 +1,8 @@
-"""A real etcd on loopback, of one member."""
+"""Real etcds on loopback: one alone, or the members of a cluster."""
 import contextlib
 import json
 import shutil
+import signal
 import subprocess
 import time
 import urllib.request
@@ -12,26 +13,35 @@ INSTALLED = shutil.which("etcd")
 
 
 class Etcd:
-    """Keeps its data over stop and start. `options`: more of them, as of TLS with `scheme` https."""
+    """Keeps its data over stop and start. `options`: more of them, as of TLS with `scheme` https. `peers`: of a cluster,
+    the members' URLs among themselves, by name."""
 
-    def __init__(self, where, name="etcd", scheme="http", options=()):
-        self.data, self.log = f"{where}/{name}", f"{where}/{name}.log"
-        self.url, self.peer = f"{scheme}://127.0.0.1:{free_port()}", f"http://127.0.0.1:{free_port()}"
+    def __init__(self, where, name="etcd", scheme="http", options=(), peers=None):
+        self.name, self.data, self.log = name, f"{where}/{name}", f"{where}/{name}.log"
+        self.url, self.peers = f"{scheme}://127.0.0.1:{free_port()}", peers or {name: f"http://127.0.0.1:{free_port()}"}
         self.options, self.child = options, None
         self.start()
 
     def start(self):
         with open(self.log, "a") as log:
             self.child = subprocess.Popen(
-                ["etcd", "--name", "one", "--data-dir", self.data, "--listen-client-urls", self.url,
-                 "--advertise-client-urls", self.url, "--listen-peer-urls", self.peer,
-                 "--initial-advertise-peer-urls", self.peer, "--initial-cluster", f"one={self.peer}", *self.options],
+                ["etcd", "--name", self.name, "--data-dir", self.data, "--listen-client-urls", self.url,
+                 "--advertise-client-urls", self.url, "--listen-peer-urls", self.peers[self.name],
+                 "--initial-advertise-peer-urls", self.peers[self.name],
+                 "--initial-cluster", ",".join(f"{name}={url}" for name, url in self.peers.items()), *self.options],
                 stdout=log, stderr=log)
 
     def stop(self):
         """As a box that loses its power."""
         self.child.kill()
         self.child.wait()
+
+    def freeze(self):
+        """Connections are taken, and nothing is answered."""
+        self.child.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.child.send_signal(signal.SIGCONT)
 
     def ask(self, path, body):
         """The answer to a request that the client never makes."""
@@ -54,3 +64,15 @@ class Etcd:
 
     def __exit__(self, *_):
         self.stop()
+
+
+@contextlib.contextmanager
+def cluster(where, n):
+    """The members, once they serve; the first of the list leads."""
+    peers = {f"member{i}": f"http://127.0.0.1:{free_port()}" for i in range(n)}
+    with contextlib.ExitStack() as stack:
+        members = [stack.enter_context(Etcd(where, name, options=["--pre-vote"], peers=peers)) for name in peers]
+        for member in members:
+            member.wait()
+        states = [member.ask("maintenance/status", {}) for member in members]
+        yield sorted(members, key=lambda member: (state := states[members.index(member)])["leader"] != state["header"]["member_id"])

@@ -7,8 +7,8 @@ import threading
 import time
 
 from etcd_client import Client
-from etcd_server import INSTALLED, Etcd
-from framed_client import Checks, folder, until
+from etcd_server import INSTALLED, Etcd, cluster
+from framed_client import SANITIZED, Checks, folder, until
 
 LEASE = 2  # seconds: the shortest that etcd gives
 
@@ -206,6 +206,39 @@ def check_quota(checks, where):
         checks.check((status := client.close()) == 0, f"the client ends with {status}")
 
 
+def check_cluster(checks, where):
+    """Of three members one is frozen, so that it takes connections and answers nothing: a lease is kept all the same. Where
+    it led, that takes until the others have elected another."""
+    with cluster(where, 3) as (leader, *followers):
+        for frozen, longest in ((followers[0], 1), (leader, 4)):
+            living = next(follower for follower in followers if follower is not frozen)
+            with Client(frozen.url, *(member.url for member in (leader, *followers) if member is not frozen)) as client:
+                lease = client.ask("grant", 2000, 30)["lease"]
+                first = client.ask("commit", 2000, f"put /framed/node alive {lease}")["revision"]
+                client.watch("/framed/", first)
+                client.wait_for(lambda: client.told)
+                frozen.freeze()
+                begun, last, waits, failed = time.monotonic(), time.monotonic(), [], 0
+                while time.monotonic() < begun + 5:
+                    kept = client.ask("keepalive", 1000, lease)
+                    failed += kept["rc"] != 0
+                    if kept["rc"] == 0:
+                        waits.append(time.monotonic() - last)
+                        last = time.monotonic()
+                    time.sleep(0.2)
+                name = "a follower" if frozen is not leader else "the leader"
+                checks.check(waits and max(waits) < longest * (2 if SANITIZED else 1), f"{name} frozen: {max(waits, default=0):.2f} s without a lease kept")
+                checks.check(frozen is leader or failed == 0, f"{name} frozen: {failed} keepalives failed")
+                client.watch("/framed/", first + 1)  # its caller's way out of silence
+                with Client(living.url) as other:
+                    wrote = other.ask("commit", 3000, "put /framed/x 1 0")
+                client.wait_for(lambda: len(client.told) > 1)
+                checks.check(wrote["rc"] == 0 and client.events()[1:] == [("/framed/x", "1", wrote["revision"])], f"{name}: a watch elsewhere: {client.told}")
+                checks.check((status := client.close()) == 0, f"the client ends with {status}")
+                frozen.thaw()
+                frozen.wait()
+
+
 def main():
     checks = Checks("etcd")
     if not INSTALLED:
@@ -220,6 +253,7 @@ def main():
         check_tls(checks, where)
         check_users(checks, where)
         check_quota(checks, where)
+        check_cluster(checks, where)
     checks.end()
 
 
