@@ -1,7 +1,7 @@
 # Fuzzing. What it finds worth keeping goes to the build's own corpus first. make check gives each part the files of its
 # corpus once, by a main in place of libFuzzer's.
 FUZZ_SECONDS ?= 60
-FUZZERS := client config control cube edit etcd h264 h265 http jpeg onvif plan results ring rtcp rtp rtsp sdp slices
+FUZZERS := client config control cube drop_ins edit etcd h264 h265 http jpeg onvif plan results ring rtcp rtp rtsp sdp slices
 
 # What they drive, and of the kernels no more than that needs: the rest takes minutes to build with sanitizers.
 FUZZED_CONFIG_OBJ := $(CONFIG_OBJ) $(patsubst %,$(B)/kernels/%.o,format image lut processors)
@@ -22,11 +22,11 @@ $(filter %_plan,$(FUZZED_BY)): $(patsubst %,$(B)/daemon/cluster/%.o,document_fie
 $(filter %_h264 %_h265 %_jpeg,$(FUZZED_BY)): $(B)/tests/fuzz/rtp_payloads.o $(patsubst %,$(B)/daemon/bitstream/%.o,h264_headers nal) \
 	$(patsubst %,$(B)/daemon/rtsp/%.o,assembly depacketize_h264 depacketize_h265 depacketize_jpeg depacketizer jpeg_header \
 	nal_assembly parameter_sets picture_end)
-$(filter-out %_config %_edit %_slices,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
-$(filter-out %_client %_config %_cube %_edit %_h264 %_h265 %_jpeg %_onvif %_rtsp %_sdp,$(FUZZED_BY)): $(FUZZED_OBJ)
+$(filter-out %_config %_drop_ins %_edit %_slices,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
+$(filter-out %_client %_config %_cube %_drop_ins %_edit %_h264 %_h265 %_jpeg %_onvif %_rtsp %_sdp,$(FUZZED_BY)): $(FUZZED_OBJ)
 $(filter %_etcd,$(FUZZED_BY)): $(B)/daemon/cluster/etcd_json.o
 $(filter %_edit,$(FUZZED_BY)): $(B)/daemon/service/camera_body.o $(B)/daemon/supervisor/edit.o
-$(filter %_config %_cube %_edit,$(FUZZED_BY)): $(FUZZED_CONFIG_OBJ)
+$(filter %_config %_cube %_drop_ins %_edit,$(FUZZED_BY)): $(FUZZED_CONFIG_OBJ)
 
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o
 	$(link) -fsanitize=fuzzer $(DAEMON_LIBS)
