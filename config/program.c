@@ -1,8 +1,9 @@
 #include "config/program.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "config/text_list.h"
 
 enum { BYTES_MAX = 4096 };
 
@@ -15,52 +16,19 @@ int program_parse(struct program *ret, const char *const text[], int n, const ch
              : bytes > BYTES_MAX          ? "is too long"
              : n > 1 && text[0][0] != '/' ? "does not begin with the absolute path of a program"
                                           : NULL;
-    if (*wrong)
-        return -EINVAL;
-    char *to = ret->text = malloc(bytes);
-    if (!to)
-        return -ENOMEM;
-    ret->bytes = bytes;
-    for (int i = 0; i < n; i++)
-        to = stpcpy(to, text[i]) + 1;
-    return 0;
-}
-
-int program_copy(struct program *ret, const struct program *from)
-{
-    *ret = (struct program){0};
-    if (from->bytes == 0)
-        return 0;
-    ret->text = malloc(from->bytes);
-    if (!ret->text)
-        return -ENOMEM;
-    memcpy(ret->text, from->text, from->bytes);
-    ret->bytes = from->bytes;
-    return 0;
-}
-
-void program_free(struct program *program)
-{
-    if (program->text)
-        explicit_bzero(program->text, program->bytes);
-    free(program->text);
-    *program = (struct program){0};
-}
-
-bool program_equal(const struct program *a, const struct program *b)
-{
-    return a->bytes == b->bytes && (a->bytes == 0 || memcmp(a->text, b->text, a->bytes) == 0);
+    return *wrong ? -EINVAL : text_list_open(&ret->list, text, n);
 }
 
 void program_arguments(const struct program *program, char *argv[PROGRAM_MAX + 3])
 {
     static char shell[] = "/bin/sh", option[] = "-c";
+    const char *word = text_list_next(&program->list, NULL);
     int n = 0;
-    if (program->bytes > 0 && strlen(program->text) + 1 == program->bytes) {
+    if (word && !text_list_next(&program->list, word)) {
         argv[n++] = shell;
         argv[n++] = option;
     }
-    for (size_t at = 0; at < program->bytes; at += strlen(program->text + at) + 1)
-        argv[n++] = program->text + at;
+    for (; word; word = text_list_next(&program->list, word))
+        argv[n++] = (char *)word;
     argv[n] = NULL;
 }

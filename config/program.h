@@ -2,16 +2,11 @@
 #ifndef FRAMED_CONFIG_PROGRAM_H
 #define FRAMED_CONFIG_PROGRAM_H
 
-#include <stdbool.h>
-
 #include "config/types.h"
 
 // One text is a line for /bin/sh, several are a program and its arguments. 0, with a copy for
-// program_free; -EINVAL with *wrong set; -ENOMEM.
+// text_list_free; -EINVAL with *wrong set; -ENOMEM.
 int program_parse(struct program *ret, const char *const text[], int n, const char **wrong);
-int program_copy(struct program *ret, const struct program *from); // 0 or -ENOMEM
-void program_free(struct program *);
-bool program_equal(const struct program *, const struct program *);
 // Fills in argv, which points into the command, with a final NULL.
 void program_arguments(const struct program *, char *argv[PROGRAM_MAX + 3]);
 

@@ -111,13 +111,15 @@ struct node_labels { // see config/node_labels.h
         char name[32], value[64];
     } list[NODE_LABELS_MAX];
 };
-struct labels { // of classes, from 0 on, see config/labels.h; owns its text
-    char *text; // each with its final zero, one behind the other
+struct text_list { // see config/text_list.h; owns its text
+    char *text;    // each with its final zero, one behind the other; NULL: none
     size_t bytes;
 };
-struct program { // a program and its arguments, see config/program.h; owns its text
-    char *text;  // each with its final zero, one behind the other; NULL: none
-    size_t bytes;
+struct labels { // of classes, from 0 on, see config/labels.h
+    struct text_list list;
+};
+struct program { // a program and its arguments, see config/program.h
+    struct text_list list;
 };
 struct filemode { // octal permissions of a socket or file
     int mode;

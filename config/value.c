@@ -17,6 +17,7 @@
 #include "config/program.h"
 #include "config/quantity.h"
 #include "config/rois.h"
+#include "config/text_list.h"
 
 static const char out_of_range[] = "is out of range";
 static const char out_of_memory[] = "needs more memory than there is";
@@ -656,26 +657,10 @@ static const char *parse_labels(const struct config_row *row, void *member,
     const char *wrong = NULL;
     const int status = labels_parse(&labels, text, n, &wrong);
     if (status == 0) {
-        labels_free(member);
+        text_list_free(member);
         *(struct labels *)member = labels;
     }
     return status == -ENOMEM ? out_of_memory : wrong;
-}
-
-static bool equal_labels(const void *a, const void *b)
-{
-    return labels_equal(a, b);
-}
-
-static int own_labels(void *member)
-{
-    const struct labels shared = *(struct labels *)member;
-    return labels_copy(member, &shared);
-}
-
-static void free_labels(void *member)
-{
-    labels_free(member);
 }
 
 static const char *parse_program(const struct config_row *row, void *member,
@@ -686,26 +671,27 @@ static const char *parse_program(const struct config_row *row, void *member,
     const char *wrong = NULL;
     const int status = program_parse(&program, text, n, &wrong);
     if (status == 0) {
-        program_free(member);
+        text_list_free(member);
         *(struct program *)member = program;
     }
     return status == -ENOMEM ? out_of_memory : wrong;
 }
 
-static bool equal_program(const void *a, const void *b)
+// Of labels and of a program, which are both a list of texts.
+static bool equal_texts(const void *a, const void *b)
 {
-    return program_equal(a, b);
+    return text_list_equal(a, b);
 }
 
-static int own_program(void *member)
+static int own_texts(void *member)
 {
-    const struct program shared = *(struct program *)member;
-    return program_copy(member, &shared);
+    const struct text_list shared = *(struct text_list *)member;
+    return text_list_copy(member, &shared);
 }
 
-static void free_program(void *member)
+static void free_texts(void *member)
 {
-    program_free(member);
+    text_list_free(member);
 }
 
 static const char *parse_polygons(const struct config_row *row, void *member,
@@ -971,16 +957,15 @@ static const struct type {
                       "{\"type\": [\"string\", \"number\", \"boolean\"]}, \"minItems\": 1, "
                       "\"maxItems\": " TEXT_OF(LABELS_MAX) "}",
                       .parse_list = parse_labels, .list = LABELS_MAX, .single = true,
-                      .shorter = true, .equal = equal_labels, .own = own_labels,
-                      .free = free_labels},
+                      .shorter = true, .equal = equal_texts, .own = own_texts, .free = free_texts},
     [VALUE_PROGRAM] = {"a line for /bin/sh, or [/PROGRAM, ARGUMENT...], up to " TEXT_OF(
                            PROGRAM_MAX) " texts",
                        "{\"type\": \"string\", \"minLength\": 1}, {\"type\": \"array\", \"items\": "
                        "{\"type\": [\"string\", \"number\", \"boolean\"]}, \"minItems\": 1, "
                        "\"maxItems\": " TEXT_OF(PROGRAM_MAX) "}",
                        .parse_list = parse_program, .list = PROGRAM_MAX, .single = true,
-                       .shorter = true, .text = true, .equal = equal_program, .own = own_program,
-                       .free = free_program},
+                       .shorter = true, .text = true, .equal = equal_texts, .own = own_texts,
+                       .free = free_texts},
     [VALUE_DIMENSIONS] = {"WIDTHxHEIGHT, each @range",
                           "{\"type\": \"string\", \"pattern\": \"^[1-9][0-9]*x[1-9][0-9]*$\"}",
                           parse_dimensions, .size = sizeof(struct dimensions)},

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "config/program.h"
 #include "config/quantity.h"
 #include "config/schema.h"
+#include "config/text_list.h"
 #include "config/url.h"
 #include "config/value.h"
 
@@ -138,10 +138,10 @@ static void print_address(FILE *f, const struct sink_address *address, enum secr
 }
 
 // Texts one behind the other, each with its final zero.
-static void print_texts(FILE *f, const char *text, size_t bytes, enum secrets secrets)
+static void print_texts(FILE *f, const struct text_list *texts, enum secrets secrets)
 {
     const char *between = "[";
-    for (const char *end = text + bytes; text < end; text += strlen(text) + 1) {
+    for (const char *text = NULL; (text = text_list_next(texts, text));) {
         fputs(between, f);
         print_own(f, text, secrets);
         between = ", ";
@@ -292,8 +292,7 @@ static void print_others(FILE *f, const struct config_row *row, const void *memb
 {
     const struct control_address *control = member;
     const struct http_address *http = member;
-    const struct labels *labels = member;
-    const struct program *program = member;
+    const struct text_list *texts = member;
     const struct affine *affine = member;
     const struct fingerprint *fingerprint = member;
     const struct batch_wait *wait = member;
@@ -334,10 +333,8 @@ static void print_others(FILE *f, const struct config_row *row, const void *memb
         print_gpu(f, member);
         break;
     case VALUE_LABELS:
-        print_texts(f, labels->text, labels->bytes, secrets);
-        break;
     case VALUE_PROGRAM:
-        print_texts(f, program->text, program->bytes, secrets);
+        print_texts(f, texts, secrets);
         break;
     case VALUE_PIN:
         print_pin(f, member);
@@ -372,9 +369,8 @@ bool value_is_set(const struct config_row *row, const void *object)
     case VALUE_SINK:
         return ((const struct sink_address *)member)->kind != SINK_NONE;
     case VALUE_LABELS:
-        return ((const struct labels *)member)->text != NULL;
     case VALUE_PROGRAM:
-        return ((const struct program *)member)->text != NULL;
+        return ((const struct text_list *)member)->text != NULL;
     case VALUE_NAME_PATTERNS:
         return ((const struct name_patterns *)member)->n > 0;
     case VALUE_OPTIONS:

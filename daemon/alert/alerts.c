@@ -48,7 +48,7 @@ struct alerts {
 static unsigned targets_of(const struct notify_config *notify)
 {
     return (notify->webhook ? 1u << TARGET_WEBHOOK : 0) |
-           (notify->command.bytes > 0 ? 1u << TARGET_COMMAND : 0) |
+           (notify->command.list.bytes > 0 ? 1u << TARGET_COMMAND : 0) |
            (notify->mqtt.server ? 1u << TARGET_MQTT : 0);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "config/expand.h"
+#include "config/text_list.h"
 #include "daemon/base/secrets.h"
 
 enum {
@@ -106,9 +107,9 @@ static int add_webhook(struct support_secrets *to, char *url)
 static int add_arguments(struct support_secrets *to, const struct program *program)
 {
     int rc = 0;
-    for (size_t at = 0; rc == 0 && at < program->bytes; at += strlen(program->text + at) + 1)
-        if (at > 0)
-            rc = add(to, program->text + at, strlen(program->text + at));
+    const char *word = text_list_next(&program->list, NULL);
+    while (rc == 0 && word && (word = text_list_next(&program->list, word)))
+        rc = add(to, word, strlen(word));
     return rc;
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/labels.h"
+#include "config/text_list.h"
 #include "daemon/output/json_text.h"
 
 static int64_t round_to_integer(double value)
@@ -30,11 +30,11 @@ static char *put_pixels(char *to, float at)
 int line_labels_open(struct line_labels *ret, const struct labels *labels)
 {
     *ret = (struct line_labels){0};
-    for (const char *label = NULL; (label = labels_next(labels, label));)
+    for (const char *label = NULL; (label = text_list_next(&labels->list, label));)
         ret->n++;
     if (ret->n == 0)
         return 0;
-    ret->text = malloc(6 * labels->bytes + 2 * (size_t)ret->n);
+    ret->text = malloc(6 * labels->list.bytes + 2 * (size_t)ret->n);
     ret->end = calloc((size_t)ret->n, sizeof *ret->end);
     if (!ret->text || !ret->end) {
         line_labels_close(ret);
@@ -42,7 +42,7 @@ int line_labels_open(struct line_labels *ret, const struct labels *labels)
     }
     char *to = ret->text;
     int i = 0;
-    for (const char *label = NULL; (label = labels_next(labels, label));) {
+    for (const char *label = NULL; (label = text_list_next(&labels->list, label));) {
         to = json_put_text(to, label);
         ret->end[i++] = (size_t)(to - ret->text);
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "config/labels.h"
+#include "config/text_list.h"
 #include "tests/test.h"
 
 static char line[LINE_BYTES_MAX + 1];
@@ -91,7 +92,7 @@ static void test_all_keys(void)
         "-9223372036854775808},"
         "{\"box\":[0,0,0,0],\"score\":-0.5,\"class\":2,\"track\":7,\"index\":299}]}");
     line_labels_close(&of);
-    labels_free(&labels);
+    text_list_free(&labels.list);
 }
 
 // Whatever a detector calls a score is a number of JSON.
@@ -154,7 +155,7 @@ static void test_longest(void)
     found.n = FRAMED_DETECTIONS_MAX;
     line_of(&found, &of);
     line_labels_close(&of);
-    labels_free(&labels);
+    text_list_free(&labels.list);
 }
 
 int main(void)
