@@ -18,7 +18,7 @@ $(B)/systemd/%: systemd/%
 	@mkdir -p $(@D)
 	$(Q)sed 's,/usr/,$(PREFIX)/,' $< > $@
 
-.PHONY: manuals units deb check-deb deb-arm64 container repo bundle
+.PHONY: manuals units deb check-deb check-setup deb-arm64 container repo bundle
 manuals: $(MANUALS) ## make the manual pages, in build/man
 units: $(INSTALLED) ## make the units for systemd, in build/systemd
 
@@ -29,6 +29,10 @@ deb: ## make a Debian package, in build/deb
 check-deb: deb ## test the package on a bare Debian in a container: minutes, and root
 	@scripts/setup check-deb
 	@scripts/check_deb $(B)/deb/framed_$(VERSION)_*.deb $(B)/bookworm
+
+check-setup: ## test on a bare Debian in a container that what is installed for the tests starts no service: minutes, and root
+	@scripts/setup check-deb
+	@scripts/check_setup $(B)/bookworm
 
 deb-arm64: ## cross-build the packages for arm64, in build/deb-arm64, and try them in qemu: minutes, and root
 	@scripts/setup deb-arm64
