@@ -99,6 +99,7 @@ static void take_snapshot(void *opaque, struct metrics *ret)
         .reload = &daemon->reload,
         .alerts = daemon->alerts,
         .previews = daemon->previews,
+        .member = cluster_member(daemon->cluster),
         .unfinished = &daemon->unfinished.files,
     };
     judge_health(daemon, notify_patience_ns(&daemon->notify), &ret->health);

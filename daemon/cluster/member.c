@@ -645,3 +645,21 @@ struct member_health member_health(struct member *member)
     pthread_mutex_unlock(&member->lock);
     return health;
 }
+
+void member_look(struct member *member, void (*look)(void *opaque, const struct site *),
+                 void *opaque)
+{
+    pthread_mutex_lock(&member->lock);
+    look(opaque, &member->site);
+    pthread_mutex_unlock(&member->lock);
+}
+
+const char *member_node(const struct member *member)
+{
+    return member->context.node;
+}
+
+const char *member_site(const struct member *member)
+{
+    return member->context.config->site;
+}

@@ -72,6 +72,10 @@ struct member_where {
     uint32_t generation;
 };
 struct member_where member_where(struct member *, const char *camera);
+// Calls `look` with what is known of the site; other threads wait meanwhile.
+void member_look(struct member *, void (*look)(void *opaque, const struct site *), void *opaque);
+const char *member_node(const struct member *); // this box's name
+const char *member_site(const struct member *);
 struct member_health {
     enum member_state state;
     int64_t alone_ns; // since etcd answered no more; 0: it answers

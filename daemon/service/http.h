@@ -33,9 +33,10 @@ struct http_page {
     const char *type;
     char *body; // NULL: out of memory
     size_t size;
-    bool constant;    // the body stays for ever; else http frees it
-    bool gzipped;     // as the body lies there: all browsers take it, so nobody is asked
-    const char *etag; // of a page that clients may keep and ask for again; constant; NULL: none
+    bool constant;        // the body stays for ever; else http frees it
+    bool gzipped;         // as the body lies there: all browsers take it, so nobody is asked
+    const char *etag;     // of a page that clients may keep and ask for again; constant; NULL: none
+    const char *location; // of a redirection; NULL: none
 };
 
 // A response without an end.

@@ -136,6 +136,7 @@ static void add_headers(struct MHD_Response *response, const struct http_page *p
         {MHD_HTTP_HEADER_CONTENT_TYPE, page->type},
         {MHD_HTTP_HEADER_CACHE_CONTROL, page->etag ? "no-cache" : "no-store"},
         {MHD_HTTP_HEADER_ETAG, page->etag},
+        {MHD_HTTP_HEADER_LOCATION, page->location},
         {MHD_HTTP_HEADER_CONTENT_ENCODING, page->gzipped ? "gzip" : NULL},
         {MHD_HTTP_HEADER_WWW_AUTHENTICATE, page->status == MHD_HTTP_UNAUTHORIZED ? "Bearer" : NULL},
         {"Content-Security-Policy", content_policy},

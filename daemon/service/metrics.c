@@ -445,6 +445,7 @@ void metrics_print(FILE *to, const struct metrics *metrics)
     metrics_print_scenes(to, metrics);
     metrics_print_alerts(to, metrics);
     metrics_print_view(to, metrics);
+    metrics_print_cluster(to, metrics);
 }
 
 int metrics_write(const char *path, const struct metrics *metrics)

@@ -9,6 +9,8 @@
 #include "daemon/supervisor/reload.h"
 #include "daemon/supervisor/unfinished.h"
 
+struct member;
+
 struct metrics {
     struct camera *const *cameras;
     int n_cameras;
@@ -18,6 +20,7 @@ struct metrics {
     const struct reload *reload;
     struct alerts *alerts;                     // NULL: there are none
     struct previews *previews;                 // NULL: there are none
+    struct member *member;                     // NULL: this box is in no cluster
     const struct unfinished_files *unfinished; // NULL: not known
     struct health health;                      // by the watchdog's patience
     enum ready_when ready;                     // from here on filled in by the service
@@ -52,5 +55,6 @@ void metrics_print_results(FILE *, const struct metrics *);
 void metrics_print_scenes(FILE *, const struct metrics *);
 void metrics_print_alerts(FILE *, const struct metrics *);
 void metrics_print_view(FILE *, const struct metrics *);
+void metrics_print_cluster(FILE *, const struct metrics *);
 
 #endif

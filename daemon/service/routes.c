@@ -14,6 +14,7 @@
 #include "daemon/service/page.h"
 #include "daemon/service/snapshot.h"
 #include "daemon/service/status.h"
+#include "daemon/service/status_cluster.h"
 #include "daemon/service/status_scene.h"
 #include "daemon/service/status_summary.h"
 #include "daemon/service/view_stream.h"
@@ -104,6 +105,11 @@ static struct http_page summary_page(const struct metrics *metrics)
     return text_page(200, "application/json", status_summary_text(metrics->status, metrics));
 }
 
+static struct http_page cluster_page(const struct metrics *metrics)
+{
+    return text_page(200, "application/json", status_cluster_text(metrics));
+}
+
 static const struct {
     const char *path;
     struct http_page (*get)(const struct metrics *);
@@ -111,7 +117,7 @@ static const struct {
     {"/metrics", metrics_page},        {"/healthz", health_page},
     {"/readyz", readiness_page},       {"/api/v1/cameras", cameras_page},
     {"/api/v1/scenes", scenes_page},   {"/api/v1/status", status_page},
-    {"/api/v1/summary", summary_page},
+    {"/api/v1/summary", summary_page}, {"/api/v1/cluster", cluster_page},
 };
 
 bool routes_get(const struct metrics *metrics, const char *path, struct http_page *ret)
@@ -247,6 +253,14 @@ static void serve_snapshot(void *opaque, struct http_exchange *exchange)
     snapshot_serve(&metrics, exchange);
 }
 
+static void serve_where(void *opaque, struct http_exchange *exchange)
+{
+    const struct routes_context *context = opaque;
+    struct metrics metrics;
+    context->snapshot(context->opaque, &metrics);
+    status_cluster_where(&metrics, exchange);
+}
+
 static void serve_view(void *opaque, struct http_exchange *exchange)
 {
     view_streams_serve(((struct routes_context *)opaque)->views, exchange);
@@ -265,6 +279,8 @@ const struct http_route routes_table[] = {
     {.method = "GET", .pattern = "/api/v1/scenes", .serve = serve_page},
     {.method = "GET", .pattern = "/api/v1/status", .serve = serve_page},
     {.method = "GET", .pattern = "/api/v1/summary", .serve = serve_page},
+    {.method = "GET", .pattern = "/api/v1/cluster", .serve = serve_page},
+    {.method = "GET", .pattern = "/api/v1/where/*", .serve = serve_where},
     {.method = "GET", .pattern = "/api/v1/history", .serve = serve_history},
     {.method = "GET", .pattern = "/api/v1/events", .serve = serve_events},
     {.method = "POST", .pattern = "/api/v1/discover", .serve = serve_discover, .writes = true},

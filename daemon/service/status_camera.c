@@ -66,7 +66,7 @@ static json_t *last_error_json(const struct last_error *error, int64_t now)
                      seconds(now > error->ns ? now - error->ns : 0));
 }
 
-static json_t *sink_json(const struct output *output)
+json_t *status_sink_json(const struct output *output)
 {
     const struct sink_address *address = &output->config->sink;
     const char *host = address_host(address);
@@ -140,9 +140,9 @@ static json_t *output_json(const struct output *output, int64_t now)
         "{s:s, s:s, s:s, s:o, s:b, s:i, s:o, s:I, s:I, s:o, s:f, s:f, s:o, s:o, s:o}", "name",
         output->config->name, "kernel", choice_name("kernel", (int)output->config->kernel),
         "protocol", choice_name("protocol", (int)output->config->protocol), "sink",
-        sink_json(output), "open", output_sink(output) != NULL, "clients", clients_of(output),
-        "consumers", consumers_json(output), "offered", offered, "emitted", emitted, "lost", losses,
-        "fps_out", rate_counter_rate(&output->emitted), "fps_lost",
+        status_sink_json(output), "open", output_sink(output) != NULL, "clients",
+        clients_of(output), "consumers", consumers_json(output), "offered", offered, "emitted",
+        emitted, "lost", losses, "fps_out", rate_counter_rate(&output->emitted), "fps_lost",
         rate_counter_rate(&output->lost), "latency", latency_json(output), "results",
         status_results_json(output, now), "last_error", last_error_json(&output->last_error, now));
 }
@@ -172,12 +172,13 @@ json_t *status_batch_json(const struct output *output, int64_t now)
         json_object_set_new(closed, batch_close_name((enum batch_close)i),
                             json_integer((json_int_t)n));
     }
-    return json_pack(
-        "{s:s, s:o, s:b, s:i, s:o, s:i, s:o, s:o, s:o, s:o}", "name", output->config->name, "sink",
-        sink_json(output), "open", output_sink(output) != NULL, "clients", clients_of(output),
-        "consumers", consumers_json(output), "capacity", output->config->capacity, "elements_mean",
-        count > 0 ? json_real(elements / (double)count) : json_null(), "closed", closed, "results",
-        status_results_json(output, now), "last_error", last_error_json(&output->last_error, now));
+    return json_pack("{s:s, s:o, s:b, s:i, s:o, s:i, s:o, s:o, s:o, s:o}", "name",
+                     output->config->name, "sink", status_sink_json(output), "open",
+                     output_sink(output) != NULL, "clients", clients_of(output), "consumers",
+                     consumers_json(output), "capacity", output->config->capacity, "elements_mean",
+                     count > 0 ? json_real(elements / (double)count) : json_null(), "closed",
+                     closed, "results", status_results_json(output, now), "last_error",
+                     last_error_json(&output->last_error, now));
 }
 
 // --- what a camera is and does

@@ -18,6 +18,7 @@ double status_camera_share(const struct camera *, enum stage, int64_t now_ns);
 struct json_t;
 // Of a text that others wrote: bytes that are no UTF-8 become '?'. NULL: out of memory.
 struct json_t *status_string(const char *);
+struct json_t *status_sink_json(const struct output *);             // its address, or null
 struct json_t *status_camera_json(struct camera *, int64_t now_ns); // NULL: out of memory
 // Of a batch's own output. NULL: out of memory.
 struct json_t *status_batch_json(const struct output *, int64_t now_ns);

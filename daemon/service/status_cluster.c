@@ -1,0 +1,129 @@
+#include "daemon/service/status_cluster.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/cluster/member.h"
+#include "daemon/service/status_camera.h"
+
+// --- all of it
+
+static json_t *node_json(const struct plan_node *node, const struct node_document *document)
+{
+    return json_pack("{s:s, s:s, s:s, s:f, s:f, s:b, s:I, s:i}", "name", node->name, "http",
+                     document->http, "version", document->version, "room", node->room, "taken",
+                     node->taken, "draining", node->draining, "obeys", (json_int_t)document->obeys,
+                     "running", document->n_running);
+}
+
+static json_t *camera_json(const struct site *site, const char *camera)
+{
+    const struct plan_entry *entry = site->plan ? plan_find(site->plan, camera) : NULL;
+    const bool placed = entry && *entry->node;
+    return json_pack("{s:s, s:o, s:i}", "name", camera, "node",
+                     placed ? status_string(entry->node) : json_null(), "generation",
+                     entry ? (int)entry->generation : 0);
+}
+
+struct lists {
+    json_t *nodes, *cameras;
+};
+
+static void list_site(void *opaque, const struct site *site)
+{
+    const struct lists *lists = opaque;
+    for (int i = 0; i < site->n_nodes; i++)
+        json_array_append_new(lists->nodes, node_json(&site->nodes[i], &site->documents[i]));
+    for (int i = 0; i < site->n_cameras; i++)
+        json_array_append_new(lists->cameras, camera_json(site, site->cameras[i].name));
+}
+
+static const char *state_name(enum member_state state)
+{
+    return state == MEMBER_IN ? "in" : state == MEMBER_JOINING ? "joining" : "out";
+}
+
+char *status_cluster_text(const struct metrics *metrics)
+{
+    if (!metrics->member)
+        return strdup("{}");
+    const struct member_health health = member_health(metrics->member);
+    struct lists lists = {.nodes = json_array(), .cameras = json_array()};
+    member_look(metrics->member, list_site, &lists);
+    json_t *json = json_pack(
+        "{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "node", member_node(metrics->member), "site",
+        member_site(metrics->member), "state", state_name(health.state), "plan",
+        (json_int_t)health.version, "alone_s",
+        health.alone_ns ? json_real((double)(boottime_ns() - health.alone_ns) / 1e9) : json_null(),
+        "error", *health.error ? status_string(health.error) : json_null(), "nodes", lists.nodes,
+        "cameras", lists.cameras);
+    char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(json);
+    return text;
+}
+
+// --- one camera
+
+static json_t *outputs_json(const struct camera *camera)
+{
+    json_t *list = json_array();
+    for (int i = 0; list && i < camera->subscriptions->n; i++) {
+        const struct output *output = camera->subscriptions->list[i].output;
+        json_array_append_new(list, json_pack("{s:s, s:o}", "name", output->config->name, "sink",
+                                              status_sink_json(output)));
+    }
+    return list;
+}
+
+static void answer_here(const struct metrics *metrics, const struct camera *camera,
+                        struct http_exchange *exchange)
+{
+    const char *node = metrics->member ? member_node(metrics->member) : NULL;
+    json_t *json =
+        json_pack("{s:s, s:s?, s:i, s:o}", "camera", camera->config->name, "node", node,
+                  "generation", (int)camera->config->generation, "outputs", outputs_json(camera));
+    char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    http_answer(exchange, &(struct http_page){.status = 200,
+                                              .type = "application/json",
+                                              .body = text,
+                                              .size = text ? strlen(text) : 0});
+}
+
+static void answer_elsewhere(const struct member_where *where, const char *camera,
+                             struct http_exchange *exchange)
+{
+    char url[DOCUMENT_URL_SIZE + sizeof "/api/v1/where/" + PLAN_NAME_SIZE], *text;
+    snprintf(url, sizeof url, "%s/api/v1/where/%.*s", where->http, PLAN_NAME_SIZE - 1, camera);
+    if (asprintf(&text, "{\"camera\":\"%s\",\"node\":\"%s\"}", camera, where->node) < 0)
+        text = NULL;
+    http_answer(exchange, &(struct http_page){.status = 307,
+                                              .type = "application/json",
+                                              .body = text,
+                                              .size = text ? strlen(text) : 0,
+                                              .location = url});
+}
+
+void status_cluster_where(const struct metrics *metrics, struct http_exchange *exchange)
+{
+    const char *name = http_part(exchange, 0);
+    const struct camera *camera = NULL;
+    for (int i = 0; i < metrics->n_cameras; i++)
+        if (strcmp(metrics->cameras[i]->config->name, name) == 0)
+            camera = metrics->cameras[i];
+    const struct member_where where =
+        metrics->member ? member_where(metrics->member, name) : (struct member_where){0};
+    if (camera)
+        answer_here(metrics, camera, exchange);
+    else if (!where.known)
+        http_refuse(exchange, 404, "there is no camera of that name");
+    else if (!*where.node || where.here)
+        http_refuse(exchange, 503, "no box shows the camera now");
+    else if (!*where.http)
+        http_refuse(exchange, 503, "the camera is at %s, which serves no HTTP", where.node);
+    else
+        answer_elsewhere(&where, name, exchange);
+}

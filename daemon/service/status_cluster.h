@@ -1,0 +1,14 @@
+// What this box knows of its cluster, as JSON, and where a camera is. Loop thread.
+#ifndef FRAMED_DAEMON_SERVICE_STATUS_CLUSTER_H
+#define FRAMED_DAEMON_SERVICE_STATUS_CLUSTER_H
+
+#include "daemon/service/http.h"
+#include "daemon/service/metrics.h"
+
+// Nodes and cameras, that the caller frees: "{}" of a box in no cluster. NULL: out of memory.
+char *status_cluster_text(const struct metrics *);
+// The pattern's `*` is the camera's name. 200 with its node and outputs where this box shows it,
+// 307 to the box that does, 404, or 503 while no box does.
+void status_cluster_where(const struct metrics *, struct http_exchange *);
+
+#endif
