@@ -12,6 +12,7 @@
 #include "config/file.h"
 #include "config/load.h"
 #include "config/redact.h"
+#include "daemon/service/json_answer.h"
 #include "daemon/service/mistakes_json.h"
 #include "daemon/service/status_camera.h"
 #include "daemon/supervisor/machine_check.h"
@@ -32,16 +33,6 @@ struct reading {
     char *errors;
     size_t errors_size;
 };
-
-static void answer(struct http_exchange *exchange, int status, json_t *json)
-{
-    char *text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
-    http_answer(exchange, &(struct http_page){.status = status,
-                                              .type = "application/json",
-                                              .body = text,
-                                              .size = text ? strlen(text) : 0});
-}
 
 // --- what may block, on any thread
 
@@ -128,9 +119,9 @@ static void done(struct work *work)
     if (reading->exchange && !reading->errors)
         http_refuse(reading->exchange, 503, "%s", strerror(ENOMEM));
     else if (reading->exchange)
-        answer(reading->exchange, 200,
-               reading->given ? json_pack("{s:o}", "mistakes", mistakes_json(reading->errors))
-                              : shown_json(reading));
+        json_answer(reading->exchange, 200,
+                    reading->given ? json_pack("{s:o}", "mistakes", mistakes_json(reading->errors))
+                                   : shown_json(reading));
     config_free(reading->config);
     free(reading->errors);
     free(reading->shown);
@@ -198,10 +189,10 @@ static void refuse(struct http_exchange *exchange, int status, const char *error
 {
     json_t *mistakes = mistakes_json(errors);
     char *first = strndup(errors, strcspn(errors, "\n"));
-    answer(exchange, status,
-           json_pack("{s:o, s:o}", "error",
-                     status_string(first && *first ? first : "nothing has changed"), "mistakes",
-                     mistakes));
+    json_answer(exchange, status,
+                json_pack("{s:o, s:o}", "error",
+                          status_string(first && *first ? first : "nothing has changed"),
+                          "mistakes", mistakes));
     free(first);
 }
 
@@ -212,8 +203,8 @@ static void reloaded(struct reload_request *request, int rc, const struct reload
         (struct reloading *)((char *)request - offsetof(struct reloading, request));
     char text[160] = "";
     if (reloading->exchange && rc == 0)
-        answer(reloading->exchange, 200,
-               json_pack("{s:s}", "done", reload_text(result, text, sizeof text)));
+        json_answer(reloading->exchange, 200,
+                    json_pack("{s:s}", "done", reload_text(result, text, sizeof text)));
     else if (reloading->exchange)
         refuse(reloading->exchange, rc == -EINVAL ? 409 : 503, errors);
     free(reloading);

@@ -7,6 +7,7 @@
 
 #include "config/value.h"
 #include "daemon/service/camera_body.h"
+#include "daemon/service/json_answer.h"
 #include "daemon/service/mistakes_json.h"
 #include "daemon/service/status_camera.h"
 #include "daemon/supervisor/reload.h"
@@ -18,16 +19,6 @@ struct http_edit {
 };
 
 // --- the answer
-
-static void answer(struct http_exchange *exchange, int status, json_t *json)
-{
-    char *text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
-    http_answer(exchange, &(struct http_page){.status = status,
-                                              .type = "application/json",
-                                              .body = text,
-                                              .size = text ? strlen(text) : 0});
-}
 
 static json_t *done_json(const struct edit *edit)
 {
@@ -71,8 +62,8 @@ static void refuse_mistakes(struct http_exchange *exchange, const struct edit *e
     const char *key = json_string_value(json_object_get(first, "key")),
                *text = json_string_value(json_object_get(first, "text"));
     json_t *error = json_sprintf("%s%s%s", key ? key : "", key ? ": " : "", text ? text : "");
-    answer(exchange, own ? 400 : 409,
-           json_pack("{s:o, s:o}", "error", error, "mistakes", mistakes));
+    json_answer(exchange, own ? 400 : 409,
+                json_pack("{s:o, s:o}", "error", error, "mistakes", mistakes));
 }
 
 static void done(struct reload_request *request, int rc, const struct reload_result *result,
@@ -84,11 +75,11 @@ static void done(struct reload_request *request, int rc, const struct reload_res
     const int first = (int)strcspn(errors, "\n");
     (void)result; // other changes may have shared the reload
     if (exchange && rc == 0)
-        answer(exchange, 200, done_json(request->edit));
+        json_answer(exchange, 200, done_json(request->edit));
     else if (exchange && rc == -EALREADY)
-        answer(exchange, 200,
-               json_pack("{s:s, s:s%}", "camera", request->edit->camera, "done", errors,
-                         (size_t)first));
+        json_answer(exchange, 200,
+                    json_pack("{s:s, s:s%}", "camera", request->edit->camera, "done", errors,
+                              (size_t)first));
     else if (exchange && rc == -EINVAL)
         refuse_mistakes(exchange, request->edit, errors);
     else if (exchange)

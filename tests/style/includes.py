@@ -77,7 +77,7 @@ FILES = [
     (r"daemon/output/unread\.c", ["linux/"]),
     (r"daemon/output/(muxer|packet_queue|recording|publisher)\.c", ["libavcodec/"]),
     (r"daemon/output/(muxer|mp4_index)\.c", ["libavformat/"]),
-    (r"daemon/(service/status(_bottleneck|_camera|_results|_scene|_summary|_cluster)?|service/(reply|event_log|edits|camera_body|mistakes_json|config_desk)|cli/\w+)\.c", ["jansson.h"]),
+    (r"daemon/(service/status(_bottleneck|_camera|_results|_scene|_summary|_cluster)?|service/(reply|event_log|edits|camera_body|mistakes_json|json_answer|config_desk)|cli/\w+)\.c", ["jansson.h"]),
     (r"tests/daemon/service/(status|history|openapi)\.c", ["jansson.h"]),
     (r"daemon/(service/reply|cli/snap|cluster/etcd_json)\.c", ["libavutil/base64.h"]),
     (r"daemon/cluster/etcd_json\.c", ["jansson.h"]),
