@@ -9,6 +9,7 @@
 #include "config/schema.h"
 #include "config/url.h"
 #include "daemon/base/log.h"
+#include "daemon/service/json_answer.h"
 #include "daemon/service/own_command.h"
 #include "daemon/service/status.h"
 #include "daemon/service/status_bottleneck.h"
@@ -119,11 +120,7 @@ static void answer(struct search *search, json_t *said)
         }
         json_object_set_new(said, "room", room);
     }
-    char *text = json_dumps(said, JSON_COMPACT | JSON_REAL_PRECISION(6));
-    http_answer(search->exchange, &(struct http_page){.status = 200,
-                                                      .type = "application/json",
-                                                      .body = text,
-                                                      .size = text ? strlen(text) : 0});
+    json_answer(search->exchange, 200, json_incref(said));
 }
 
 static void child_done(void *opaque, int rc, const char *output, size_t size)
@@ -198,7 +195,7 @@ static bool make_line(struct http_exchange *exchange, const struct wish *wish, c
         rc = config_url_with_login(&url, wish->url, wish->user, wish->password);
     if (rc == -EINVAL)
         http_refuse(exchange, 400,
-                    "url has to be a camera's: rtsp://HOST/PATH, rtsps:// or tcp://");
+                    "the url has to be a camera's: rtsp://HOST/PATH, rtsps:// or tcp://");
     else if (rc < 0)
         http_refuse(exchange, 503, "%s", strerror(-rc));
     else

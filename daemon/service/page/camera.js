@@ -7,7 +7,7 @@ import {copyButton, h, setText} from "./dom.js";
 import {listen} from "./events.js";
 import {PicturePair} from "./picture.js";
 import {onCamera, refresh} from "./status.js";
-import {REASONS, bitRate, clockTime, count, duration, health, lossWords, percent, rate} from "./words.js";
+import {REASONS, WANTED_LOSSES, bitRate, clockTime, count, duration, health, lossWords, percent, rate} from "./words.js";
 
 /** @typedef {import("./status.js").Camera} Camera
  *  @typedef {import("./status.js").Status} Status
@@ -48,7 +48,7 @@ export class CameraPage {
     this.commands = h("div", {});
     main.append(
       h("div", {class: "row title"}, h("h1", {}, name), this.state, this.actions), this.notice,
-      this.missing = h("p", {hidden: true}, h("a", {href: "#/"}, "All cameras")), this.body = h("div", {},
+      this.missing = h("p", {hidden: true}, h("a", {href: "#/"}, "All cameras")), this.body = h("div", {class: "body"},
       h("div", {class: "row tools"}, this.outputs, this.switches()), this.pair.element,
       h("section", {class: "charts", "aria-label": "The last ten minutes"}, this.frames.element, this.latency.element, this.losses.element),
       h("div", {class: "columns"},
@@ -218,7 +218,7 @@ export class CameraPage {
       series("p99", "bad", output.p99, "line")]});
     const lost = Object.entries(output.lost).filter(([, values]) => values.some((value) => value));
     this.losses.set({newestMs, intervalMs, series: (lost.length ? lost : [/** @type {[string, Samples]} */ (["none", output.out.map(() => 0)])]).map(([reason, values], i) =>
-      series(reason, HUES[i % HUES.length], perSecond(values), "stack"))});
+      series(reason, WANTED_LOSSES.includes(reason) || reason === "none" ? "off" : HUES[(i + 2) % HUES.length], perSecond(values), "stack"))});
     for (const [i, [reason]] of lost.entries())
       this.losses.legend.children[i]?.setAttribute("title", REASONS[reason] ?? reason);
   }
@@ -256,7 +256,7 @@ export class CameraPage {
   /** @param {any} event */
   takeDetections(event) {
     this.pair.boxes = event.objects.map((/** @type {any} */ object) => ({
-      box: object.box, words: `${object.label ?? object.class} ${percent(object.score)}${object.track ? ` #${object.track}` : ""}`}));
+      box: object.box, words: `${object.label ?? `class ${object.class}`} ${percent(object.score)}${object.track ? ` #${object.track}` : ""}`}));
     this.pair.overlay();
     clearTimeout(this.boxTimer);
     this.boxTimer = window.setTimeout(() => {

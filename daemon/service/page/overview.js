@@ -191,7 +191,8 @@ class Band {
   update(status, tiles) {
     const all = status.cameras.length, showing = tiles.filter((tile) => tile.isShowing()).length;
     const bound = status.bound;
-    const words = [all === 0 ? "No cameras." : `${showing} of ${all} show${all === 1 && showing === 1 ? "s" : ""} pictures.`];
+    const paused = status.cameras.filter((camera) => camera.state === "paused").length;
+    const words = [all === 0 ? "No cameras." : `${showing} of ${all} show${all === 1 && showing === 1 ? "s" : ""} pictures${paused ? `, ${paused} paused` : ""}.`];
     if (bound.leg !== "unknown") {
       const told = limit(bound.leg);
       words.push(`${told[0].toUpperCase()}${told.slice(1)}${bound.share ? `, ${percent(bound.share)}` : ""}.`);
@@ -199,7 +200,7 @@ class Band {
     if (typeof bound.cameras_more === "number" && all > 0)
       words.push(bound.cameras_more > 0 ? `Room for ${bound.cameras_more} more.` : "No room for more.");
     setText(this.sentence, words.join(" "));
-    this.element.classList.toggle("bad", showing < all);
+    this.element.classList.toggle("bad", showing + paused < all);
     const process = status.process, cpu = bound.cpu ?? process.cpu_cores, cores = process.cpu_cores_allowed;
     const decoders = status.devices.filter((device) => device.nvdec !== null);
     this.meters.replaceChildren(
