@@ -172,13 +172,15 @@ bool hardware_differs(struct hardware *hardware, const struct decoder_choice *de
 
 bool hardware_choose(struct hardware *hardware, enum AVCodecID codec, struct decoder_choice *ret)
 {
-    for (int i = 0; hardware && i < hardware->verified.n; i++) {
+    bool found = false, banned = true;
+    for (int i = 0; hardware && banned && i < hardware->verified.n; i++) {
         const struct hardware_result *result = &hardware->verified.list[i];
-        if (result->codec == codec && result->equal &&
-            hardware_banned_ns(hardware, &result->decoder) == 0) {
+        if (result->codec != codec || !result->equal)
+            continue;
+        banned = hardware_banned_ns(hardware, &result->decoder) > 0;
+        if (!found || !banned)
             *ret = result->decoder;
-            return true;
-        }
+        found = true;
     }
-    return false;
+    return found;
 }

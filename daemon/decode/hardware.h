@@ -24,7 +24,8 @@ int hardware_open(struct hardware **ret, const struct hardware_record *verified)
 void hardware_close(struct hardware *); // accepts NULL
 
 // What follows accepts NULL, which knows of nothing.
-// The decoder that `decode: auto` takes for a codec: false where none is known to be equal.
+// The decoder that `decode: auto` takes for a codec, one that is banned where there is no other:
+// false where none is known to be equal.
 bool hardware_choose(struct hardware *, enum AVCodecID, struct decoder_choice *ret);
 // For how long it is not to be opened: 10 minutes after a call of its driver has hung, twice as
 // long each time that it happens again, up to a day. 0: it may be opened.

@@ -53,11 +53,12 @@ static void test_names(void)
 
 static struct hardware_record record_of_two(void)
 {
-    struct hardware_record record = {.n = 3};
+    struct hardware_record record = {.n = 4};
     hardware_record_key(record.key);
     record.list[0] = (struct hardware_result){v4l2, AV_CODEC_ID_H264, false};
     record.list[1] = (struct hardware_result){vaapi, AV_CODEC_ID_H264, true};
-    record.list[2] = (struct hardware_result){v4l2, AV_CODEC_ID_HEVC, true};
+    record.list[2] = (struct hardware_result){vaapi, AV_CODEC_ID_HEVC, true};
+    record.list[3] = (struct hardware_result){v4l2, AV_CODEC_ID_HEVC, true};
     return record;
 }
 
@@ -72,7 +73,7 @@ static void test_record(void)
     CHECK(strlen(wrote.key) == 64, "key %s", wrote.key);
     CHECK(hardware_record_read(&read, inner) == -ENOENT, "a record before any");
     CHECK(hardware_record_write(&wrote, inner) == 0, "not written");
-    CHECK(hardware_record_read(&read, inner) == 0 && !strcmp(read.key, wrote.key) && read.n == 3,
+    CHECK(hardware_record_read(&read, inner) == 0 && !strcmp(read.key, wrote.key) && read.n == 4,
           "%d results, key %s", read.n, read.key);
     for (int i = 0; i < read.n; i++)
         CHECK(!strcmp(read.list[i].decoder.name, wrote.list[i].decoder.name) &&
@@ -96,7 +97,8 @@ static void test_record(void)
     rmdir(folder);
 }
 
-// What `auto` takes: equal by the record, until a driver hangs. Each failure is news once.
+// What `auto` takes: equal by the record, and not banned if there is another. Each failure is news
+// once.
 static void test_choice(void)
 {
     const struct hardware_record record = record_of_two();
@@ -119,7 +121,11 @@ static void test_choice(void)
     CHECK(hardware_hangs(hardware, &vaapi, "no answer") > 0 &&
               hardware_banned_ns(hardware, &vaapi) > 0 && hardware_banned_ns(hardware, &other) == 0,
           "hangs");
-    CHECK(!hardware_choose(hardware, AV_CODEC_ID_H264, &choice), "%s", choice.name);
+    CHECK(hardware_choose(hardware, AV_CODEC_ID_H264, &choice) &&
+              !strcmp(choice.device, vaapi.device),
+          "there is no other: %s", choice.name);
+    CHECK(hardware_choose(hardware, AV_CODEC_ID_HEVC, &choice) && !strcmp(choice.name, "v4l2m2m"),
+          "another: %s", choice.name);
     hardware_close(hardware);
     CHECK(!hardware_choose(NULL, AV_CODEC_ID_H264, &choice) &&
               hardware_banned_ns(NULL, &vaapi) == 0 &&

@@ -217,6 +217,28 @@ static void test_ban(void)
     end(&run, "after a ban");
 }
 
+// So does `decode: auto` of a camera that comes within the ban.
+static void test_auto(void)
+{
+    struct run run;
+    const struct hardware_record record = {.n = 1, .list[0] = {v4l2, AV_CODEC_ID_H264, true}};
+    ahead_ns = 0;
+    got.n = 0;
+    setenv("FRAMED_DECODER", "", 1);
+    CHECK(hardware_open(&options.hardware, &record) == 0, "no memory");
+    const int64_t ban_ns = hardware_hangs(options.hardware, &v4l2, "no answer");
+    options.decode = (struct decoder_choice){.by = DECODE_AUTO};
+    if (!run_join(&run, "flat.mp4", &options, &no_device))
+        return;
+    take(&run, 30);
+    CHECK(!on_hardware(&run) && run.notices == 0, "it is banned");
+    ahead_ns += ban_ns;
+    for (int i = 0; i < 15 * KEYFRAMES && !on_hardware(&run); i++)
+        take(&run, 1);
+    CHECK(on_hardware(&run), "the ban is over");
+    end(&run, "auto after a ban");
+}
+
 // A driver that hangs when it is tried costs its trial and no picture, and is banned then.
 static void test_hang(const char *fault)
 {
@@ -273,6 +295,7 @@ int main(void)
     TEST(test_failures("fail:1"));
     TEST(test_failures("silent:1"));
     TEST(test_ban());
+    TEST(test_auto());
     TEST(test_hang("hang:1"));
     TEST(test_hang("hang-open"));
     TEST(test_leave());
