@@ -14,8 +14,9 @@
 //   drivers, as a camera's thread does.
 // - Each output with `crops` has a thread (transform/crops.h), which waits for boxes that clients
 //   found and submits them. It may block in the drivers, too.
-// - The previews' thread (view/previews.h) makes JPEGs of cameras' pictures while somebody
-//   looks. It may block in the drivers, and has the lowest priority.
+// - The previews' threads (view/previews.h) make JPEGs of cameras' pictures while somebody looks:
+//   one of those on the host, with the lowest priority, and one of those on GPUs, which may block
+//   in the drivers.
 // - The devices' keeper closes and opens GPUs that have failed, and the CPU while it is not needed.
 //   A thread of each such GPU first closes the decoders of NVDEC that its cameras left behind.
 // - Each target of `notify` has a thread that delivers alerts to it (alert/delivery.h). It may

@@ -6,28 +6,39 @@
 
 void preview_queue_source(struct preview_source *source)
 {
-    struct previews *previews = source->previews;
+    struct preview_line *line = source->line;
     if (source->queued || source->working)
         return;
     source->queued = true;
     source->next = NULL;
-    *previews->last = source;
-    previews->last = &source->next;
-    pthread_cond_signal(&previews->work);
+    *line->last = source;
+    line->last = &source->next;
+    pthread_cond_signal(&line->work);
 }
 
 static void unqueue_source(struct preview_source *source)
 {
-    struct previews *previews = source->previews;
-    struct preview_source **link = &previews->first;
+    struct preview_line *line = source->line;
+    struct preview_source **link = &line->first;
     if (!source->queued)
         return;
     while (*link != source)
         link = &(*link)->next;
     *link = source->next;
-    if (previews->last == &source->next)
-        previews->last = link;
+    if (line->last == &source->next)
+        line->last = link;
     source->queued = false;
+}
+
+void preview_move_source(struct preview_source *source, struct preview_line *line)
+{
+    const bool queued = source->queued;
+    if (source->line == line)
+        return;
+    unqueue_source(source);
+    source->line = line;
+    if (queued)
+        preview_queue_source(source);
 }
 
 void preview_begin_work(struct preview_source *source)

@@ -1,4 +1,4 @@
-// Between preview_thread.c and preview_askers.c: what the previews' thread, the cameras' threads
+// Between preview_thread.c and preview_askers.c: what the previews' threads, the cameras' threads
 // and the loop share, and the lists that it is in. All functions are called with previews->lock
 // held, but for those of pictures.
 #ifndef FRAMED_DAEMON_VIEW_PREVIEW_H
@@ -38,11 +38,22 @@ struct preview_source {
     uint64_t sequence;   // camera's thread, like:
     uint32_t epoch;
     // Under lock:
-    struct preview *list; // new ones come first; only who has set `working` takes any out
-    struct frame frame;   // owner NULL: none
-    bool queued;          // for the thread
-    bool working;         // somebody uses the renditions
+    struct preview *list;      // new ones come first; only who has set `working` takes any out
+    struct frame frame;        // owner NULL: none
+    struct preview_line *line; // that makes its previews
+    bool queued;               // there
+    bool working;              // somebody uses the renditions
     struct preview_source *next;
+};
+
+// A thread and the sources that wait for it.
+struct preview_line {
+    struct previews *previews;
+    _Atomic uint64_t busy_ns;
+    pthread_t thread;
+    bool running;                         // under lock, like:
+    pthread_cond_t work;                  // a source is queued, or `stopped`
+    struct preview_source *first, **last; // that are queued
 };
 
 struct previews {
@@ -51,22 +62,21 @@ struct previews {
     // Loop thread:
     uv_timer_t timer;              // while there are:
     struct preview_asker *patient; // who wait with an end
-    pthread_t thread;
-    bool running, closing;
+    bool closing;
     // Any thread:
-    _Atomic uint64_t made, dropped, busy_ns;
+    _Atomic uint64_t made, dropped;
     _Atomic int kinds;
     _Atomic size_t taken; // by renditions
     pthread_mutex_t lock;
-    pthread_cond_t work; // a source is queued, or `stopped`
     pthread_cond_t idle; // a source is not worked at any more
     bool stopped;
-    struct preview_source *first, **last; // that are queued
-    struct preview *done;                 // have a picture, or are dead
+    struct preview_line on_host, on_device; // of pictures that lie there
+    struct preview *done;                   // have a picture, or are dead
 };
 
-// Has the thread look at the source.
+// Has the line's thread look at the source.
 void preview_queue_source(struct preview_source *);
+void preview_move_source(struct preview_source *, struct preview_line *);
 // From here on the caller alone uses the renditions. Waits for who does: for one JPEG at most.
 void preview_begin_work(struct preview_source *);
 void preview_end_work(struct preview_source *);
@@ -86,7 +96,7 @@ void preview_free(struct preview *); // that is in no list
 // The event's callback. Loop thread, as the next.
 void preview_hand_out(struct event *);
 void preview_dismiss(struct preview *); // tells who asks that the camera is gone
-// Starts the previews' thread where it is not running. 0 or negative errno.
-int preview_start_thread(struct previews *);
+// Starts the thread of pictures on the host where it is not running. 0 or negative errno.
+int preview_start(struct previews *);
 
 #endif

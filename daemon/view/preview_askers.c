@@ -79,7 +79,7 @@ int preview_ask(struct preview_source *source, struct preview_asker *asker)
     struct preview_wish wish = asker->wish;
     if (*wish.output)
         wish.width = 0; // results have a size of their own
-    int rc = previews->closing ? -ESHUTDOWN : preview_start_thread(previews);
+    int rc = previews->closing ? -ESHUTDOWN : preview_start(previews);
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&previews->lock);

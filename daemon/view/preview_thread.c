@@ -12,7 +12,7 @@
 
 enum { NICENESS = 5 }; // outputs come first, and who looks still sees something on a busy box
 
-// --- the thread
+// --- the threads
 
 static void publish(struct preview *preview, struct preview_picture *picture)
 {
@@ -143,26 +143,67 @@ static int64_t thread_ns(void)
 
 static void *run(void *opaque)
 {
-    struct previews *previews = opaque;
+    struct preview_line *line = opaque;
+    struct previews *previews = line->previews;
     pthread_setname_np(pthread_self(), "previews");
-    setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
+    if (line == &previews->on_host)
+        setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
     pthread_mutex_lock(&previews->lock);
     while (!previews->stopped) {
-        struct preview_source *source = previews->first;
+        struct preview_source *source = line->first;
         if (!source) {
-            pthread_cond_wait(&previews->work, &previews->lock);
+            pthread_cond_wait(&line->work, &previews->lock);
             continue;
         }
         preview_begin_work(source);
         make_previews(source);
         preview_end_work(source);
-        atomic_store(&previews->busy_ns, (uint64_t)thread_ns());
+        atomic_store(&line->busy_ns, (uint64_t)thread_ns());
     }
     pthread_mutex_unlock(&previews->lock);
     return NULL;
 }
 
+// Under lock. 0 or negative errno.
+static int start_line(struct preview_line *line)
+{
+    if (line->running)
+        return 0;
+    if (line->previews->stopped)
+        return -ESHUTDOWN;
+    const int rc = -pthread_create(&line->thread, NULL, run, line);
+    line->running = rc == 0;
+    return rc;
+}
+
+int preview_start(struct previews *previews)
+{
+    pthread_mutex_lock(&previews->lock);
+    const int rc = start_line(&previews->on_host);
+    pthread_mutex_unlock(&previews->lock);
+    return rc;
+}
+
+static void stop_line(struct preview_line *line)
+{
+    pthread_mutex_lock(&line->previews->lock);
+    const bool running = line->running;
+    line->running = false;
+    pthread_cond_signal(&line->work);
+    pthread_mutex_unlock(&line->previews->lock);
+    if (running)
+        pthread_join(line->thread, NULL);
+}
+
 // --- the camera's thread
+
+// Under lock, while nobody uses its renditions.
+static void choose_line(struct preview_source *source, const struct image *image)
+{
+    struct previews *previews = source->previews;
+    const bool on_device = image->memory == MEMORY_CUDA && start_line(&previews->on_device) == 0;
+    preview_move_source(source, on_device ? &previews->on_device : &previews->on_host);
+}
 
 // Under lock, while nobody uses its rendition: what is to be made, of that output where it has one.
 static void choose(struct preview *preview, const struct frame *frame,
@@ -237,6 +278,7 @@ void preview_offer(struct preview_source *source, struct frame *frame,
         for (struct preview *preview = source->list; preview; preview = preview->next)
             if (preview->due && !preview->gone)
                 choose(preview, frame, subscriptions);
+        choose_line(source, &frame->image);
         preview_queue_source(source);
     }
     pthread_mutex_unlock(&previews->lock);
@@ -264,13 +306,11 @@ void preview_drain(struct preview_source *source)
 
 // --- life
 
-int preview_start_thread(struct previews *previews)
+static void open_line(struct preview_line *line, struct previews *previews)
 {
-    if (previews->running)
-        return 0;
-    const int rc = -pthread_create(&previews->thread, NULL, run, previews);
-    previews->running = rc == 0;
-    return rc;
+    line->previews = previews;
+    line->last = &line->first;
+    pthread_cond_init(&line->work, NULL);
 }
 
 int previews_open(struct previews **ret, uv_loop_t *loop, struct event_queue *events)
@@ -280,9 +320,9 @@ int previews_open(struct previews **ret, uv_loop_t *loop, struct event_queue *ev
         return -ENOMEM;
     previews->events = events;
     previews->event.callback = preview_hand_out;
-    previews->last = &previews->first;
     pthread_mutex_init(&previews->lock, NULL);
-    pthread_cond_init(&previews->work, NULL);
+    open_line(&previews->on_host, previews);
+    open_line(&previews->on_device, previews);
     pthread_cond_init(&previews->idle, NULL);
     uv_timer_init(loop, &previews->timer);
     previews->timer.data = previews;
@@ -294,14 +334,11 @@ void previews_stop(struct previews *previews)
 {
     previews->closing = true;
     uv_close((uv_handle_t *)&previews->timer, NULL);
-    if (!previews->running)
-        return;
     pthread_mutex_lock(&previews->lock);
     previews->stopped = true;
-    pthread_cond_signal(&previews->work);
     pthread_mutex_unlock(&previews->lock);
-    pthread_join(previews->thread, NULL);
-    previews->running = false;
+    stop_line(&previews->on_host);
+    stop_line(&previews->on_device);
 }
 
 void previews_close(struct previews *previews)
@@ -314,7 +351,8 @@ void previews_close(struct previews *previews)
         preview_free(preview);
     }
     pthread_cond_destroy(&previews->idle);
-    pthread_cond_destroy(&previews->work);
+    pthread_cond_destroy(&previews->on_host.work);
+    pthread_cond_destroy(&previews->on_device.work);
     pthread_mutex_destroy(&previews->lock);
     free(previews);
 }
@@ -324,7 +362,8 @@ struct preview_counts previews_counts(struct previews *previews)
     return (struct preview_counts){
         .made = atomic_load(&previews->made),
         .dropped = atomic_load(&previews->dropped),
-        .busy_ns = atomic_load(&previews->busy_ns),
+        .busy_ns =
+            atomic_load(&previews->on_host.busy_ns) + atomic_load(&previews->on_device.busy_ns),
         .kinds = atomic_load(&previews->kinds),
     };
 }
@@ -338,6 +377,7 @@ int preview_source_open(struct preview_source **ret, struct previews *previews, 
     source->previews = previews;
     source->camera = camera;
     source->lease = lease;
+    source->line = &previews->on_host;
     *ret = source;
     return 0;
 }

@@ -1,12 +1,13 @@
 // JPEGs of cameras' pictures, and of what their outputs make of these, for whoever looks at them.
 //
 // A preview is a JPEG of one kind of one camera, again and again. It exists while somebody asks for
-// it; all who ask for the same share it. One thread makes the JPEGs of all cameras, with less
-// priority than any other: a camera's thread leaves it the picture that is due, in place of one
-// that it has not come to, and leaves it none while it has one of that camera. So at most one
-// picture of a camera is held, no output waits for a preview, and where the thread cannot keep up
-// previews are newer and fewer. A picture is read where it lies, on the device by a plan of its
-// own, and given back before it is encoded.
+// it; all who ask for the same share it. One thread makes the JPEGs of all pictures that lie on the
+// host, with less priority than any other, and one those of pictures on GPUs, with everybody's: it
+// takes the driver's locks, for which outputs would wait if it was not let run. A camera's thread
+// leaves them the picture that is due, in place of one that they have not come to, and leaves none
+// while they have one of that camera. So at most one picture of a camera is held, no output waits
+// for a preview, and where the threads cannot keep up previews are newer and fewer. A picture is
+// read where it lies, on the device by a plan of its own, and given back before it is encoded.
 //
 // Nothing is decoded for a preview that is not decoded anyway.
 //
@@ -78,14 +79,14 @@ struct preview_asker {
 };
 
 struct preview_counts {
-    uint64_t made, dropped; // JPEGs; those that were due and not made, as the thread was behind
-    uint64_t busy_ns;       // processor time of the thread
+    uint64_t made, dropped; // JPEGs; those that were due and not made, as the threads were behind
+    uint64_t busy_ns;       // processor time of the threads
     int kinds;              // previews that are asked for now
 };
 
 // --- loop thread
 int previews_open(struct previews **ret, uv_loop_t *, struct event_queue *); // 0 or negative errno
-// Ends the thread: nothing is posted any more, and nobody can ask.
+// Ends the threads: nothing is posted any more, and nobody can ask.
 void previews_stop(struct previews *);
 void previews_close(struct previews *); // once every source is closed; accepts NULL
 struct preview_counts previews_counts(struct previews *);

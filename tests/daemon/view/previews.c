@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
@@ -304,6 +305,51 @@ static void test_drain(void)
     close_source(other);
 }
 
+static _Atomic int niceness; // of who submitted last, from 0
+
+static int submit(struct plan *plan, struct job *job)
+{
+    atomic_store(&niceness, getpriority(PRIO_PROCESS, 0));
+    job->src.memory = MEMORY_HOST; // where it is in truth
+    return cpu_backend.submit(plan, job);
+}
+
+static size_t device_bytes(struct backend *backend)
+{
+    (void)backend;
+    return (size_t)1 << 30;
+}
+
+// Who submits to a device takes its driver's locks, for which outputs wait.
+static void test_device(void)
+{
+    struct backend_driver driver = cpu_backend;
+    const struct config top = {.cpu.workers = 1};
+    struct devices *devices;
+    struct asker asker = {0};
+    driver.name = "cuda";
+    driver.takes_cuda = true;
+    driver.device_bytes = device_bytes;
+    driver.submit = submit;
+    CHECK(devices_open_with(&devices, &top, &driver, &cpu_backend) == 0, "devices");
+    CHECK(device_acquire(devices, NULL, &lease) == 0, "lease");
+    struct preview_source *source = open_source("gate");
+    atomic_store(&niceness, -1);
+    CHECK(ask(source, &asker, 64, 25) == 0, "ask");
+    for (int i = 1; i <= 4; i++) { // and back and forth, as where a GPU fails
+        struct frame frame = make_frame(i, release);
+        frame.image.memory = i % 2 ? MEMORY_CUDA : MEMORY_HOST;
+        wait_idle(source);
+        preview_offer(source, &frame, &no_outputs);
+        frame_release(&frame);
+        CHECK(wait_for(&asker.told, i) && asker.size > 0, "picture %d", i);
+        CHECK(atomic_load(&niceness) == 0, "its thread has niceness %d", atomic_load(&niceness));
+    }
+    close_source(source);
+    device_release(&lease);
+    devices_close(devices);
+}
+
 int main(void)
 {
     test_thread = pthread_self();
@@ -320,6 +366,7 @@ int main(void)
     TEST(test_refusals());
     TEST(test_gone());
     TEST(test_drain());
+    TEST(test_device());
     previews_stop(previews);
     event_queue_close(events);
     uv_run(&loop, UV_RUN_DEFAULT);
