@@ -41,21 +41,22 @@ def check_configurations(checks, readme):
     checks.check(texts, "there is no configuration")
     for text in texts:
         secrets = {name: "of-16-letters-or-more"
-                   for name in ("GATE_PASSWORD", "PAGE_TOKEN", "HOOK_PASSWORD", "MQTT_PASSWORD")}
+                   for name in ("GATE_PASSWORD", "PAGE_TOKEN", "HOOK_PASSWORD", "MQTT_PASSWORD", "ETCD_PASSWORD")}
         code, _, errors = run("check", "-c", "-", stdin=text, env=secrets)
         checks.check(code == 0, f"a configuration: exit {code}: {errors}\n{text}")
 
 
-def check_map(checks, readme):
-    """Every file and folder that the README names is there, and so are all folders; the loop is where it says."""
-    named = set(re.findall(r"(?<![\w/.-])((?:daemon|kernels|config|scripts|tests)/[\w./-]*\w)", readme))
+def check_map(checks, readme, way):
+    """Every file and folder that the README and that of the daemon name is there, and so are all folders; the loop is where
+    it says."""
+    named = set(re.findall(r"(?<![\w/.-])((?:daemon|kernels|config|scripts|tests)/[\w./-]*\w)", readme + way))
     checks.check(len(named) > 20, f"the README names {named}")
     for path in named:
         checks.check(os.path.exists(os.path.join(ROOT, path)), f"the README names {path}, which is not there")
     for folder_of in glob.glob(os.path.join(ROOT, "daemon", "*", "")):
         name = os.path.relpath(folder_of, ROOT)
         checks.check(f"\n    {name} " in readme, f"the README's list of folders lacks {name}")
-    loop = re.search(r"^\| the loop: .*`(.*)` \|$", readme, re.M)[1]
+    loop = re.search(r"^\| the loop: .*`(.*)` \|$", way, re.M)[1]
     with open(os.path.join(ROOT, loop)) as file:
         text = file.read()
     calls = [text.find(call + "(") for call in LOOP]
@@ -153,6 +154,8 @@ def main():
     checks = Checks("readme")
     with open(os.path.join(ROOT, "README.md")) as file:
         readme = file.read()
+    with open(os.path.join(ROOT, "daemon", "README.md")) as file:
+        way = file.read()
     pages = ""
     for path in sorted(glob.glob(os.path.join(ROOT, "scripts", "man", "*.md"))):
         with open(path) as file:
@@ -162,7 +165,7 @@ def main():
         blocks_model.write(os.path.join(where, "model.onnx"))
         check_configurations(checks, readme)
         check_configurations(checks, pages)
-        check_map(checks, readme)
+        check_map(checks, readme, way)
         shared = f"shared: {output_of(pages, RING, f'{where}/t.ring')}"
         tensors = f"tensors: {output_of(pages, NPY, f'{where}/npy.sock')}"
         with Framed(where, CONFIG.format(where=where, shared=shared, tensors=tensors)) as framed:
