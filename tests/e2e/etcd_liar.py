@@ -69,11 +69,74 @@ def be_honest(liar, peer, path, body):
     return True
 
 
+def say(data, goes_on=True):
+    """A behaviour: always these bytes."""
+    def behave(liar, peer, path, body):
+        peer.sendall(data)
+        return goes_on
+    return behave
+
+
+def say_nothing(liar, peer, path, body):
+    while liar.is_open and liar.behave in (say_nothing, drip):
+        time.sleep(0.02)
+    return False
+
+
+def answer_late(liar, peer, path, body):
+    time.sleep(0.7)
+    return be_honest(liar, peer, path, body)
+
+
+def drip(liar, peer, path, body):
+    for byte in answer(HONEST.get(path, {})):
+        peer.sendall(bytes([byte]))
+        time.sleep(0.05)
+    return True
+
+
+def flood(part):
+    def behave(liar, peer, path, body):
+        peer.sendall(CHUNKED)
+        while liar.is_open and liar.behave == behave:
+            peer.sendall(chunk(part * (1 << 16)))
+        return False
+    return behave
+
+
+def send_headers(liar, peer, path, body):
+    peer.sendall(b"HTTP/1.1 200 OK\r\n")
+    while liar.is_open and liar.behave == send_headers:
+        peer.sendall(b"X-More: " + b"x" * 1000 + b"\r\n")
+    return False
+
+
+def damage(rng, data):
+    """That with bytes lost, changed, doubled or cut."""
+    data = bytearray(data)
+    for _ in range(rng.randint(1, 4)):
+        at = rng.randrange(len(data))
+        kind = rng.randrange(5)
+        if kind == 0:
+            data[at] = rng.randrange(256)
+        elif kind == 1:
+            del data[at:at + rng.randint(1, 20)]
+        elif kind == 2:
+            data[at:at] = data[at:at + rng.randint(1, 60)]
+        elif kind == 3:
+            data[at:at] = rng.choice([b"null", b"-", b"{", b"]", b"9" * 30, b'"', b"\\u0000", b"\0", b"\xff"])
+        else:
+            del data[at:]
+        if not data:
+            data = bytearray(b"x")
+    return bytes(data)
+
+
 class Liar:
     """Behaves by self.behave from the next request on; self.asked has (time, path, body) of each."""
 
     def __init__(self, behave=be_honest):
-        self.behave, self.asked, self.connections, self.is_open = behave, [], 0, True
+        self.behave, self.asked, self.connections, self.is_open, self.peers = behave, [], 0, True, set()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self.accept, daemon=True).start()
@@ -87,6 +150,7 @@ class Liar:
 
     def serve(self, peer):
         with contextlib.suppress(OSError), peer:
+            self.peers.add(peer)
             rest = b""
             while self.is_open:
                 while b"\r\n\r\n" not in rest:
@@ -104,6 +168,14 @@ class Liar:
                 self.asked.append((time.monotonic(), path, body, head))
                 if not self.behave(self, peer, path, body):
                     return
+
+    def turn(self, behave):
+        """Behaves otherwise, to those that are connected too: they have to connect anew."""
+        self.behave = behave
+        for peer in list(self.peers):
+            self.peers.discard(peer)
+            with contextlib.suppress(OSError):
+                peer.shutdown(socket.SHUT_RDWR)
 
     def counts(self, path=""):
         return sum(path in asked[1] for asked in self.asked)

@@ -7,54 +7,13 @@ import random
 import time
 
 from etcd_client import Client
-from etcd_liar import CHUNKED, HONEST, Deaf, Liar, answer, be_honest, chunk, created, entry, events, header, line
+from etcd_liar import (CHUNKED, HONEST, Deaf, Liar, answer, answer_late, be_honest, chunk, created, damage, drip, entry, events, flood, header,
+                       line, say, say_nothing, send_headers)
 from framed_client import SANITIZED, Checks, until
 
 MS = 600  # of a request
 LATE = 1.2 if not SANITIZED else 2
 CASES = 400
-
-
-def say(data, goes_on=True):
-    """A behaviour: always these bytes."""
-    def behave(liar, peer, path, body):
-        peer.sendall(data)
-        return goes_on
-    return behave
-
-
-def say_nothing(liar, peer, path, body):
-    while liar.is_open and liar.behave in (say_nothing, drip):
-        time.sleep(0.02)
-    return False
-
-
-def answer_late(liar, peer, path, body):
-    time.sleep(0.7)
-    return be_honest(liar, peer, path, body)
-
-
-def drip(liar, peer, path, body):
-    for byte in answer(HONEST.get(path, {})):
-        peer.sendall(bytes([byte]))
-        time.sleep(0.05)
-    return True
-
-
-def flood(part):
-    def behave(liar, peer, path, body):
-        peer.sendall(CHUNKED)
-        while liar.is_open and liar.behave == behave:
-            peer.sendall(chunk(part * (1 << 16)))
-        return False
-    return behave
-
-
-def send_headers(liar, peer, path, body):
-    peer.sendall(b"HTTP/1.1 200 OK\r\n")
-    while liar.is_open and liar.behave == send_headers:
-        peer.sendall(b"X-More: " + b"x" * 1000 + b"\r\n")
-    return False
 
 
 def altered(**members):
@@ -382,27 +341,6 @@ def check_tokens(checks):
         before = liar.counts()
         time.sleep(2)
         checks.check(liar.counts() - before < 30, f"{liar.counts() - before} requests in 2 s for a watch")
-
-
-def damage(rng, data):
-    """That with bytes lost, changed, doubled or cut."""
-    data = bytearray(data)
-    for _ in range(rng.randint(1, 4)):
-        at = rng.randrange(len(data))
-        kind = rng.randrange(5)
-        if kind == 0:
-            data[at] = rng.randrange(256)
-        elif kind == 1:
-            del data[at:at + rng.randint(1, 20)]
-        elif kind == 2:
-            data[at:at] = data[at:at + rng.randint(1, 60)]
-        elif kind == 3:
-            data[at:at] = rng.choice([b"null", b"-", b"{", b"]", b"9" * 30, b'"', b"\\u0000", b"\0", b"\xff"])
-        else:
-            del data[at:]
-        if not data:
-            data = bytearray(b"x")
-    return bytes(data)
 
 
 def check_fuzzed(checks):
