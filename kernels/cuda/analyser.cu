@@ -1,9 +1,9 @@
 // The CUDA backend's analyser. Pictures of several cameras are analysed together, because what the
 // host does for a launch takes longer than what the device does for a picture: whoever comes first
 // waits a little for the others, launches statistics, the fingerprint and the step of motion for
-// all of them, looks from time to time whether they are done, and wakes the others. A last kernel
-// writes what was found to memory of the host, where a copy would be another call for each picture.
-// A camera's memory is one allocation on the device and one of the host.
+// all of them, sleeps until they are done, and wakes the others. A last kernel writes what was
+// found to memory of the host, where a copy would be another call for each picture. A camera's
+// memory is one allocation on the device and one of the host.
 #include <errno.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -138,6 +138,11 @@ static cudaError_t kernels_load(void)
     return cudaFuncGetAttributes(&attributes, results_bring);
 }
 
+static cudaError_t event_init(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, cudaEventBlockingSync | cudaEventDisableTiming);
+}
+
 static cudaError_t memory_init(struct analyser *analyser)
 {
     const struct analyser_layout *l = &analyser->layout;
@@ -202,9 +207,9 @@ int cuda_analyser_open(struct backend *backend, struct analyser **ret,
     if (error == cudaSuccess)
         error = kernels_load();
     if (error == cudaSuccess)
-        error = cudaEventCreateWithFlags(&analyser->made, cudaEventDisableTiming);
+        error = event_init(&analyser->made);
     if (error == cudaSuccess)
-        error = cudaEventCreateWithFlags(&analyser->done, cudaEventDisableTiming);
+        error = event_init(&analyser->done);
     if (error == cudaSuccess)
         error = memory_init(analyser);
     const int rc = analyser->workspace ? cuda_errno(error) : -ENOMEM;
@@ -319,19 +324,6 @@ static cudaError_t put(const struct analyser *leader, const struct analyser *fir
     return cudaEventRecord(leader->done, stream);
 }
 
-// A few looks cost the host less than the interrupt that ends cudaEventSynchronize.
-static cudaError_t wait_for(cudaEvent_t done)
-{
-    const struct timespec pause = {.tv_sec = 0, .tv_nsec = SLEEP_NS};
-    cudaError_t error;
-    do {
-        nanosleep(&pause, NULL);
-        error = cudaEventQuery(done);
-        cudaGetLastError(); // "not ready", too, is kept there
-    } while (error == cudaErrorNotReady);
-    return error;
-}
-
 static cudaError_t put_and_wait(const struct analyser *leader, const struct analyser *first,
                                 cudaStream_t stream)
 {
@@ -340,7 +332,7 @@ static cudaError_t put_and_wait(const struct analyser *leader, const struct anal
     pthread_mutex_lock(&backend->submitting);
     cudaError_t error = put(leader, first, stream);
     pthread_mutex_unlock(&backend->submitting);
-    return error ? error : wait_for(leader->done);
+    return error ? error : cudaEventSynchronize(leader->done);
 }
 
 // Tells the others, each of which may bring its next picture at once.
