@@ -40,11 +40,7 @@ static __device__ inline void convert_tile_420(const struct image *dst, const st
                                                const struct lut_registers *lut, int x, int y)
 {
     int rgb[2][3][TILE], mean[3][2], u[2], v[2];
-#pragma unroll
-    for (int row = 0; !lut && row < 2; row++)
-        read_as_rgb<FORMAT>(src, yuv, x, y + row, rgb[row]);
-    if (lut)
-        read_rows_as_rgb<FORMAT>(src, yuv, x, y, rgb);
+    read_rows_as_rgb<FORMAT>(src, yuv, x, y, rgb);
 #pragma unroll
     for (int row = 0; lut && row < 2; row++)
         lut_look_up<TILE>(lut, rgb[row]);
@@ -336,7 +332,8 @@ static cudaError_t launch_item(const struct cuda_item *item, cudaStream_t stream
     const int height = BLOCK_HEIGHT * (format_is_420(yuv->format) ? 2 : 1);
     const dim3 block(BLOCK_WIDTH, BLOCK_HEIGHT);
     const dim3 grid((yuv->width + width - 1) / width, (rows + height - 1) / height);
-    bool wide = source_is_wide(&item->src, yuv->source) && result_is_wide(&dst, yuv->format);
+    bool wide = source_is_wide(&item->src, yuv->source) && result_is_wide(&dst, yuv->format) &&
+                (source_is_rgb(yuv->source) || sums_are_exact(&yuv->rgb));
     void *arguments[] = {&dst, (void *)&item->src, (void *)yuv, (void *)&item->band, &wide};
     return cudaLaunchKernel(kernel_of(yuv), grid, block, arguments, 0, stream);
 }
