@@ -58,7 +58,7 @@ int gpu_detector_open(struct gpu_detector **ret, const struct detect *detect, in
     }
     *ret_why = cudaGetErrorString(error);
     gpu_detector_close(gpu);
-    return gpu_errno(error);
+    return cuda_errno(error);
 }
 
 void gpu_detector_close(struct gpu_detector *gpu)
@@ -87,5 +87,5 @@ int gpu_detector_run(struct gpu_detector *gpu, const struct detect *detect,
         return 0;
     gpu->is_ready = false;
     *ret_why = cudaGetErrorString(error);
-    return gpu_errno(error) == -ENOMEM ? -ENOMEM : -EIO;
+    return cuda_errno(error) == -ENOMEM ? -ENOMEM : -EIO;
 }

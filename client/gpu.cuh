@@ -2,8 +2,7 @@
 #ifndef FRAMED_CLIENT_GPU_CUH
 #define FRAMED_CLIENT_GPU_CUH
 
-#include <cuda_runtime_api.h>
-#include <errno.h>
+#include "kernels/cuda/cuda_errno.h"
 
 // Makes a device the thread's current one for as long as it lives: before and after that, the
 // current device is the program's.
@@ -32,22 +31,5 @@ class on_device
     int before_ = 0;
     bool is_other_;
 };
-
-// -ENOMEM, -ENODEV or -EIO. CUDA's last error is cleared, which the next launch would take for its
-// own.
-inline int gpu_errno(cudaError_t error)
-{
-    cudaGetLastError();
-    switch (error) {
-    case cudaErrorMemoryAllocation:
-        return -ENOMEM;
-    case cudaErrorNoDevice:
-    case cudaErrorInvalidDevice:
-    case cudaErrorInsufficientDriver:
-        return -ENODEV;
-    default:
-        return -EIO;
-    }
-}
 
 #endif

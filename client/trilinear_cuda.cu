@@ -9,7 +9,7 @@ int gpu_trilinear_forward(float *out, const float *features, const float *points
     cudaError_t error = here.error();
     if (error == cudaSuccess)
         error = trilinear_cuda_forward(out, features, points, n, f, (cudaStream_t)place->stream);
-    return error == cudaSuccess ? 0 : gpu_errno(error);
+    return cuda_errno(error);
 }
 
 int gpu_trilinear_backward(float *grad_features, float *grad_points, const float *grad_out,
@@ -21,5 +21,5 @@ int gpu_trilinear_backward(float *grad_features, float *grad_points, const float
     if (error == cudaSuccess)
         error = trilinear_cuda_backward(grad_features, grad_points, grad_out, features, points, n,
                                         f, (cudaStream_t)place->stream);
-    return error == cudaSuccess ? 0 : gpu_errno(error);
+    return cuda_errno(error);
 }

@@ -7,25 +7,6 @@
 
 #include "kernels/cuda/cuda.h"
 
-int cuda_errno(cudaError_t error)
-{
-    if (error == cudaSuccess)
-        return 0;
-    cudaGetLastError();
-    switch (error) {
-    case cudaErrorMemoryAllocation:
-        return -ENOMEM;
-    case cudaErrorNoDevice:
-    case cudaErrorInvalidDevice:
-    case cudaErrorInsufficientDriver:
-    case cudaErrorStubLibrary:
-    case cudaErrorNoKernelImageForDevice:
-        return -ENODEV;
-    default:
-        return -EIO;
-    }
-}
-
 cudaError_t cuda_copy(struct backend *backend, void *dst, const void *src, size_t bytes)
 {
     CUDA_TRY(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, backend->aside));

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "kernels/backend.h"
+#include "kernels/cuda/cuda_errno.h"
 #include "kernels/cuda/schedule.h"
 
 enum { ANALYSING_STREAMS = 4 }; // launches of analyses take turns on them
@@ -105,8 +106,6 @@ struct plan {
     double upload_ns, download_ns[PLAN_OPS_MAX]; // of a job, and of each result
     double kernel_rate;                          // ns a result byte; the completion thread's
 };
-
-int cuda_errno(cudaError_t); // 0, -ENOMEM, -ENODEV, -ENOTSUP or -EIO; CUDA's last error is cleared
 
 // Copies and waits, on the backend's `aside` stream.
 cudaError_t cuda_copy(struct backend *, void *dst, const void *src, size_t bytes);
