@@ -191,6 +191,8 @@ static void changed(struct reload_request *request, int rc, const struct reload_
         refuse(assignment, errors);
     } else if (!assigns && (rc == 0 || rc == -ENOENT)) {
         assignment->runs = false;
+    } else {
+        return; // the timer tries again
     }
     follow(cluster);
 }

@@ -246,6 +246,7 @@ static void take_batch(struct reload *reload)
 
 static void start_first(struct reload *reload)
 {
+    reload->busy = true;
     for (take_batch(reload); reload->n > 0; take_batch(reload)) {
         reload->result = (struct reload_result){0};
         reload->errors = open_memstream(&reload->text, &reload->text_size);
@@ -258,6 +259,7 @@ static void start_first(struct reload *reload)
             keep_account(reload, -ENOMEM, "");
         answer_first(reload, -ENOMEM, "");
     }
+    reload->busy = false;
 }
 
 static void end_batch(struct reload *reload, int rc)
@@ -330,7 +332,7 @@ void reload_start(struct reload *reload, struct reload_request *request)
     request->next = NULL;
     *reload->last = request;
     reload->last = &request->next;
-    if (reload->first == request)
+    if (!reload->busy)
         start_first(reload);
 }
 

@@ -48,6 +48,7 @@ struct reload {
     bool is_applied;           // the last one; also before the first
     // Private: the first `n` requests are under way, one or only edits.
     bool closed;
+    bool busy; // a batch is under way, or its requests are being answered, who may ask for more
     struct reload_request *first, **last;
     struct edit *edits[RELOAD_EDITS_MAX];
     int n, most;           // edits that share the next reload
