@@ -341,7 +341,7 @@ static void member_changed(void *opaque)
 static void name_http(struct cluster *cluster)
 {
     const struct http_address *http = &cluster->context.config->http;
-    char host[256] = "";
+    char host[DOCUMENT_URL_SIZE - 32] = "";
     if (http->at.kind != SINK_TCP)
         return;
     snprintf(host, sizeof host, "%s", http->at.host ? http->at.host : "");
