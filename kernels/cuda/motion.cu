@@ -16,11 +16,17 @@ struct motion_room {
 
 static struct motion_room room_of(const struct motion *m)
 {
+    static const int blocks[] = {1, MOTION_BLOCKS_MANY, MOTION_BLOCKS_FEW};
+    size_t planes = 0;
+    for (int i = 0; i < 3; i++) {
+        const size_t bytes = (size_t)blocks[i] * motion_planes_bytes(m, blocks[i]);
+        planes = bytes > planes ? bytes : planes;
+    }
     struct motion_room room;
     room.motion = round_up(sizeof(struct motion_camera));
     room.state = room.motion + round_up(sizeof *m);
     room.planes = room.state + round_up(motion_state_bytes(m));
-    room.bytes = room.planes + round_up(motion_planes_bytes(m));
+    room.bytes = room.planes + round_up(planes);
     return room;
 }
 
@@ -29,27 +35,47 @@ size_t motion_cuda_bytes(const struct motion *m)
     return room_of(m).bytes;
 }
 
-// The most memory that the device gives a block; the kernel has none but what a launch asks for.
-static cudaError_t shared_most(int *ret_bytes)
+// What the device gives a block at most. Where a block has fewer threads than one that is alone,
+// there are clusters.
+struct motion_device {
+    int threads, shared_bytes;
+};
+
+static cudaError_t device_look(struct motion_device *ret)
 {
+    struct cudaFuncAttributes attributes;
     int device;
     cudaError_t error = cudaGetDevice(&device);
     if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(ret_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+        error = cudaDeviceGetAttribute(&ret->shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                       device);
+    if (error == cudaSuccess)
+        error = cudaFuncGetAttributes(&attributes, motion_kernel<true>);
+    if (error == cudaSuccess)
+        ret->threads = attributes.maxThreadsPerBlock;
     return error;
 }
 
+// The kernels have no shared memory but what a launch asks for.
 cudaError_t motion_cuda_load(void)
 {
     struct cudaFuncAttributes attributes;
-    int bytes = 0;
-    cudaError_t error = shared_most(&bytes);
+    struct motion_device device;
+    cudaError_t error = device_look(&device);
     if (error == cudaSuccess)
-        error = cudaFuncGetAttributes(&attributes, motion_kernel);
+        error = cudaFuncSetAttribute(
+            motion_kernel<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, device.shared_bytes);
     if (error == cudaSuccess)
-        error =
-            cudaFuncSetAttribute(motion_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+        error = cudaFuncGetAttributes(&attributes, motion_kernel<false>);
     return error;
+}
+
+static struct motion_cuda_blocks blocks_of(const struct motion *m,
+                                           const struct motion_device *device, int n)
+{
+    const int blocks = device->threads < MOTION_THREADS_ALONE ? n : 1;
+    const size_t wanted = sizeof(struct motion_block) + motion_planes_bytes(m, blocks);
+    return {blocks, wanted <= (size_t)device->shared_bytes ? wanted : 0};
 }
 
 cudaError_t motion_cuda_init(struct motion_cuda *ret, const struct motion *m, void *memory,
@@ -61,10 +87,11 @@ cudaError_t motion_cuda_init(struct motion_cuda *ret, const struct motion *m, vo
     const struct motion_camera camera = {(const struct motion *)(base + room.motion),
                                          (struct motion_state *)(base + room.state), sums, changes,
                                          (uint16_t *)(base + room.planes)};
-    int most = 0;
-    cudaError_t error = shared_most(&most);
-    const size_t wanted = sizeof(struct motion_block) + motion_planes_bytes(m);
-    *ret = {memory, wanted <= (size_t)most ? wanted : sizeof(struct motion_block)};
+    struct motion_device device = {};
+    cudaError_t error = device_look(&device);
+    if (error == cudaSuccess)
+        *ret = {memory, device.threads, blocks_of(m, &device, MOTION_BLOCKS_FEW),
+                blocks_of(m, &device, MOTION_BLOCKS_MANY)};
     // Memory that is not page-locked is read before these return.
     if (error == cudaSuccess)
         error = cudaMemcpyAsync(base, &camera, sizeof camera, cudaMemcpyHostToDevice, stream);
@@ -75,6 +102,25 @@ cudaError_t motion_cuda_init(struct motion_cuda *ret, const struct motion *m, vo
     return error;
 }
 
+static cudaError_t batch_launch(const struct motion_batch *batch, int cameras, int threads,
+                                struct motion_cuda_blocks blocks, cudaStream_t stream)
+{
+    cudaLaunchAttribute cluster = {};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = (unsigned)blocks.n;
+    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(cameras * blocks.n);
+    config.blockDim = dim3(threads);
+    config.dynamicSmemBytes =
+        blocks.shared_bytes ? blocks.shared_bytes : sizeof(struct motion_block);
+    config.stream = stream;
+    config.attrs = &cluster;
+    config.numAttrs = blocks.n > 1;
+    return cudaLaunchKernelEx(
+        &config, blocks.shared_bytes ? motion_kernel<true> : motion_kernel<false>, *batch);
+}
+
 cudaError_t motion_cuda_launch(const struct motion_cuda *const cameras[], int n,
                                cudaStream_t stream)
 {
@@ -82,15 +128,18 @@ cudaError_t motion_cuda_launch(const struct motion_cuda *const cameras[], int n,
     cudaError_t error = cudaSuccess;
     for (int at = 0; at < n && error == cudaSuccess; at += MOTION_BATCH) {
         const int count = n - at < MOTION_BATCH ? n - at : MOTION_BATCH;
-        batch.shared_bytes = 0;
+        struct motion_cuda_blocks blocks = {};
+        bool fit = true;
         for (int i = 0; i < count; i++) {
             const struct motion_cuda *camera = cameras[at + i];
+            const struct motion_cuda_blocks *own = n <= MOTION_FEW ? &camera->few : &camera->many;
             batch.camera[i] = (const struct motion_camera *)camera->memory;
-            if (camera->shared_bytes > batch.shared_bytes)
-                batch.shared_bytes = camera->shared_bytes;
+            fit &= own->shared_bytes > 0;
+            if (own->shared_bytes >= blocks.shared_bytes)
+                blocks = *own;
         }
-        motion_kernel<<<count, MOTION_THREADS, batch.shared_bytes, stream>>>(batch);
-        error = cudaGetLastError();
+        blocks.shared_bytes = fit ? blocks.shared_bytes : 0;
+        error = batch_launch(&batch, count, cameras[at]->threads, blocks, stream);
     }
     return error;
 }

@@ -1,35 +1,314 @@
-// The kernel of motion. A block has a camera; a thread has a column of cells, or a share of its
-// rows, so that what neighbours have rolls down the column.
+// The kernel of motion. A cluster of blocks has a camera, and each of them some of its rows; GPUs
+// that know no clusters have a block for a camera. What neighbours and later parts of a step look
+// at is in shared memory.
 //
-// The cells that moved are in ascending order without a sort: a warp has 32 neighbouring cells of
-// a row, whose votes are a word of a map of all cells, and a prefix sum over the words' counts says
-// where each word's cells go in the list.
-//
-// The reference looks for the median gain and shift bit by bit, and for each bit counts the cells
-// that are above their background in that light. Here each cell says up to which gain it is above,
-// once; these are counted in bins, and a prefix sum over the bins finds the same gain. A light of
-// gain one is the exception, since it is exact, where others are rounded: it has its own count.
+// The cells that moved are in ascending order without a sort: each thread counts them in some of
+// the block's cells, and a prefix sum says where they go in the list.
 #ifndef FRAMED_KERNELS_CUDA_MOTION_CUH
 #define FRAMED_KERNELS_CUDA_MOTION_CUH
 
-#include "kernels/cuda/motion_camera.cuh"
+#include "kernels/cuda/motion_light.cuh"
 
-// --- sums over a block
+// Eight cells of a row.
+struct motion_eight {
+    unsigned pair[4];
+};
 
-// Called by whole warps, whose lanes' values are added.
-static __device__ inline void block_add(unsigned *to, unsigned value)
+static __device__ inline struct motion_eight eight_load(const void *at)
 {
-    value = warp_sum(value);
-    if (threadIdx.x % LANES == 0 && value)
-        atomicAdd(to, value);
+    const uint4 v = *(const uint4 *)at;
+    return {{v.x, v.y, v.z, v.w}};
 }
 
+static __device__ inline void eight_store(void *at, const struct motion_eight *eight)
+{
+    *(uint4 *)at = {eight->pair[0], eight->pair[1], eight->pair[2], eight->pair[3]};
+}
+
+// How a block's threads share rows by eight cells: each has a column, and every `step` th row.
+struct motion_column {
+    int x, row, step;
+};
+
+static __device__ inline struct motion_column column_of(const struct motion *m)
+{
+    const int across = m->stride / MOTION_EIGHT, step = (int)blockDim.x / across;
+    const int row = (int)threadIdx.x / across;
+    return {(int)threadIdx.x % across * MOTION_EIGHT, row < step ? row : MOTION_ROWS_MAX, step};
+}
+
+// --- means
+
+static __device__ inline struct motion_eight means_of(const struct motion *m, const uint32_t *sums,
+                                                      int x, int y)
+{
+    const uint32_t *from = sums + y * m->columns + x, *of = m->mean_of[m->row_tall[y]] + x;
+    const uint2 mask = *(const uint2 *)&m->mask[y * m->stride + x];
+    const unsigned live[4] = {__byte_perm(mask.x, 0, 0x1100), __byte_perm(mask.x, 0, 0x3322),
+                              __byte_perm(mask.y, 0, 0x1100), __byte_perm(mask.y, 0, 0x3322)};
+    uint32_t sum[MOTION_EIGHT];
+    struct motion_eight mean;
+    if (m->columns % 4 == 0 && x + MOTION_EIGHT <= m->columns) {
+        const uint4 a = ((const uint4 *)from)[0], b = ((const uint4 *)from)[1];
+        sum[0] = a.x, sum[1] = a.y, sum[2] = a.z, sum[3] = a.w;
+        sum[4] = b.x, sum[5] = b.y, sum[6] = b.z, sum[7] = b.w;
+    } else {
+#pragma unroll
+        for (int k = 0; k < MOTION_EIGHT; k++)
+            sum[k] = x + k < m->columns ? from[k] : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const uint2 factor = ((const uint2 *)of)[k];
+        const unsigned level = pair_upper((sum[2 * k] >> m->sum_shift) * factor.x,
+                                          (sum[2 * k + 1] >> m->sum_shift) * factor.y);
+        mean.pair[k] = (level & live[k]) | PAIR_UPPER;
+    }
+    return mean;
+}
+
+// Brings the backgrounds, noise and ages, while the means are made. Marks cells that are left out
+// as MARK_SLOW.
+static __device__ inline void cells_bring(const struct motion_camera *camera,
+                                          const struct motion_rows *rows,
+                                          const struct motion_planes *planes)
+{
+    const struct motion *__restrict__ m = camera->motion;
+    const uint16_t *slows = motion_plane(m, camera->state, MOTION_SLOW);
+    const uint16_t *fasts = motion_plane(m, camera->state, MOTION_FAST);
+    const uint16_t *noises = motion_plane(m, camera->state, MOTION_NOISE);
+    const uint16_t *ages = motion_plane(m, camera->state, MOTION_AGE);
+    const int all = (rows->end - rows->first) * m->stride, ahead = rows->first * m->stride;
+    const int own = (rows->y1 - rows->y0) * m->stride, own_ahead = rows->y0 * m->stride;
+    const int at = (int)threadIdx.x * MOTION_EIGHT, step = (int)blockDim.x * MOTION_EIGHT;
+    for (int i = at; i < all; i += step) {
+        copy_begin(&planes->slow[i], &slows[ahead + i]);
+        copy_begin(&planes->fast[i], &fasts[ahead + i]);
+    }
+    for (int i = at; i < own; i += step) {
+        copy_begin(&planes->mark[i], &noises[own_ahead + i]);
+        copy_begin(&planes->age[i], &ages[own_ahead + i]);
+    }
+}
+
+static __device__ inline void means_make(const struct motion_camera *camera,
+                                         const struct motion_rows *rows,
+                                         const struct motion_planes *planes)
+{
+    const struct motion *__restrict__ m = camera->motion;
+    const uint32_t *__restrict__ sums = camera->sums;
+    const struct motion_column column = column_of(m);
+#pragma unroll 2
+    for (int y = rows->first + column.row; y < rows->end; y += column.step) {
+        const struct motion_eight mean = means_of(m, sums, column.x, y);
+        eight_store(&planes->mean[(y - rows->first) * m->stride + column.x], &mean);
+    }
+}
+
+// Counts what the block's own cells tell of the light. Marks cells that are left out MARK_SLOW.
+static __device__ inline void cells_count(const struct motion *__restrict__ m,
+                                          const struct motion_rows *rows,
+                                          const struct motion_planes *planes,
+                                          struct motion_block *block)
+{
+    const int cells = (rows->y1 - rows->y0) * m->stride;
+    const int ahead = (rows->y0 - rows->first) * m->stride;
+    struct light_pairs from_slow = {}, from_fast = {};
+    for (int i = (int)threadIdx.x * MOTION_EIGHT; i < cells; i += (int)blockDim.x * MOTION_EIGHT) {
+        const uint2 mask = *(const uint2 *)&m->mask[rows->y0 * m->stride + i];
+        const struct motion_eight mean = eight_load(&planes->mean[ahead + i]);
+        const struct motion_eight slow = eight_load(&planes->slow[ahead + i]);
+        const struct motion_eight fast = eight_load(&planes->fast[ahead + i]);
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            light_count(&from_slow, mean.pair[k], slow.pair[k]);
+            light_count(&from_fast, mean.pair[k], fast.pair[k]);
+        }
+        if ((mask.x & mask.y) != ~0u) {
+            struct motion_eight mark = eight_load(&planes->mark[i]);
+            mark.pair[0] |= ~__byte_perm(mask.x, 0, 0x1100) & pair_of(MARK_SLOW);
+            mark.pair[1] |= ~__byte_perm(mask.x, 0, 0x3322) & pair_of(MARK_SLOW);
+            mark.pair[2] |= ~__byte_perm(mask.y, 0, 0x1100) & pair_of(MARK_SLOW);
+            mark.pair[3] |= ~__byte_perm(mask.y, 0, 0x3322) & pair_of(MARK_SLOW);
+            eight_store(&planes->mark[i], &mark);
+        }
+    }
+    light_add(&block->count[0], &from_slow);
+    light_add(&block->count[COUNT_LIGHT], &from_fast);
+}
+
+// --- changes
+
+// What three cells of a row have, or those of three rows, for two neighbouring cells.
+struct motion_around {
+    unsigned slow, fast;     // sums of pair_difference
+    unsigned least, largest; // of lit slow
+    unsigned under, over;    // the ends of whole differences from it, and 2^15
+};
+
+// Of cells beside each other, or of one and the border's: which bytes of a word and the next.
+struct motion_beside {
+    unsigned left, right;
+};
+
+static __device__ inline struct motion_beside beside_of(const struct motion *m, int pair)
+{
+    const bool last = pair == (m->columns - 1) / 2;
+    return {pair > 0 ? 0x5432u : 0x5454u, !last ? 0x5432u : m->columns % 2 ? 0x1010u : 0x3232u};
+}
+
+static __device__ inline struct motion_around around_cell(unsigned mean, unsigned slow,
+                                                          unsigned fast)
+{
+    const unsigned offset = mean - slow; // and 2^15
+    return {pair_difference(offset), pair_difference(mean - fast), slow, slow, offset, offset};
+}
+
+static __device__ inline struct motion_around around_of(const struct motion_around *a,
+                                                        const struct motion_around *b,
+                                                        const struct motion_around *c)
+{
+    return {a->slow + b->slow + c->slow,
+            a->fast + b->fast + c->fast,
+            __vminu2(__vminu2(a->least, b->least), c->least),
+            __vmaxu2(__vmaxu2(a->largest, b->largest), c->largest),
+            __vminu2(__vminu2(a->under, b->under), c->under),
+            __vmaxu2(__vmaxu2(a->over, b->over), c->over)};
+}
+
+// Words to the left of the first and to the right of the last are read, and not looked at.
+static __device__ inline struct motion_around row_around(const unsigned *mean, const unsigned *slow,
+                                                         const unsigned *fast, int i,
+                                                         struct motion_beside beside)
+{
+    const struct motion_around here = around_cell(mean[i], slow[i], fast[i]);
+    const struct motion_around left = around_cell(__byte_perm(mean[i - 1], mean[i], beside.left),
+                                                  __byte_perm(slow[i - 1], slow[i], beside.left),
+                                                  __byte_perm(fast[i - 1], fast[i], beside.left));
+    const struct motion_around right = around_cell(__byte_perm(mean[i], mean[i + 1], beside.right),
+                                                   __byte_perm(slow[i], slow[i + 1], beside.right),
+                                                   __byte_perm(fast[i], fast[i + 1], beside.right));
+    return around_of(&left, &here, &right);
+}
+
+// The marks of two cells, where `mark` is their noise, and MARK_SLOW if they are left out.
+static __device__ inline unsigned mark_of(const struct motion *m, const struct motion_around *a,
+                                          unsigned mark, unsigned slow, unsigned fast,
+                                          const struct motion_lights *lights)
+{
+    const unsigned scale = (unsigned)m->threshold_scale, noise = mark & pair_of(MARK_NOISE);
+    const unsigned range = pair_range(a->largest - a->least);
+    const unsigned tolerance = pair_tolerance(noise, scale) + range;
+    unsigned more_slow = pair_tolerance_more(scale), more_fast = 0;
+    if (!light_is_same(lights->slow))
+        more_slow += pair_tolerance_light(slow, lights->slow);
+    if (!light_is_same(lights->fast))
+        more_fast += pair_tolerance_light(fast, lights->fast);
+    const unsigned from_slow = ~(pair_unchanged(a->slow, tolerance + more_slow) | mark);
+    const unsigned from_fast = ~(pair_unchanged(a->fast, tolerance + more_fast) | mark);
+    const unsigned edge =
+        from_slow & from_fast & ~pair_even_around(a->over - a->under, range, slow);
+    return noise | (from_slow & PAIR_UPPER) | (from_fast & PAIR_UPPER) >> 1 |
+           (edge & PAIR_UPPER) >> 2;
+}
+
+static __device__ inline void changes_find(const struct motion *__restrict__ m,
+                                           const struct motion_rows *rows,
+                                           const struct motion_planes *planes,
+                                           const struct motion_lights *lights,
+                                           struct motion_block *block)
+{
+    const int across = m->stride / 2, strips = (int)blockDim.x / across;
+    const int strip = (int)threadIdx.x / across, pair = (int)threadIdx.x % across;
+    const int each = (rows->y1 - rows->y0 + strips - 1) / strips;
+    const int y0 = min(rows->y0 + strip * each, rows->y1), y1 = min(y0 + each, rows->y1);
+    const unsigned *const mean = (const unsigned *)planes->mean;
+    const unsigned *const slow = (const unsigned *)planes->slow;
+    const unsigned *const fast = (const unsigned *)planes->fast;
+    unsigned *const marks = (unsigned *)planes->mark;
+    const struct motion_beside beside = beside_of(m, pair);
+    unsigned fast_count = 0, both_count = 0;
+    if (strip < strips && y0 < y1) {
+        int i = (y0 - rows->first) * across + pair, to = (y0 - rows->y0) * across + pair;
+        struct motion_around above = row_around(mean, slow, fast, y0 > 0 ? i - across : i, beside);
+        struct motion_around here = row_around(mean, slow, fast, i, beside);
+#pragma unroll 1
+        for (int y = y0; y < y1; y++) {
+            const int next = y < m->rows - 1 ? i + across : i;
+            const struct motion_around below = row_around(mean, slow, fast, next, beside);
+            const struct motion_around around = around_of(&above, &here, &below);
+            const unsigned mark = mark_of(m, &around, marks[to], slow[i], fast[i], lights);
+            marks[to] = mark;
+            fast_count = pair_count(mark & pair_of(MARK_FAST), fast_count);
+            both_count = pair_count(mark & mark << 1 & pair_of(MARK_SLOW), both_count);
+            above = here, here = below;
+            i = next, to += across;
+        }
+    }
+    count_add(&block->count[COUNT_CHANGED], fast_count >> 14 | both_count >> 15 << 16);
+}
+
+// --- backgrounds
+
+// As cell_update in the reference.
+static __device__ inline void backgrounds_update(const struct motion_camera *camera,
+                                                 const struct motion_rows *rows,
+                                                 const struct motion_planes *planes,
+                                                 const struct motion_step *step)
+{
+    const struct motion *__restrict__ m = camera->motion;
+    const int from = rows->y0 * m->stride, cells = (rows->y1 - rows->y0) * m->stride;
+    const int ahead = (rows->y0 - rows->first) * m->stride;
+    uint16_t *slows = motion_plane(m, camera->state, MOTION_SLOW) + from;
+    uint16_t *fasts = motion_plane(m, camera->state, MOTION_FAST) + from;
+    uint16_t *noises = motion_plane(m, camera->state, MOTION_NOISE) + from;
+    uint16_t *ages = motion_plane(m, camera->state, MOTION_AGE) + from;
+    const unsigned after = pair_of(m->absorb_after), rounding = (unsigned)step->rounding;
+    const unsigned settled = step->settling ? 0 : ~0u, aging = step->jump ? 0 : ~0u;
+    const unsigned slow_share = pair_of(step->slow_share), absorb_share = pair_of(m->absorb_share);
+    const unsigned fast_share = pair_of(step->fast_share);
+    const unsigned up = pair_of(m->noise_up_share), down = pair_of(m->noise_down_share);
+    const bool slow_all = step->slow_share == SHARE_ALL, fast_all = step->fast_share == SHARE_ALL;
+    const bool jump = step->jump;
+    for (int i = (int)threadIdx.x * MOTION_EIGHT; i < cells; i += (int)blockDim.x * MOTION_EIGHT) {
+        const struct motion_eight mean = eight_load(&planes->mean[ahead + i]);
+        const struct motion_eight mark = eight_load(&planes->mark[i]);
+        struct motion_eight slow = eight_load(&planes->slow[ahead + i]);
+        struct motion_eight fast = eight_load(&planes->fast[ahead + i]);
+        struct motion_eight age = eight_load(&planes->age[i]), noise;
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            const unsigned from_slow = pair_mask(mark.pair[k]);
+            const unsigned from_fast = pair_mask(mark.pair[k] << 1);
+            const unsigned older = __viaddmin_u16x2(age.pair[k], pair_of(1), after);
+            age.pair[k] = older & from_slow & ~from_fast & aging;
+            const unsigned stays = from_slow & from_fast & settled;
+            const unsigned absorbed = pair_mask(pair_reaches(age.pair[k], after)) & settled;
+            const unsigned share = (slow_share & ~(stays | absorbed)) | (absorb_share & absorbed);
+            const unsigned to_slow = mean.pair[k] - slow.pair[k];
+            const unsigned to_fast = mean.pair[k] - fast.pair[k];
+            noise.pair[k] = pair_noise(mark.pair[k] & pair_of(MARK_NOISE),
+                                       pair_distance(to_fast, PAIR_UPPER), up, down, rounding);
+            slow.pair[k] = slow_all ? mean.pair[k] ^ PAIR_UPPER
+                                    : pair_average(slow.pair[k], to_slow, share, rounding);
+            fast.pair[k] = fast_all ? mean.pair[k] ^ PAIR_UPPER
+                                    : pair_average(fast.pair[k], to_fast, fast_share, rounding);
+        }
+        eight_store(&slows[i], &slow);
+        eight_store(&fasts[i], &fast);
+        eight_store(&ages[i], &age);
+        if (!jump)
+            eight_store(&noises[i], &noise);
+    }
+}
+
+// --- the list
+
 // The sum of `value` over the threads ahead of this one. Called by all.
-static __device__ inline unsigned block_prefix(struct motion_block *block, unsigned value,
-                                               unsigned *ret_total)
+static __device__ inline unsigned block_prefix(struct motion_block *block, unsigned value)
 {
     const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-    unsigned sum = value, before = 0, total = 0;
+    unsigned sum = value, before = 0;
 #pragma unroll
     for (int by = 1; by < LANES; by *= 2) {
         const unsigned other = __shfl_up_sync(~0u, sum, by);
@@ -38,341 +317,66 @@ static __device__ inline unsigned block_prefix(struct motion_block *block, unsig
     if (lane == LANES - 1)
         block->warp[warp] = sum;
     __syncthreads();
-    for (int i = 0; i < MOTION_WARPS; i++) {
-        before += i < warp ? block->warp[i] : 0;
-        total += block->warp[i];
-    }
-    __syncthreads();
-    *ret_total = total;
+    for (int i = 0; i < warp; i++)
+        before += block->warp[i];
     return before + sum - value;
 }
 
-// --- light
-
-// Up to which gain a cell is above its background: the largest g whose predecessor lights the
-// background below the mean; 0 where none does.
-static __device__ inline unsigned gain_of(int mean, int ref)
+// In the upper bits: which of two cells moved.
+static __device__ inline unsigned moved_of(unsigned mark)
 {
-    const unsigned above = 32 * (unsigned)(ref - CELL_BLACK), below = CELL_BLACK;
-    if (mean <= (int)below)
-        return 0;
-    const unsigned half = ((unsigned)mean - below + 1) / 2; // above * gain >> 16 is less than that
-    const unsigned gain = ((half << 16) - 1) / above + 1;
-    return gain < GAINS ? gain : GAINS - 1;
+    return mark & mark << 1 & pair_of(MARK_SLOW);
 }
 
-// Likewise of a shift, in steps from SHIFT_MIN; -1 where none does.
-static __device__ inline int shift_of(int mean, int ref)
-{
-    const int most = mean - ref - SHIFT_MIN + SHIFT_STEP - 1; // that the step's shift is
-    if (mean == 0 || most < 0)
-        return -1;
-    return most / SHIFT_STEP < SHIFTS ? most / SHIFT_STEP : SHIFTS - 1;
-}
-
-// The last bin from which on more than half of `tell` cells lie, or `otherwise`.
-static __device__ inline void median_find(struct motion_block *block, const unsigned *bins, int n,
-                                          unsigned tell, int *ret_bin)
-{
-    const int each = (n + MOTION_THREADS - 1) / MOTION_THREADS;
-    const int first = threadIdx.x * each, end = min(first + each, n);
-    unsigned sum = 0, total;
-    for (int i = first; i < end; i++)
-        sum += bins[i];
-    unsigned before = block_prefix(block, sum, &total);
-    for (int i = first; i < end; i++) {
-        const unsigned behind = before + bins[i];
-        if (2 * (total - before) > tell && 2 * (total - behind) <= tell)
-            *ret_bin = i;
-        before = behind;
-    }
-}
-
-static __device__ inline void medians_find(const struct motion *m, const struct motion_strip *strip,
-                                           const uint16_t *means, const uint16_t *refs,
-                                           const struct light_counts *counts,
-                                           struct motion_block *block)
-{
-    for (int i = threadIdx.x; i < GAINS; i += MOTION_THREADS)
-        block->gains[i] = 0;
-    for (int i = threadIdx.x; i < SHIFTS; i += MOTION_THREADS)
-        block->shifts[i] = 0;
-    if (threadIdx.x == 0) {
-        block->gain = GAIN_MIN;
-        block->shift = 0;
-    }
-    __syncthreads();
-    for (int y = strip->y0; y < strip->y1; y++) {
-        const int mean = means[y * m->stride + strip->x], ref = refs[y * m->stride + strip->x];
-        if (!cell_tells(ref))
-            continue;
-        const unsigned gain = gain_of(mean, ref);
-        const int shift = shift_of(mean, ref);
-        if (gain >= GAIN_MIN)
-            atomicAdd(&block->gains[gain], 1u);
-        if (shift >= 0)
-            atomicAdd(&block->shifts[shift], 1u);
-    }
-    __syncthreads();
-    median_find(block, block->gains, GAINS, counts->tell, &block->gain);
-    median_find(block, block->shifts, SHIFTS, counts->tell, &block->shift);
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        if (block->gain == GAIN_ONE || block->gain == GAIN_ONE + 1)
-            block->gain = GAIN_ONE + (2 * counts->over > counts->tell);
-        block->shift = SHIFT_MIN + block->shift * SHIFT_STEP;
-    }
-    __syncthreads();
-}
-
-// As light_of in the reference.
-static __device__ inline struct motion_light
-light_find(const struct motion *m, const struct motion_strip *strip, const uint16_t *means,
-           const uint16_t *refs, struct light_counts *counts, struct motion_block *block)
-{
-    if (2 * counts->above <= counts->tell && 2 * counts->below <= counts->tell)
-        return {GAIN_ONE, 0};
-    medians_find(m, strip, means, refs, counts, block);
-    const struct motion_light gain = {block->gain, 0}, shift = {GAIN_ONE, block->shift};
-    unsigned far_gain = 0, far_shift = 0;
-    for (int y = strip->y0; y < strip->y1; y++) {
-        const int mean = means[y * m->stride + strip->x], ref = refs[y * m->stride + strip->x];
-        far_gain += cell_tells(ref) && abs(mean - cell_lit(ref, gain)) > CELL_FAR;
-        far_shift += cell_tells(ref) && abs(mean - cell_lit(ref, shift)) > CELL_FAR;
-    }
-    block_add(&counts->far_gain, far_gain);
-    block_add(&counts->far_shift, far_shift);
-    __syncthreads();
-    return counts->far_shift < counts->far_gain ? shift : gain;
-}
-
-static __device__ inline void light_apply(const struct motion *m, const struct motion_strip *strip,
-                                          uint16_t *refs, struct motion_light light)
-{
-    if (light.gain == GAIN_ONE && light.shift == 0)
-        return;
-    for (int y = strip->y0; y < strip->y1; y++) {
-        uint16_t *ref = &refs[y * m->stride + strip->x];
-        *ref = (uint16_t)cell_lit(*ref, light);
-    }
-}
-
-// --- means
-
-static __device__ inline void light_count(struct light_counts *counts, int mean, int ref)
-{
-    const bool tells = cell_tells(ref);
-    counts->tell += tells;
-    counts->over += tells && mean > ref;
-    counts->above += tells && mean > ref + cell_even(ref);
-    counts->below += tells && mean < ref - cell_even(ref);
-}
-
-// Brings the cells' means and backgrounds, and counts what they tell of the light.
-static __device__ inline void means_make(const struct motion_camera *camera,
-                                         const struct motion_strip *strip,
+// The block's cells, of which the first is `at` in the list.
+static __device__ inline void list_write(const struct motion *m, const struct motion_rows *rows,
                                          const struct motion_planes *planes,
-                                         struct motion_block *block)
+                                         struct motion_block *block, uint16_t *list, unsigned at)
 {
-    const struct motion *__restrict__ m = camera->motion;
-    const uint16_t *slow = motion_plane(m, camera->state, MOTION_SLOW);
-    const uint16_t *fast = motion_plane(m, camera->state, MOTION_FAST);
-    const int stride = m->stride, columns = m->columns, shift = m->sum_shift, x = strip->x;
-    const bool dead = x >= columns;
-    const uint32_t mean_of[2] = {dead ? 0 : m->mean_of[0][x], dead ? 0 : m->mean_of[1][x]};
-    struct light_counts counts[2] = {};
-#pragma unroll MOTION_AHEAD
-    for (int y = strip->y0; y < strip->y1; y++) {
-        const int i = y * stride + x;
-        const uint32_t sum = dead ? 0 : camera->sums[y * columns + x];
-        const int mean = cell_mean(sum, shift, mean_of[m->row_tall[y]], m->mask[i]);
-        planes->mean[i] = (uint16_t)mean;
-        planes->slow[i] = slow[i];
-        planes->fast[i] = fast[i];
-        light_count(&counts[0], mean, slow[i]);
-        light_count(&counts[1], mean, fast[i]);
-    }
-    for (int i = 0; i < 2; i++) { // each is less than 65536 in a block
-        const unsigned tell = warp_sum(counts[i].tell | counts[i].over << 16);
-        const unsigned off = warp_sum(counts[i].above | counts[i].below << 16);
-        if (threadIdx.x % LANES == 0) {
-            atomicAdd(&block->light[i].tell, tell & 0xffff);
-            atomicAdd(&block->light[i].over, tell >> 16);
-            atomicAdd(&block->light[i].above, off & 0xffff);
-            atomicAdd(&block->light[i].below, off >> 16);
-        }
-    }
-}
-
-// --- changes
-
-// What three cells of a row have, or those of three rows.
-struct motion_around {
-    int slow, fast;     // sums of the differences
-    int least, largest; // of lit slow
-    int under, over;    // the ends of whole differences from it
-};
-
-// Cells x - 1, x and x + 1 of row y, or those of the border. Other threads mark them meanwhile.
-static __device__ inline struct motion_around row_around(const struct motion_planes *planes,
-                                                         const struct motion *m, int x, int y)
-{
-    struct motion_around a = {0, 0, CELL_WHITE, 0, CELL_WHITE, -CELL_WHITE};
-    const int row = clamp_to(y, 0, m->rows - 1) * m->stride;
+    const int across = m->stride / MOTION_EIGHT, all = across * (rows->y1 - rows->y0);
+    const int each = (all + (int)blockDim.x - 1) / (int)blockDim.x;
+    const int first = min((int)threadIdx.x * each, all), end = min(first + each, all);
+    unsigned count = 0;
+    for (int i = first; i < end; i++) {
+        const struct motion_eight mark = eight_load(&planes->mark[i * MOTION_EIGHT]);
 #pragma unroll
-    for (int dx = -1; dx <= 1; dx++) {
-        const int i = row + clamp_to(x + dx, 0, m->columns - 1);
-        const int mean = planes->mean[i] & LEVEL, slow = planes->slow[i];
-        a.slow += cell_difference(mean, slow);
-        a.fast += cell_difference(mean, planes->fast[i] & LEVEL);
-        a.least = min(a.least, slow);
-        a.largest = max(a.largest, slow);
-        a.under = min(a.under, mean - slow);
-        a.over = max(a.over, mean - slow);
+        for (int k = 0; k < 4; k++)
+            count = pair_count(moved_of(mark.pair[k]), count);
     }
-    return a;
-}
-
-static __device__ inline struct motion_around around_of(const struct motion_around row[3])
-{
-    return {row[0].slow + row[1].slow + row[2].slow,
-            row[0].fast + row[1].fast + row[2].fast,
-            min(min(row[0].least, row[1].least), row[2].least),
-            max(max(row[0].largest, row[1].largest), row[2].largest),
-            min(min(row[0].under, row[1].under), row[2].under),
-            max(max(row[0].over, row[1].over), row[2].over)};
-}
-
-// Marks what changed, in the planes. Called by whole warps.
-static __device__ inline void
-changes_find(const struct motion_camera *camera, const struct motion_strip *strip,
-             const struct motion_planes *planes, struct motion_light slow_light,
-             struct motion_light fast_light, struct motion_block *block)
-{
-    const struct motion *__restrict__ m = camera->motion;
-    const uint16_t *noises = motion_plane(m, camera->state, MOTION_NOISE);
-    const int stride = m->stride, x = strip->x;
-    unsigned fast_count = 0, both_count = 0;
-    struct motion_around row[3];
-    row[1] = row_around(planes, m, x, strip->y0 - 1);
-    row[2] = row_around(planes, m, x, strip->y0);
-    for (int first = strip->y0; first < strip->y1; first += MOTION_AHEAD) {
-        uint16_t noise[MOTION_AHEAD];
-#pragma unroll
-        for (int k = 0; k < MOTION_AHEAD; k++)
-            noise[k] = noises[min(first + k, strip->y1 - 1) * stride + x];
-#pragma unroll
-        for (int k = 0; k < MOTION_AHEAD; k++) {
-            const int y = first + k, i = y * stride + x;
-            if (y >= strip->y1)
-                break;
-            row[0] = row[1], row[1] = row[2], row[2] = row_around(planes, m, x, y + 1);
-            const struct motion_around a = around_of(row);
-            const int slow = planes->slow[i], fast = planes->fast[i], range = a.largest - a.least;
-            const bool live = m->mask[i];
-            const bool from_slow =
-                live && cell_changed(m, a.slow, noise[k], SLOW_THRESHOLD, range, slow, slow_light);
-            const bool from_fast =
-                live && cell_changed(m, a.fast, noise[k], FAST_THRESHOLD, range, fast, fast_light);
-            const bool moved = from_slow && from_fast;
-            const unsigned both = __ballot_sync(~0u, moved);
-            const unsigned edges =
-                __ballot_sync(~0u, moved && cell_edge(a.over - a.under, range, slow));
-            planes->mean[i] |= (uint16_t)(from_slow ? CHANGED : 0);
-            planes->fast[i] |= (uint16_t)(from_fast ? CHANGED : 0);
-            if (x % LANES == 0) {
-                block->map.moved[i / LANES] = both;
-                block->map.edges[i / LANES] = edges;
-            }
-            fast_count += from_fast;
-            both_count += moved;
-        }
+    at += block_prefix(block, count >> 15);
+    if (!count)
+        return;
+    for (int i = first * MOTION_EIGHT; i < end * MOTION_EIGHT; i++) {
+        const unsigned mark = planes->mark[i];
+        const int cell = (rows->y0 + i / m->stride) * m->columns + i % m->stride;
+        if ((mark & MARK_SLOW) && (mark & MARK_FAST))
+            list[at++] = (uint16_t)(cell << 1 | !!(mark & MARK_EDGE));
     }
-    block_add(&block->fast, fast_count);
-    block_add(&block->both, both_count);
-}
-
-// --- backgrounds
-
-// As cell_update in the reference.
-static __device__ inline void backgrounds_update(const struct motion_camera *camera,
-                                                 const struct motion_strip *strip,
-                                                 const struct motion_planes *planes,
-                                                 const struct motion_step *step)
-{
-    const struct motion *__restrict__ m = camera->motion;
-    uint16_t *slows = motion_plane(m, camera->state, MOTION_SLOW);
-    uint16_t *fasts = motion_plane(m, camera->state, MOTION_FAST);
-    uint16_t *noises = motion_plane(m, camera->state, MOTION_NOISE);
-    uint16_t *ages = motion_plane(m, camera->state, MOTION_AGE);
-    const int stride = m->stride, after = m->absorb_after;
-    for (int first = strip->y0; first < strip->y1; first += MOTION_AHEAD) {
-        uint16_t old_age[MOTION_AHEAD], noise[MOTION_AHEAD];
-#pragma unroll
-        for (int k = 0; k < MOTION_AHEAD; k++) {
-            const int i = min(first + k, strip->y1 - 1) * stride + strip->x;
-            old_age[k] = ages[i];
-            noise[k] = noises[i];
-        }
-#pragma unroll
-        for (int k = 0; k < MOTION_AHEAD; k++) {
-            const int y = first + k, i = y * stride + strip->x;
-            if (y >= strip->y1)
-                break;
-            const int mean = planes->mean[i] & LEVEL, fast = planes->fast[i] & LEVEL;
-            const bool from_slow = planes->mean[i] & CHANGED, from_fast = planes->fast[i] & CHANGED;
-            const int older = min(old_age[k] + 1, after);
-            const int age = from_slow && !from_fast && !step->jump ? older : 0;
-            int share = step->slow_share;
-            if (!step->settling && from_slow && from_fast)
-                share = 0;
-            else if (!step->settling && age == after)
-                share = m->absorb_share;
-            ages[i] = (uint16_t)age;
-            slows[i] = (uint16_t)cell_average(planes->slow[i], mean, share, step->rounding);
-            fasts[i] = (uint16_t)cell_average(fast, mean, step->fast_share, step->rounding);
-            if (!step->jump)
-                noises[i] = (uint16_t)cell_noise(m, noise[k], abs(mean - fast), step->rounding);
-        }
-    }
-}
-
-// --- the list
-
-static __device__ inline void list_write(const struct motion *m, struct motion_block *block,
-                                         struct motion_changes *changes)
-{
-    const int across = m->stride / LANES, words = across * m->rows;
-    const int each = (words + MOTION_THREADS - 1) / MOTION_THREADS;
-    const int first = threadIdx.x * each, end = min(first + each, words);
-    unsigned count = 0, total;
-    for (int i = first; i < end; i++)
-        count += __popc(block->map.moved[i]);
-    unsigned at = block_prefix(block, count, &total);
-    for (int i = first; i < end; i++)
-        for (unsigned bits = block->map.moved[i]; bits; bits &= bits - 1) {
-            const int bit = __ffs((int)bits) - 1;
-            const int cell = i / across * m->columns + i % across * LANES + bit;
-            changes->cell[at++] = (uint16_t)(cell << 1 | (block->map.edges[i] >> bit & 1));
-        }
-    if (threadIdx.x == 0)
-        changes->count = total;
 }
 
 // --- a step
 
-static __device__ inline struct motion_planes planes_at(uint16_t *base, const struct motion *m)
+static __device__ inline struct motion_planes planes_at(uint16_t *base, const struct motion *m,
+                                                        const struct motion_rows *rows)
 {
-    const int cells = m->stride * m->rows;
-    return {base, base + cells, base + 2 * cells};
+    const int own = (rows->y1 - rows->y0) * m->stride, all = (rows->end - rows->first) * m->stride;
+    uint16_t *const mean = base + 2 * own;
+    return {base, base + own, mean, mean + all, mean + 2 * all};
 }
 
-static __device__ inline struct motion_strip strip_of(const struct motion *m)
+// Of all blocks, and of those before this one.
+struct motion_found {
+    struct motion_counts all;
+    unsigned both_before;
+};
+
+static __device__ inline struct motion_found changes_gather(const struct motion_block *block)
 {
-    const int strips = MOTION_THREADS / m->stride, strip = threadIdx.x / m->stride;
-    const int rows = (m->rows + strips - 1) / strips;
-    const int y0 = strip < strips ? min(strip * rows, m->rows) : m->rows;
-    return {(int)threadIdx.x % m->stride, y0, min(y0 + rows, m->rows)};
+    const int lane = threadIdx.x % LANES, rank = cluster_rank();
+    const unsigned count =
+        lane < cluster_size() ? *cluster_at(&block->count[COUNT_CHANGED], lane) : 0;
+    const unsigned all = warp_sum(count), before = warp_sum(lane < rank ? count : 0);
+    return {{(int)(all & 0xffff), (int)(all >> 16)}, before >> 16};
 }
 
 static __device__ inline void motion_run(const struct motion_camera *camera,
@@ -380,62 +384,63 @@ static __device__ inline void motion_run(const struct motion_camera *camera,
 {
     const struct motion *__restrict__ m = camera->motion;
     struct motion_changes *changes = camera->changes;
-    const struct motion_planes planes = planes_at(room, m);
-    const struct motion_strip strip = strip_of(m);
-    const bool has_cells = strip.y0 < strip.y1; // alike in a warp
-    const int head = (int)(sizeof block->head / sizeof(uint32_t));
-    for (int i = threadIdx.x; i < head; i += MOTION_THREADS)
-        ((uint32_t *)&block->head)[i] = ((const uint32_t *)camera->state)[i];
-    if (threadIdx.x == 0) {
-        block->light[0] = block->light[1] = {};
-        block->fast = block->both = 0;
+    const struct motion_rows rows = motion_rows_of(m, cluster_rank(), cluster_size());
+    const struct motion_planes planes = planes_at(room, m, &rows);
+    const int thread = threadIdx.x, head = (int)(sizeof block->head / sizeof(uint32_t));
+    static_assert(sizeof block->head / sizeof(uint32_t) <= MOTION_THREADS, "a word each");
+    cells_bring(camera, &rows, &planes);
+    const uint32_t word = thread < head ? ((const uint32_t *)camera->state)[thread] : 0;
+    means_make(camera, &rows, &planes);
+    if (thread < head)
+        ((uint32_t *)&block->head)[thread] = word;
+    if (thread < COUNTS)
+        block->count[thread] = 0;
+    copies_end();
+    __syncthreads();
+    cells_count(m, &rows, &planes, block);
+    cluster_sync();
+    const struct motion_lights lights = lights_find(m, &rows, &planes, block);
+    changes_find(m, &rows, &planes, &lights, block);
+    cluster_sync();
+    const struct motion_found found = changes_gather(block);
+    cluster_arrive();
+    if (thread == 0) {
+        struct motion_changes seen = {};
+        seen.slow = lights.slow;
+        seen.fast = lights.fast;
+        block->step = motion_step_of(m, &block->head, found.all, &seen);
+        seen.count = block->step.settling ? 0 : (uint32_t)found.all.both;
+        if (cluster_rank() == 0)
+            *changes = seen;
     }
     __syncthreads();
-    means_make(camera, &strip, &planes, block);
-    __syncthreads();
-    struct motion_light slow = {GAIN_ONE, 0}, fast = {GAIN_ONE, 0};
-    if (block->head.steps > 0) {
-        slow = light_find(m, &strip, planes.mean, planes.slow, &block->light[0], block);
-        __syncthreads();
-        fast = light_find(m, &strip, planes.mean, planes.fast, &block->light[1], block);
-    }
-    light_apply(m, &strip, planes.slow, slow);
-    light_apply(m, &strip, planes.fast, fast);
-    __syncthreads();
-    if (has_cells)
-        changes_find(camera, &strip, &planes, slow, fast, block);
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        changes->slow = slow;
-        changes->fast = fast;
-        block->step =
-            motion_step_of(m, &block->head, {(int)block->fast, (int)block->both}, changes);
-    }
-    __syncthreads();
-    for (int i = threadIdx.x; i < head; i += MOTION_THREADS)
-        ((uint32_t *)camera->state)[i] = ((const uint32_t *)&block->head)[i];
-    backgrounds_update(camera, &strip, &planes, &block->step);
-    if (!block->step.settling)
-        list_write(m, block, changes);
-    else if (threadIdx.x == 0)
-        changes->count = 0;
+    if (cluster_rank() == 0 && thread < head)
+        ((uint32_t *)camera->state)[thread] = ((const uint32_t *)&block->head)[thread];
+    backgrounds_update(camera, &rows, &planes, &block->step);
+    if (!block->step.settling && block->count[COUNT_CHANGED] >> 16)
+        list_write(m, &rows, &planes, block, changes->cell, found.both_before);
+    cluster_wait();
 }
 
-// A block has camera blockIdx.x. Its memory holds the planes, too, where they fit.
-static __global__ void __launch_bounds__(MOTION_THREADS, 1)
+// A cluster has a camera: blockIdx.x counts blocks. The planes are in their memory, or with the
+// camera, where a block's memory has no room for them.
+template <bool SHARED>
+static __global__ void __launch_bounds__(MOTION_THREADS, MOTION_ROOM)
     motion_kernel(const __grid_constant__ struct motion_batch batch)
 {
 #ifdef __CUDACC__
     extern __shared__ uint4 block_room[];
-#else
-    static uint4 block_room[sizeof(struct motion_block) / sizeof(uint4) + 1];
-#endif
     struct motion_block *block = (struct motion_block *)block_room;
-    const struct motion_camera *camera = batch.camera[blockIdx.x];
-    if (sizeof *block + motion_planes_bytes(camera->motion) <= batch.shared_bytes)
+#else
+    struct motion_block *block = (struct motion_block *)block_memory(sizeof *block);
+#endif
+    const struct motion_camera *camera = batch.camera[(int)blockIdx.x / cluster_size()];
+    if constexpr (SHARED) {
         motion_run(camera, block, (uint16_t *)(block + 1));
-    else
-        motion_run(camera, block, camera->planes);
+    } else {
+        const size_t bytes = motion_planes_bytes(camera->motion, cluster_size());
+        motion_run(camera, block, camera->planes + cluster_rank() * bytes / sizeof(uint16_t));
+    }
 }
 
 #endif

@@ -1,22 +1,32 @@
-// Motion on CUDA: what a camera has in device memory, and what a block shares.
+// Motion on CUDA: what a camera has in device memory, and what a block has in its own.
 #ifndef FRAMED_KERNELS_CUDA_MOTION_CAMERA_CUH
 #define FRAMED_KERNELS_CUDA_MOTION_CAMERA_CUH
 
+#include "kernels/cuda/cluster.cuh"
+#include "kernels/cuda/motion_pair.cuh"
 #include "kernels/cuda/warp_sum.cuh"
 #include "kernels/motion_reference.h"
 
 enum {
     MOTION_BATCH = 256, // cameras of a launch
-#ifdef __CUDACC__
-    MOTION_THREADS = 1024,
-#else // on the host threads are slow
+    // Threads of a block: MOTION_COLUMNS_MAX / 2 at least, since each row of cells has a thread for
+    // two of them.
+    MOTION_THREADS_ALONE = 1024, // of one that has a camera alone, before Hopper
+#ifndef __CUDACC__
+    MOTION_THREADS = 160, // on the host threads are slow
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    MOTION_THREADS = MOTION_THREADS_ALONE,
+    MOTION_ROOM = 1, // blocks that a multiprocessor is to have room for, which bounds registers
+#else
     MOTION_THREADS = 320,
+    MOTION_ROOM = 3,
 #endif
-    MOTION_AHEAD = 5, // rows that a thread reads before it looks at the first
-    MOTION_WARPS = MOTION_THREADS / LANES,
-    MOTION_WORDS_MAX = (MOTION_CELLS_MAX + MOTION_LANES * MOTION_ROWS_MAX) / LANES,
-    GAINS = 1 << GAIN_BITS,
-    SHIFTS = 1 << SHIFT_BITS,
+    MOTION_FEW = 16, // cameras of a launch; they have more blocks, so that a step takes less time
+    MOTION_BLOCKS_FEW = 8,
+    MOTION_BLOCKS_MANY = 2,
+    MOTION_WARPS_MOST = MOTION_THREADS_ALONE / LANES,
+    MOTION_EIGHT = 8,  // cells that a thread reads at once
+    MOTION_DIGIT = 64, // gains and shifts have two digits
 };
 
 // In device memory, like all that it points to.
@@ -25,55 +35,73 @@ struct motion_camera {
     struct motion_state *state;
     const uint32_t *sums;
     struct motion_changes *changes;
-    uint16_t *planes; // of struct motion_planes, where a block's memory has no room for them
+    uint16_t *planes; // of struct motion_planes, block by block, where shared memory has no room
 };
 
 struct motion_batch {
     const struct motion_camera *camera[MOTION_BATCH];
-    size_t shared_bytes; // that a block has
 };
 
-// Of 16 bits, in rows of motion.stride cells. The highest bit of a mean says that the cell changed
-// against slow, and that of fast, that it changed against fast.
-struct motion_planes {
-    uint16_t *mean, *slow, *fast; // slow and fast as the light shows them
+// The rows of cells that a block has, and with those of neighbours that it looks at.
+struct motion_rows {
+    int y0, y1;
+    int first, end;
 };
 
-enum { CHANGED = 0x8000, LEVEL = 0x7fff };
-
-static inline FRAMED_HD size_t motion_planes_bytes(const struct motion *m)
+static inline FRAMED_HD struct motion_rows motion_rows_of(const struct motion *m, int block,
+                                                          int blocks)
 {
-    return 3 * sizeof(uint16_t) * (size_t)(m->stride * m->rows);
+    const int each = (m->rows + blocks - 1) / blocks;
+    const int y0 = block * each < m->rows ? block * each : m->rows;
+    const int y1 = y0 + each < m->rows ? y0 + each : m->rows;
+    return {y0, y1, y0 > 0 ? y0 - 1 : 0, y1 < m->rows ? y1 + 1 : m->rows};
 }
 
-// The cells of a thread: a column, and some rows of it.
-struct motion_strip {
-    int x, y0, y1;
+// Of 16 bits, in rows of motion.stride cells.
+struct motion_planes {
+    uint16_t *age, *mark;         // of the block's own rows; marks are noise, and MARK_*
+    uint16_t *mean, *slow, *fast; // with the neighbours' rows; slow and fast as the light shows
+                                  // them, and means with PAIR_UPPER
 };
 
-// Against one background.
-struct light_counts {
-    unsigned tell, over;   // cells that tell of the light, of which with more than the background
-    unsigned above, below; // and by more than a little
-    unsigned far_gain, far_shift;
+enum { MARK_NOISE = 0x1fff, MARK_EDGE = 1 << 13, MARK_FAST = 1 << 14, MARK_SLOW = 1 << 15 };
+
+static_assert((int)NOISE_MAX <= (int)MARK_NOISE, "bits");
+
+// With room for what is read beyond the end, and not looked at.
+static inline FRAMED_HD size_t motion_planes_bytes(const struct motion *m, int blocks)
+{
+    const int each = (m->rows + blocks - 1) / blocks;
+    return sizeof(uint16_t) * (size_t)(m->stride * (5 * each + 6)) + 16;
+}
+
+// What a block counts, in halves of a word: at most MOTION_CELLS_MAX.
+enum motion_count {
+    // Against slow, and then against fast: cells that tell of the light, of which so many have more
+    // or less than the background by more than a little.
+    COUNT_TELL_ABOVE,
+    COUNT_BELOW,
+    COUNT_LIGHT,                     // words of one background
+    COUNT_CHANGED = 2 * COUNT_LIGHT, // against fast, and against both
+    COUNTS
 };
 
-// What the threads of a block share.
-struct motion_block {
-    struct motion_state head; // but for the planes
-    struct light_counts light[2];
+// How many cells have which digit of a gain, or of a shift.
+struct light_digits {
+    unsigned upper[MOTION_DIGIT], lower[MOTION_DIGIT];
+};
+
+// A block's memory, of which the cluster reads the counts.
+struct alignas(16) motion_block {
+    unsigned count[COUNTS];
     struct motion_step step;
-    unsigned fast, both; // changed cells
-    int gain, shift;     // found: of struct motion_light
-    unsigned warp[MOTION_WARPS];
-    unsigned shifts[SHIFTS];
-    union { // the light is found before cells move
-        unsigned gains[GAINS];
-        struct {
-            unsigned moved[MOTION_WORDS_MAX]; // a bit for each cell, row by row
-            unsigned edges[MOTION_WORDS_MAX]; // and for those of them that have an edge
-        } map;
-    };
+    unsigned warp[MOTION_WARPS_MOST];
+    struct motion_state head; // but for the planes
+    // Where the light is another, by background: digits, cells with more than the background at
+    // all, cells that are far from it in the light of the gain, and of the shift.
+    struct light_digits gain[2], shift[2];
+    unsigned over[2], far_gain[2], far_shift[2];
+    int gain_found, shift_found;
 };
 
 #endif

@@ -11,13 +11,20 @@
 extern "C" {
 #endif
 
-// A camera.
-struct motion_cuda {
-    void *memory; // of the device, the caller's
-    size_t shared_bytes;
+// The blocks of a camera.
+struct motion_cuda_blocks {
+    int n;
+    size_t shared_bytes; // of each; 0: they work in `memory`
 };
 
-// Loads the kernel ahead of its first launch, which could wait for the device.
+// A camera.
+struct motion_cuda {
+    void *memory;                        // of the device, the caller's
+    int threads;                         // of a block
+    struct motion_cuda_blocks few, many; // in launches of few cameras, and of many
+};
+
+// Loads the kernels ahead of their first launch, which could wait for the device.
 cudaError_t motion_cuda_load(void);
 
 // Of the device memory of a camera.

@@ -21,6 +21,47 @@ static __device__ inline unsigned bytes_packed(int low, int high, unsigned above
     asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(packed) : "r"(high), "r"(low), "r"(above));
     return packed;
 }
+
+// Begins to copy 16 bytes of device memory, to shared memory as a rule; the copies of a thread have
+// ended after copies_end.
+static __device__ inline void copy_begin(void *to, const void *from)
+{
+#if __CUDA_ARCH__ >= 800
+    if (__isShared(to)) {
+        const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+        return;
+    }
+#endif
+    *(uint4 *)to = *(const uint4 *)from;
+}
+
+static __device__ inline void copies_end()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+// Adds to a counter of the device. What the block did before it is seen by the block that sees the
+// sum, where barriers are around it.
+static __device__ inline unsigned atomic_add_ordered(unsigned *at, unsigned more)
+{
+    unsigned before;
+    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "l"(at), "r"(more)
+                 : "memory");
+    return before;
+}
+
+// All bits of each half as its upper bit.
+static __device__ inline unsigned pair_mask(unsigned pair)
+{
+    unsigned mask;
+    asm("prmt.b32 %0, %1, 0, 0xbb99;" : "=r"(mask) : "r"(pair));
+    return mask;
+}
 #endif
 
 #endif

@@ -13,7 +13,7 @@ __attribute__((weak)) bool statistics_on_host(const struct statistics *, const s
                                               bool many, struct luma_statistics *, uint32_t *cells);
 __attribute__((weak)) void motion_on_host(const struct motion *const[2],
                                           struct motion_state *const[2], const uint32_t *const[2],
-                                          struct motion_changes *const[2]);
+                                          struct motion_changes *const[2], int blocks);
 
 // --- statistics
 
@@ -61,14 +61,14 @@ static void test_statistics(int argc, char **argv)
 static long seen_cells, seen_light, seen_jumps;
 
 static bool check_step(struct motion_case c[2], struct motion_state *const state[2],
-                       struct motion_changes *const changes[2], uint64_t seed)
+                       struct motion_changes *const changes[2], int blocks, uint64_t seed)
 {
     const struct motion *const motion[2] = {&c[0].motion, &c[1].motion};
     const uint32_t *const sums[2] = {c[0].sums, c[1].sums};
     bool good = true;
     for (int i = 0; i < 2; i++)
         motion_case_step(&c[i]);
-    motion_on_host(motion, state, sums, changes);
+    motion_on_host(motion, state, sums, changes, blocks);
     for (int i = 0; i < 2; i++) {
         const bool same = motion_changes_equal(c[i].changes, changes[i]);
         const bool state_same = !memcmp(state[i], c[i].state, motion_state_bytes(motion[i]));
@@ -90,6 +90,7 @@ static bool check_step(struct motion_case c[2], struct motion_state *const state
 
 static bool check_motion(uint64_t seed)
 {
+    const int blocks = 1 + (int)(seed % 3);
     static struct motion_case c[2];
     struct motion_state *state[2];
     struct motion_changes *changes[2];
@@ -101,7 +102,7 @@ static bool check_motion(uint64_t seed)
         changes[i] = motion_memory(motion_changes_bytes(&c[i].motion));
     }
     for (int step = 0; step < STEPS && good; step++)
-        good = check_step(c, state, changes, seed);
+        good = check_step(c, state, changes, blocks, seed);
     for (int i = 0; i < 2; i++) {
         motion_case_finish(&c[i]);
         free(state[i]);

@@ -1,6 +1,6 @@
-// The threads of a CUDA block on the host: they take turns at what they wait for each other with.
-// For kernels that are compiled here as one more version for the tests, with stand-ins for what
-// only a GPU has.
+// The threads of a CUDA block, or of a cluster of them, on the host: they take turns at what they
+// wait for each other with. For kernels that are compiled here as one more version for the tests,
+// with stand-ins for what only a GPU has.
 #ifndef FRAMED_TESTS_KERNELS_CPU_CUDA_BLOCK_H
 #define FRAMED_TESTS_KERNELS_CPU_CUDA_BLOCK_H
 
@@ -38,7 +38,7 @@ static uint3 gridDim, blockDim, blockIdx, threadIdx;
 
 // --- threads of a block
 
-enum { THREADS_MAX = 512, STACK = 1 << 16, WARP = 32 };
+enum { THREADS_MAX = 512, BLOCKS_MAX = 4, MEMORY = 1 << 14, STACK = 1 << 16, WARP = 32 };
 
 struct gathering { // of threads that wait until all of them that are left have come
     int members, here;
@@ -54,8 +54,8 @@ struct thread {
 static struct {
     thread threads[THREADS_MAX];
     uint8_t *stacks;
-    int n, now;
-    gathering block, warp[THREADS_MAX / WARP];
+    int n, now, each, first; // threads; of a block; the cluster's first block
+    gathering cluster, block[BLOCKS_MAX], warp[THREADS_MAX / WARP];
     uint64_t word[THREADS_MAX];
     jmp_buf end;
     void (*run)(const void *);
@@ -73,8 +73,9 @@ static void gathering_check(gathering *g)
 static void thread_enter(int i)
 {
     cuda.now = i;
-    threadIdx.x = (unsigned)i % blockDim.x;
-    threadIdx.y = (unsigned)i / blockDim.x;
+    blockIdx.x = (unsigned)(cuda.first + i / cuda.each);
+    threadIdx.x = (unsigned)(i % cuda.each) % blockDim.x;
+    threadIdx.y = (unsigned)(i % cuda.each) / blockDim.x;
     if (cuda.threads[i].begun)
         _longjmp(cuda.threads[i].at, 1);
     cuda.threads[i].begun = true;
@@ -94,8 +95,9 @@ static void thread_main()
 {
     cuda.run(cuda.argument);
     cuda.threads[cuda.now].done = true;
-    gathering *const both[] = {&cuda.block, &cuda.warp[cuda.now / WARP]};
-    for (gathering *g : both) {
+    gathering *const all[] = {&cuda.cluster, &cuda.block[cuda.now / cuda.each],
+                              &cuda.warp[cuda.now / WARP]};
+    for (gathering *g : all) {
         g->members--;
         gathering_check(g);
     }
@@ -122,13 +124,17 @@ static __attribute__((noinline)) void thread_make(int i)
     makecontext(&cuda.threads[i].first, thread_main, 0);
 }
 
-static void block_run(int threads)
+static void cluster_run(int first, int blocks, int threads)
 {
     if (!cuda.stacks)
         cuda.stacks = (uint8_t *)malloc((size_t)THREADS_MAX * STACK);
-    cuda.n = threads;
-    cuda.block = {threads, 0, 0};
-    for (int i = 0; i < threads; i++) {
+    cuda.n = blocks * threads;
+    cuda.each = threads;
+    cuda.first = first;
+    cuda.cluster = {cuda.n, 0, 0};
+    for (int i = 0; i < blocks; i++)
+        cuda.block[i] = {threads, 0, 0};
+    for (int i = 0; i < cuda.n; i++) {
         cuda.warp[i / WARP] = {WARP, 0, 0};
         thread_make(i);
     }
@@ -136,28 +142,63 @@ static void block_run(int threads)
         thread_enter(0);
 }
 
-// The blocks one after the other; of blockDim.x by blockDim.y threads.
-static void grid_run(uint3 grid, uint3 block, void (*run)(const void *), const void *argument)
+// The clusters of some blocks one after the other; of blockDim.x by blockDim.y threads. Variables
+// that are shared are the cluster's, not the block's: a kernel with clusters has block_memory.
+static void grid_run(uint3 grid, uint3 block, void (*run)(const void *), const void *argument,
+                     int cluster = 1)
 {
     cuda.run = run;
     cuda.argument = argument;
     gridDim = grid;
     blockDim = block;
     for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
-        for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++)
-            block_run((int)(block.x * block.y));
+        for (unsigned x = 0; x < grid.x; x += (unsigned)cluster)
+            cluster_run((int)x, cluster, (int)(block.x * block.y));
 }
 
 // --- what the kernels call
 
 static inline void __syncthreads()
 {
-    gather(&cuda.block);
+    gather(&cuda.block[cuda.now / cuda.each]);
 }
 
 static inline void __syncwarp()
 {
     gather(&cuda.warp[cuda.now / WARP]);
+}
+
+static inline int cluster_size()
+{
+    return cuda.n / cuda.each;
+}
+
+static inline int cluster_rank()
+{
+    return cuda.now / cuda.each;
+}
+
+static inline void cluster_arrive()
+{
+}
+
+static inline void cluster_wait()
+{
+    gather(&cuda.cluster);
+}
+
+// What a launch gives a block.
+static inline void *block_memory(size_t bytes)
+{
+    static struct {
+        alignas(64) uint8_t at[MEMORY];
+    } memory[BLOCKS_MAX];
+    return bytes <= MEMORY ? memory[cluster_rank()].at : NULL;
+}
+
+template <typename T> static inline const T *cluster_at(const T *own, int rank)
+{
+    return (const T *)((const uint8_t *)own + (rank - cluster_rank()) * MEMORY);
 }
 
 template <typename T> static inline T __shfl_sync(unsigned, T value, int lane)
@@ -224,10 +265,6 @@ static inline unsigned __reduce_max_sync(unsigned, unsigned value)
     return largest;
 }
 
-static inline void __threadfence()
-{
-}
-
 template <typename T> static inline T atomicAdd(T *at, T more)
 {
     const T before = *at;
@@ -255,6 +292,11 @@ template <typename T> static inline void atomicMin(T *at, T other)
 static inline int __popc(unsigned bits)
 {
     return __builtin_popcount(bits);
+}
+
+static inline int __clz(int bits)
+{
+    return bits ? __builtin_clz((unsigned)bits) : 32;
 }
 
 static inline int __ffs(int bits)
@@ -320,6 +362,30 @@ static inline unsigned __vminu2(unsigned a, unsigned b)
 static inline unsigned __viaddmax_u16x2(unsigned a, unsigned b, unsigned c)
 {
     return __vmaxu2(((a + b) & 0xffff) | ((a >> 16) + (b >> 16)) << 16, c);
+}
+
+static inline unsigned __viaddmin_u16x2(unsigned a, unsigned b, unsigned c)
+{
+    return __vminu2(((a + b) & 0xffff) | ((a >> 16) + (b >> 16)) << 16, c);
+}
+
+static inline unsigned atomic_add_ordered(unsigned *at, unsigned more)
+{
+    return atomicAdd(at, more);
+}
+
+static inline void copy_begin(void *to, const void *from)
+{
+    memcpy(to, from, sizeof(uint4));
+}
+
+static inline void copies_end()
+{
+}
+
+static inline unsigned pair_mask(unsigned pair)
+{
+    return (pair >> 15 & 0x10001u) * 0xffff;
 }
 
 #endif

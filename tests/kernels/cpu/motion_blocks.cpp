@@ -6,22 +6,22 @@
 
 static void run_kernel(const void *batch)
 {
-    motion_kernel(*(const motion_batch *)batch);
+    motion_kernel<false>(*(const motion_batch *)batch);
 }
 
-// A step of two cameras.
+// A step of two cameras, each by that many blocks.
 extern "C" void motion_on_host(const struct motion *const motion[2],
                                struct motion_state *const state[2], const uint32_t *const sums[2],
-                               struct motion_changes *const changes[2])
+                               struct motion_changes *const changes[2], int blocks)
 {
     static motion_batch batch;
     motion_camera camera[2];
     for (int i = 0; i < 2; i++) {
-        uint16_t *planes = (uint16_t *)malloc(motion_planes_bytes(motion[i]));
+        uint16_t *planes = (uint16_t *)malloc(blocks * motion_planes_bytes(motion[i], blocks));
         camera[i] = {motion[i], state[i], sums[i], changes[i], planes};
         batch.camera[i] = &camera[i];
     }
-    grid_run({2, 1, 1}, {MOTION_THREADS, 1, 1}, run_kernel, &batch);
+    grid_run({2 * (unsigned)blocks, 1, 1}, {MOTION_THREADS, 1, 1}, run_kernel, &batch, blocks);
     free(camera[0].planes);
     free(camera[1].planes);
 }

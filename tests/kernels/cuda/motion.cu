@@ -1,13 +1,13 @@
-// Motion on CUDA against the reference, byte by byte: CASES (of the environment) launches of 1 to 8
-// cameras, whose states are carried on over STEPS pictures. The states themselves are compared in
-// tests/kernels/cpu/blocks.
+// Motion on CUDA against the reference, byte by byte: CASES (of the environment) launches of 1 to
+// 24 cameras, whose states are carried on over STEPS pictures. The states themselves are compared
+// in tests/kernels/cpu/blocks.
 //
 // usage: motion [SEED]    one case alone, as a failed one prints it
 #include "kernels/cuda/motion_cuda.h"
 #include "tests/kernels/motion_cases.h"
 #include "tests/test.h"
 
-enum { CASES = 60, STEPS = 40, CAMERAS_MAX = 8 };
+enum { CASES = 60, STEPS = 40, CAMERAS_MAX = 24 };
 
 struct camera {
     struct motion_case reference;
