@@ -4,6 +4,7 @@
 #ifndef FRAMED_KERNELS_CUDA_STATISTICS_CUH
 #define FRAMED_KERNELS_CUDA_STATISTICS_CUH
 
+#include "kernels/cuda/ptx.cuh"
 #include "kernels/cuda/statistics_columns.cuh"
 
 // --- pixel by pixel
@@ -132,11 +133,8 @@ static __device__ inline bool block_is_last(struct statistics_totals *totals, in
 {
     __shared__ bool last;
     __syncthreads();
-    if (thread_number() == 0) {
-        __threadfence();
-        last = atomicAdd(&totals->done, 1u) == (unsigned)blocks - 1;
-        __threadfence();
-    }
+    if (thread_number() == 0)
+        last = atomic_add_ordered(&totals->done, 1u) == (unsigned)blocks - 1;
     __syncthreads();
     return last;
 }
@@ -196,8 +194,7 @@ static __device__ inline struct statistics_place place_of(const struct statistic
 
 // A block has some rows of the cells of picture blockIdx.y.
 template <int ROWS, bool ALL>
-static __global__ void __launch_bounds__(STATISTICS_THREADS_MAX,
-                                         ALL ? STATISTICS_ROOM_ALL : STATISTICS_ROOM_LIGHT)
+static __global__ void __launch_bounds__(STATISTICS_THREADS_MAX, STATISTICS_ROOM)
     statistics_kernel(const __grid_constant__ struct statistics_batch batch)
 {
     __shared__ unsigned histogram[ALL ? STATISTICS_COPIES * STATISTICS_LEVELS : 1];

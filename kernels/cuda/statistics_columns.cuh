@@ -142,14 +142,14 @@ static __device__ inline void light_columns(const struct statistics_item *item,
     unsigned squares = 0;
     cell_sums cell;
     cell_sums_init(&cell, item, x);
-    for (int y = place->y0; y < place->y1; y += STATISTICS_AHEAD) {
-        vector v[STATISTICS_AHEAD];
+    for (int y = place->y0; y < place->y1; y += STATISTICS_AHEAD_LIGHT) {
+        vector v[STATISTICS_AHEAD_LIGHT];
 #pragma unroll
-        for (int i = 0; i < STATISTICS_AHEAD; i++)
+        for (int i = 0; i < STATISTICS_AHEAD_LIGHT; i++)
             if (y + i < place->y1)
                 v[i] = vector_load<ROWS>(item, x, y + i);
 #pragma unroll
-        for (int i = 0; i < STATISTICS_AHEAD; i++)
+        for (int i = 0; i < STATISTICS_AHEAD_LIGHT; i++)
             if (y + i < place->y1) {
                 cell_sums_add(&cell, &v[i]);
                 extremes_add(&e, &v[i]);
@@ -293,14 +293,14 @@ all_columns(const struct statistics_item *item, const struct statistics_place *p
     rows.here = lanes_of(&rows.raw, place->copy);
     rows.border = (int)vector_sum(&top) - (int)vector_sum(&rows.raw);
     cell_sums_init(&rows.cell, item, at);
-    for (; y + STATISTICS_AHEAD <= place->y1; y += STATISTICS_AHEAD) {
-        vector v[STATISTICS_AHEAD];
+    for (; y + STATISTICS_AHEAD_ALL <= place->y1; y += STATISTICS_AHEAD_ALL) {
+        vector v[STATISTICS_AHEAD_ALL];
         unsigned sum[4] = {0, 0, 0, 0};
 #pragma unroll
-        for (int i = 0; i < STATISTICS_AHEAD; i++)
+        for (int i = 0; i < STATISTICS_AHEAD_ALL; i++)
             v[i] = vector_load<ROWS>(item, at, reflected(y + i + 1, height));
 #pragma unroll
-        for (int i = 0; i < STATISTICS_AHEAD; i++)
+        for (int i = 0; i < STATISTICS_AHEAD_ALL; i++)
             column_roll(&rows, &v[i], place, &column, sum, histogram);
 #pragma unroll
         for (int k = 0; k < 4; k++)

@@ -9,23 +9,19 @@
 enum {
     STATISTICS_BATCH = 32, // pictures of a launch
     STATISTICS_THREADS_MAX = 384,
-    STATISTICS_WARPS_MAX = 8,       // across a picture
-    STATISTICS_BLOCKS_LIGHT = 1180, // that an H200 has room for
-    STATISTICS_BLOCKS_ALL = 780,
+    STATISTICS_WARPS_MAX = 8,      // across a picture
+    STATISTICS_BLOCKS_LIGHT = 792, // that an H200 has room for; and twice as many
+    STATISTICS_BLOCKS_ALL = 1584,
     STATISTICS_BLOCKS_FEW = 160,
     STATISTICS_MANY_ROWS = 16, // of pixels, of a thread
     STATISTICS_FEW_ROWS = 4,
-    STATISTICS_VECTOR = 16, // pixels of a row that a thread reads at once
-    STATISTICS_AHEAD = 3,   // rows that it reads before it looks at the first
-    STATISTICS_COPIES = 4,  // of a block's histogram, so that warps seldom wait for each other
+    STATISTICS_VECTOR = 16,     // pixels of a row that a thread reads at once
+    STATISTICS_AHEAD_LIGHT = 6, // rows that it reads before it looks at the first
+    STATISTICS_AHEAD_ALL = 3,
+    STATISTICS_COPIES = 4, // of a block's histogram, so that warps seldom wait for each other
     STATISTICS_LEVELS = 256,
-    // Largest blocks that a multiprocessor is to have room for, which bounds registers.
-    STATISTICS_ROOM_ALL = 2,
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-    STATISTICS_ROOM_LIGHT = 2, // of 1024 threads
-#else
-    STATISTICS_ROOM_LIGHT = 3,
-#endif
+    STATISTICS_ROOM =
+        2, // largest blocks that a multiprocessor is to have room for: bounds registers
 };
 
 // What is in a row: samples of a byte, samples of 10 bits in words, or anything else.
