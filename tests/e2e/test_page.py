@@ -533,8 +533,8 @@ def check_viewers(checks, browser, origin, port):
             connection.close()
 
 
-def check_token(checks, browser, origin):
-    """Without the token the page asks for it; a wrong one it asks for again."""
+def check_token(checks, browser, origin, framed, port, config):
+    """Without the token the page asks for it; a wrong one it asks for again, and one that is no longer right."""
     page = browser.page(f"{origin}/")
 
     def give(token):
@@ -548,17 +548,25 @@ def check_token(checks, browser, origin):
     checks.check(told, "it does not say that the token is wrong")
     give(TOKEN)
     checks.check(page.until("document.querySelectorAll('.wall li').length === 2", 8), "the right token shows nothing")
+    other = TOKEN[::-1]
+    ask_for_token(framed, port, config.replace(TOKEN, other), TOKEN)
+    told = page.until("document.querySelector('#ask').open && document.querySelector('#ask-why').textContent.includes('wrong')", 8)
+    checks.check(told, "it does not ask again when the token is another one")
+    give(other)
+    sequence = "document.querySelector('.wall canvas').dataset.sequence"
+    before = page.run(sequence)
+    checks.check(page.until(f"{sequence} !== '{before}' && document.querySelector('#link').textContent === 'connected'", 8), "it does not go on")
     checks.check(not any(TOKEN in url for url in page.requests), "the token is in an address")
     check_quiet(checks, page, origin, but="401")
     page.close()
 
 
-def ask_for_token(framed, port, config):
-    """By a reload of a configuration that has one."""
+def ask_for_token(framed, port, config, before=None):
+    """By a reload of a configuration that has one, which had `before`."""
     with open(framed.config, "w") as file:
         file.write(config)
     framed.child.send_signal(signal.SIGHUP)
-    until(lambda: Client(port).get("/api/v1/status")[0] == 401, 5)
+    until(lambda: Client(port, token=before).get("/api/v1/summary")[0] == 401, 5)
 
 
 def main():
@@ -593,8 +601,9 @@ def main():
                 check_heap(checks, browser, origin)
                 check_age(checks, browser, origin, cameras)
                 check_viewers(checks, browser, origin, port)
-                ask_for_token(framed, port, CONFIG.format(**config, token=f"\nhttp_token: {TOKEN}"))
-                check_token(checks, browser, origin)
+                text = CONFIG.format(**config, token=f"\nhttp_token: {TOKEN}")
+                ask_for_token(framed, port, text)
+                check_token(checks, browser, origin, framed, port, text)
     checks.end()
 
 

@@ -4,7 +4,7 @@ import {cameraPath, explain, send} from "./api.js";
 import {copyButton, h, setText} from "./dom.js";
 import {PicturePair} from "./picture.js";
 import {onSummary, refresh} from "./status.js";
-import {bitRate, duration, rate} from "./words.js";
+import {bitRate, bytes, duration, rate} from "./words.js";
 
 /** Presets of framed.yaml(5), with a size that their models often have. @type {[string, string, string][]} */
 const PRESETS = [
@@ -233,12 +233,13 @@ function streamRows(stream) {
  * @returns {[string, string][]}
  */
 function costRows(cost) {
+  const mib = (/** @type {number} */ value) => bytes(value * (1 << 20));
   const free = (/** @type {number | null} */ value, /** @type {string} */ words) => value === null ? "" : ` of ${words} that are free`;
   return [
     ["Decoder", `${cost.decoder}, ${cost.decode_ms.toFixed(1)} ms a picture`],
     ["NVDEC", cost.nvdec === null ? "not on this machine" : cost.nvdec ? "takes it" : "does not take it"],
-    ["Processor", `${cost.cores.toFixed(2)}${free(cost.cores_free, `${cost.cores_free?.toFixed(1)} cores`)}`],
-    ["Memory", `${cost.memory_mib.toFixed(0)}${free(cost.memory_free_mib, `${cost.memory_free_mib?.toFixed(0)} MiB`)}`],
-    ["GPU's memory", cost.gpu_memory_mib ? `${cost.gpu_memory_mib.toFixed(0)} MiB` : ""],
+    ["Processor", `${cost.cores.toFixed(2)}${free(cost.cores_free, `${cost.cores_free?.toFixed(2)} cores`)}`],
+    ["Memory", `${mib(cost.memory_mib)}${free(cost.memory_free_mib, mib(cost.memory_free_mib))}`],
+    ["GPU's memory", cost.gpu_memory_mib ? mib(cost.gpu_memory_mib) : ""],
   ];
 }
