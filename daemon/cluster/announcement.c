@@ -106,7 +106,7 @@ int announcement_join(struct announcement *own, int64_t lease, const struct memb
     const int64_t obeys = facts->n_running == 0 && plan ? plan->version : facts->obeys;
     own->lease = lease;
     own->joined_ms = realtime_ns() / 1000000;
-    own->writing = own->failed = false;
+    own->writing = own->stale = false;
     char *json = print(own, facts, obeys);
     const int rc = put(own, json, (struct etcd_compare){.kind = ETCD_VERSION}, done, opaque);
     free(json);
@@ -117,20 +117,22 @@ static void written(void *opaque, int rc, const struct etcd_answer *answer)
 {
     struct announcement *own = opaque;
     own->writing = false;
-    own->failed = rc < 0;
+    own->stale |= rc < 0; // then the next step tries again
+    if (rc == 0 && own->stale)
+        etcd_wake(own->etcd);
     if (rc == 0 && !answer->succeeded)
         own->gone(own->opaque);
 }
 
 void announcement_refresh(struct announcement *own, const struct member_facts *facts, bool urgent)
 {
-    own->failed |= urgent; // until it is written
-    if (own->writing || (!own->failed && boottime_ns() - own->written_ns < LOAD_NS))
+    own->stale |= urgent; // until it is written; a write under way has the facts before
+    if (own->writing || (!own->stale && boottime_ns() - own->written_ns < LOAD_NS))
         return;
     char *json = print(own, facts, facts->obeys);
     own->writing =
         put(own, json, (struct etcd_compare){.kind = ETCD_VERSION_ABOVE}, written, own) == 0;
-    own->failed &= !own->writing;
+    own->stale &= !own->writing;
     free(json);
 }
 

@@ -41,7 +41,8 @@ struct announcement {
     int64_t lease;
     int64_t joined_ms; // CLOCK_REALTIME
     int64_t written_ns;
-    bool writing, failed;
+    bool writing;
+    bool stale; // etcd does not have the newest facts, for which others may wait
 };
 
 // Writes the own key for the first time, where nobody has that name; `done` comes with

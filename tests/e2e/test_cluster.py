@@ -1,0 +1,92 @@
+#!/usr/bin/python3
+"""Two daemons that share an etcd, on one machine: cameras run once, go where they are asked to go, many at once, leave a
+daemon that is drained, and one that is killed. tests/cluster has the cables."""
+import json
+import os
+import subprocess
+
+from etcd_server import INSTALLED, Etcd
+from framed_client import BINARY, Checks, Framed, folder, make_clip, until
+
+LEASE, CAMERAS = 2, [f"cam{i}" for i in range(6)]
+
+
+class Box(Framed):
+    def __init__(self, where, name, etcd):
+        folder = f"{where}/{name}"
+        os.mkdir(folder)
+        super().__init__(folder, f"backend: cpu\ndefaults: {{fps: 1}}\ncluster: {{etcd: ['{etcd.url}'], site: yard, node: {name}, "
+                                 f"lease: {LEASE}s, room: 8}}\n")
+
+
+def cluster(box, *words):
+    done = subprocess.run([BINARY, "cluster", *words, "-c", box.config], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def status(box):
+    """{camera: (node, state)}, of nodes that live."""
+    code, text, errors = cluster(box, "status", "--json")
+    found = json.loads(text) if code == 0 else {"cameras": []}
+    return {camera["camera"]: (camera["node"], camera["state"]) for camera in found["cameras"]}, errors
+
+
+def settles(box, expected, seconds=10):
+    """Whether the cameras come to run there: {camera: node}, or a set of nodes for all of them."""
+    def is_so():
+        now, _ = status(box)
+        return now and all(state == "running" and (node in expected if isinstance(expected, set) else node == expected[camera])
+                           for camera, (node, state) in now.items())
+    return until(is_so, seconds)
+
+
+def check_placed(checks, boxes):
+    checks.check(settles(boxes[0], {"box0", "box1"}), f"not all run: {status(boxes[0])}\n{boxes[0].errors()}\n{boxes[1].errors()}")
+    # Each wishes to be where it is not: all move at once, and back.
+    for turn in range(3):
+        wanted = {camera: f"box{(i + turn) % 2}" for i, camera in enumerate(CAMERAS)}
+        for camera, node in wanted.items():
+            code, _, errors = cluster(boxes[0], "move", camera, node)
+            checks.check(code == 0, f"{camera} to {node}: {errors}")
+        checks.check(settles(boxes[0], wanted), f"turn {turn}: {status(boxes[0])}\n{boxes[0].errors()}\n{boxes[1].errors()}")
+        checks.check([box.child.poll() for box in boxes] == [None, None], "a daemon has ended")
+    for camera in CAMERAS:
+        cluster(boxes[0], "move", camera, "-")
+
+
+def check_drain(checks, boxes):
+    checks.check(cluster(boxes[0], "drain", "box1")[0] == 0, "drain")
+    checks.check(settles(boxes[0], {"box0"}), f"drained: {status(boxes[0])}\n{boxes[0].errors()}\n{boxes[1].errors()}")
+    checks.check(cluster(boxes[0], "undrain", "box1")[0] == 0, "undrain")
+
+
+def check_killed(checks, boxes):
+    boxes[0].child.kill()
+    boxes[0].child.wait()
+    checks.check(settles(boxes[1], {"box1"}, 10), f"of a killed one: {status(boxes[1])}\n{boxes[1].errors()}")
+
+
+def main():
+    checks = Checks("cluster")
+    if not INSTALLED:
+        checks.skip("etcd-server is not installed")
+        checks.end()
+    with folder() as where, Etcd(where) as etcd:
+        etcd.wait()
+        make_clip(f"{where}/clip.mp4")
+        with Box(where, "box0", etcd) as one, Box(where, "box1", etcd) as other:
+            cameras = "".join(f"  {name}: {{url: '{where}/clip.mp4', outputs: {{o: {{size: 64x64, sink: 'unix:{where}/{name}'}}}}}}\n"
+                              for name in CAMERAS)
+            with open(f"{where}/cameras.yaml", "w") as file:
+                file.write(f"defaults: {{pace: realtime, loop: true}}\ncameras:\n{cameras}")
+            code, _, errors = cluster(one, "apply", "-f", f"{where}/cameras.yaml")
+            checks.check(code == 0, f"apply: {errors}")
+            check_placed(checks, [one, other])
+            check_drain(checks, [one, other])
+            check_killed(checks, [one, other])
+            text = other.errors()
+            checks.check("ERROR" not in text and "runtime error" not in text, text)
+    checks.end()
+
+
+main()
