@@ -14,6 +14,7 @@
 
 static const int64_t SECOND_NS = INT64_C(1000000000), MS_NS = INT64_C(1000000);
 
+static const int64_t SAY_NS = 30 * INT64_C(1000000000);   // between errors in the log
 static const int64_t BEHIND_NS = 2 * INT64_C(1000000000); // that a watch may say less than etcd
 
 struct fence {
@@ -33,6 +34,7 @@ struct member {
     int64_t lease, lease_before; // 0: none
     int64_t next_ns;             // OUT: when to join; IN: when to send the next keepalive
     int64_t proof_ns;            // when the last keepalive that etcd answered was sent
+    int64_t said_ns;             // when an error was last logged; 0: never
     int64_t behind_ns;           // since etcd has more changes than the watch gave; 0: it has not
     struct planner planner;
     struct announcement announcement;
@@ -58,12 +60,16 @@ static int64_t lease_ns(const struct member *member)
 
 static void say(struct member *member, const char *why)
 {
+    const int64_t now_ns = boottime_ns();
+    const bool due = member->said_ns == 0 || now_ns - member->said_ns > SAY_NS;
     pthread_mutex_lock(&member->lock);
     const bool new = strcmp(member->health.error, why) != 0;
     snprintf(member->health.error, sizeof member->health.error, "%s", why);
     pthread_mutex_unlock(&member->lock);
-    if (new &&*why)
-        log_event(LOG_LEVEL_WARNING, "cluster: %s", why);
+    if (!new || !*why || !due)
+        return;
+    member->said_ns = now_ns;
+    log_event(LOG_LEVEL_WARNING, "cluster: %s", why);
 }
 
 static void set_state(struct member *member, enum member_state state)

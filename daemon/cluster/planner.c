@@ -12,6 +12,9 @@
 // they need not all compute and send what only one can write.
 static const int64_t TURN_NS = 150 * INT64_C(1000000), TURN_MOST_NS = 900 * INT64_C(1000000);
 static const int64_t CALM_NS = 60 * INT64_C(1000000000); // without a change of nodes, to rebalance
+static const int64_t FIRST_NS = 2 * INT64_C(1000000000); // for others to join before the first plan
+static const int64_t RETRY_NS =
+    INT64_C(1000000000); // until a plan that etcd refused is tried again
 static const int64_t MOVE_NS = 10 * INT64_C(1000000000); // from one such move to the next
 
 static void hash(uint64_t *state, const void *bytes, size_t n)
@@ -37,6 +40,8 @@ static void plan_written(void *opaque, int rc, const struct etcd_answer *answer)
 {
     struct planner *planner = opaque;
     planner->writing = false;
+    if (rc < 0) // etcd's disk may be full for long
+        planner->turn_ns = boottime_ns() + RETRY_NS;
     planner->written(planner->opaque, rc < 0 ? rc : answer->succeeded ? 0 : -EAGAIN);
 }
 
@@ -115,6 +120,8 @@ static bool is_own_turn(struct planner *planner, int64_t now_ns)
     int64_t wait_ns = own_rank(planner) * TURN_NS;
     if (wait_ns > TURN_MOST_NS)
         wait_ns = TURN_MOST_NS;
+    if (!planner->site->plan) // the first: boxes that start together are to share the cameras
+        wait_ns += FIRST_NS;
     if (planner->turn_ns == 0)
         planner->turn_ns = now_ns + wait_ns;
     return now_ns >= planner->turn_ns;

@@ -36,6 +36,9 @@ class Host:
                           ("link", "set", "lo", "up")):
             ip("-netns", self.namespace, *arguments)
 
+    def ip(self, *arguments):
+        ip("-netns", self.namespace, *arguments)
+
     def pull(self):
         ip("-netns", self.network.switch, "link", "set", self.cable, "down")
 

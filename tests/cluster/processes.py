@@ -69,7 +69,7 @@ class Etcd(Process):
                 "--listen-client-urls", f"{own}:{CLIENT},http://127.0.0.1:{CLIENT}", "--advertise-client-urls",
                 f"{own}:{CLIENT}", "--listen-peer-urls", f"{own}:{PEER}", "--initial-advertise-peer-urls",
                 f"{own}:{PEER}", "--initial-cluster", members, "--initial-cluster-state", "new", "--logger", "zap",
-                "--log-level", "error", *(["--quota-backend-bytes", str(self.quota)] if self.quota else [])]
+                "--log-level", "error", "--auto-compaction-mode", "revision", "--auto-compaction-retention", "1000", *(["--quota-backend-bytes", str(self.quota)] if self.quota else [])]
 
     def ask(self, path, body, seconds=2):
         request = urllib.request.Request(f"http://{self.box.address}:{CLIENT}/v3/{path}", json.dumps(body).encode())
