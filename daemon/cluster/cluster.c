@@ -393,6 +393,7 @@ int cluster_open(struct cluster **ret, const struct cluster_context *context)
     uv_timer_init(context->loop, &cluster->timer);
     cluster->timer.data = cluster;
     uv_timer_start(&cluster->timer, tend, TEND_MS, TEND_MS);
+    report(cluster);
     *ret = cluster;
     return 0;
 }

@@ -26,7 +26,7 @@ struct member {
     struct member_context context;
     struct etcd *etcd;
     pthread_t id;
-    _Atomic bool stop, ended;
+    _Atomic bool stop, ended, reported; // reported: member_report was called
     // The member's thread alone:
     enum member_state state;
     struct mirror mirror;
@@ -451,7 +451,8 @@ static int64_t step(struct member *member)
     const int64_t now_ns = boottime_ns();
     if (member->state == MEMBER_IN && has_lost(member))
         leave(member, etcd_error(member->etcd));
-    if (member->state == MEMBER_OUT && now_ns >= member->next_ns)
+    // A box that has not said yet what it can take would be passed over.
+    if (member->state == MEMBER_OUT && now_ns >= member->next_ns && atomic_load(&member->reported))
         join(member);
     if (member->state == MEMBER_IN && now_ns >= member->next_ns) {
         member->next_ns = now_ns + lease_ns(member) / 10;
@@ -621,7 +622,7 @@ void member_report(struct member *member, const struct member_facts *facts)
     member->facts_changed |= urgent;
     pthread_mutex_unlock(&member->lock);
     facts_clear(&before);
-    if (urgent)
+    if (!atomic_exchange(&member->reported, true) || urgent)
         etcd_wake(member->etcd);
 }
 
