@@ -47,7 +47,7 @@ function readerOf(output) {
   const sink = output.sink.replace(/^tcp:(0\.0\.0\.0|\[::\])(?=:)/, `tcp:${location.hostname}`);
   const file = sink.replace(/^file:/, "");
   if (sink.startsWith("ring:") || /^(tcp|unix):/.test(sink) && output.protocol === "framed" && output.kernel !== "stats")
-    return {what: "Frames in Python", text: `python3 -c ${word(`
+    return {what: `Frames in Python, with python3-framedio${sink.startsWith("tcp:") ? "" : ", by members of the socket's group"}`, text: `python3 -c ${word(`
 import framedio
 for frame in framedio.open(${JSON.stringify(sink)}):
     print(frame.camera, frame.sequence, frame.numpy().shape, flush=True)`)}`};
