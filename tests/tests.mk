@@ -90,8 +90,8 @@ coverage: ## print which share of each folder's lines the tests run, and the fil
 .PHONY: check-cluster
 check-cluster: ## three daemons, three members of etcd, cables and power pulled: four minutes, as root
 	@scripts/setup check
-	@$(MAKE) --no-print-directory $(B)/framed
-	@FRAMED=$(B)/framed tests/cluster/check.py
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/libframed.so.1
+	@B=$(B) FRAMED=$(B)/framed tests/cluster/check.py
 
 .PHONY: check-edit
 check-edit: ## a thousand cameras put and removed by HTTP beside ten, and kills in between: two minutes (FRAMED_EDITS=1000 FRAMED_KILLS=60)

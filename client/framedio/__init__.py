@@ -19,13 +19,29 @@ A reader is read by one thread; any thread may call send() and release().
 The arrays of a ring are read-only. PyTorch has no tensors that are: frame.torch() is the ring's own memory all the same,
 and writing into it ends the process. Use frame.torch().clone() where something writes.
 """
+from .cluster import ClusterReader
 from .detection import Extras, detect
 from .frame import CAPTURE_CLOCK, DAMAGED, EMPTY, FIRST_OF_EPOCH, HDR, INTERLACED, KEYFRAME, Batch, Frame, Torn
 from .interpolation import trilinear, trilinear_backward
-from .reader import Gone, Reader, Timeout, aopen, open
+from .reader import Gone, Reader, Timeout, aopen
+from .reader import open as _open
 from .tiles import merge
 
+
+def open(address, newest=True, reconnect=True, timeout=None, token=None):
+    """A Reader of `unix:PATH`, `tcp:HOST:PORT` or `ring:PATH`, the address of an output's sink; or a ClusterReader of
+    `cluster:etcd://HOST[:PORT],.../SITE/CAMERA/OUTPUT`, which follows the camera from box to box.
+
+    newest: skip to the newest frame, else each in turn. reconnect: connect again after 0.1, 0.2 ... 5 s, for ever; else
+    Gone is raised. timeout: seconds without a frame behind which Timeout is raised. token: of the boxes' HTTP, if not in
+    FRAMED_HTTP_TOKEN. Why a connection could not be made, or ended, is a warning of logging's "framedio".
+    """
+    if address.startswith("cluster:"):
+        return ClusterReader(address, newest, timeout, token)
+    return _open(address, newest, reconnect, timeout)
+
+
 __all__ = [
-    "open", "aopen", "detect", "merge", "trilinear", "trilinear_backward", "Reader", "Frame", "Batch", "Extras", "Gone",
-    "Timeout", "Torn", "DAMAGED", "KEYFRAME", "FIRST_OF_EPOCH", "CAPTURE_CLOCK", "INTERLACED", "HDR", "EMPTY",
+    "open", "aopen", "detect", "merge", "trilinear", "trilinear_backward", "Reader", "ClusterReader", "Frame", "Batch", "Extras",
+    "Gone", "Timeout", "Torn", "DAMAGED", "KEYFRAME", "FIRST_OF_EPOCH", "CAPTURE_CLOCK", "INTERLACED", "HDR", "EMPTY",
 ]

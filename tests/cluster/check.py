@@ -13,20 +13,22 @@ import re
 import shutil
 import signal
 import statistics
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [TESTS, os.path.join(TESTS, "e2e")]
 from checks import Checks  # noqa: E402
-from framed_client import BINARY  # noqa: E402
+from framed_client import BINARY, framedio_environment  # noqa: E402
 from rtsp_camera import Camera  # noqa: E402
 from numbered_clip import NumberedClip, encode  # noqa: E402
 
 from boxes import Network  # noqa: E402
 from consumers import Watch, gaps, generations, overlaps  # noqa: E402
-from processes import Etcd, Framed  # noqa: E402
+from processes import TOKEN, Etcd, Framed  # noqa: E402
 
 LEASE = 5
 PROMISE = 2 * LEASE  # seconds that a camera may be without pictures
@@ -344,6 +346,37 @@ def check_epochs(checks, site, frames):
                      f"{camera}: a generation at two boxes: { {g: {f.node for f in r} for g, r in runs.items()} }")
 
 
+@contextlib.contextmanager
+def followed(site, camera):
+    """A list that fills with what framedio reads of the camera, wherever it is: (at, epoch, sequence)."""
+    hosts = ",".join(box.address for box in site.network.boxes)
+    command = [sys.executable, os.path.join(TESTS, "cluster", "follower.py"), f"cluster:etcd://{hosts}/yard/{camera}/pictures",
+               TOKEN]
+    frames = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=framedio_environment()) as child:
+        def read():
+            for line in child.stdout:
+                at, epoch, sequence = line.split()
+                frames.append((float(at), int(epoch), int(sequence)))
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        try:
+            yield frames
+        finally:
+            child.terminate()
+            thread.join(5)
+
+
+def check_followed(checks, frames, began, ended):
+    """One reader sees the camera all along, and never goes back to an older box."""
+    times = [began, *(at for at, _, _ in frames if began <= at <= ended), ended]
+    longest = max(b - a for a, b in zip(times, times[1:]))
+    epochs = [epoch for _, epoch, _ in frames]
+    checks.check(len(frames) > 50 and longest <= 2 * PROMISE, f"framedio: {len(frames)} frames, {longest:.1f} s without")
+    checks.check(epochs == sorted(epochs), "framedio: epochs went back")
+    print(f"framedio         {len(frames)} frames of {len({e >> 16 for e in epochs})} generations, longest gap {longest:5.2f} s", flush=True)
+
+
 def check_ledgers(checks, site):
     """Of outputs that have ended: what a box wrote about each."""
     total = 0
@@ -375,12 +408,15 @@ def main():
             site = stack.enter_context(Site(where, network, cameras, quota=16 << 20))
             watch = stack.enter_context(Watching(site.addresses()))
             watch.settle(site)
+            reader = stack.enter_context(followed(site, next(iter(cameras))))
+            began = time.monotonic() + 3
             print("placed:", {node: len(cameras) for node, cameras in site.placed().items()}, flush=True)
             for fault in faults:
                 try_fault(checks, site, watch, fault)
             if options.random:
                 try_random(checks, site, watch, options.random, options.seed)
             check_epochs(checks, site, watch.taken())
+            check_followed(checks, reader, began, time.monotonic())
         check_ledgers(checks, site)
     finally:
         if checks.failed or sys.exc_info()[0]:

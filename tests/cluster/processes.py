@@ -7,6 +7,7 @@ import time
 import urllib.request
 
 CLIENT, PEER, HTTP = 2379, 2380, 9090
+TOKEN = "a-token-of-the-cluster-test"
 
 
 class Process:
@@ -110,7 +111,7 @@ class Framed(Process):
         self.config = os.path.join(self.folder, "framed.yaml")
         etcd = ", ".join(f"http://{each.address}:{CLIENT}" for each in boxes)
         with open(self.config, "w", encoding="utf-8") as file:
-            file.write(CONFIG.format(folder=self.folder, address=box.address, port=HTTP, token="a-token-of-the-cluster-test", etcd=etcd,
+            file.write(CONFIG.format(folder=self.folder, address=box.address, port=HTTP, token=TOKEN, etcd=etcd,
                                      node=box.name, lease=lease, room=room, alone=alone))
 
     def environment(self):

@@ -1,0 +1,9 @@
+#!/usr/bin/python3
+"""Reads one camera of a cluster by framedio until it is stopped: a line "MONOTONIC EPOCH SEQUENCE" for each frame."""
+import sys
+import time
+
+import framedio
+
+for frame in framedio.open(sys.argv[1], newest=False, token=sys.argv[2]):
+    print(time.monotonic(), frame.epoch, frame.sequence, flush=True)
