@@ -27,7 +27,7 @@ from view_client import View
 
 PAGE = os.path.join(ROOT, "daemon", "service", "page")
 FPS, MADE_LEAST = 5, 0.95  # of the wall
-SCREEN = {"width": 1400, "height": 900, "deviceScaleFactor": 2, "mobile": False}  # on which the page asks for 1280 pixels
+SCREEN = {"width": 680, "height": 560, "deviceScaleFactor": 1.9, "mobile": False}  # on which the page asks for 1280 pixels
 
 # Notes when each picture is on its canvas, ms from its capture; and when the first one is, ms from the page's opening.
 WATCH = """
