@@ -10,7 +10,9 @@
 #include "daemon/transform/geometry.h"
 #include "daemon/view/preview.h"
 
-enum { NICENESS = 5 }; // outputs come first, and who looks still sees something on a busy box
+enum {
+    NICENESS = 5
+}; // more than the daemon's: outputs come first, and who looks still sees something on a busy box
 
 // --- the threads
 
@@ -147,7 +149,7 @@ static void *run(void *opaque)
     struct previews *previews = line->previews;
     pthread_setname_np(pthread_self(), "previews");
     if (line == &previews->on_host)
-        setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
+        setpriority(PRIO_PROCESS, (id_t)gettid(), getpriority(PRIO_PROCESS, 0) + NICENESS);
     pthread_mutex_lock(&previews->lock);
     while (!previews->stopped) {
         struct preview_source *source = line->first;
