@@ -389,7 +389,7 @@ static const struct config_row root_rows[] = {
     FIELD(struct config, cluster.site, NULL, "name of the cluster; what belongs to it lies in etcd below /framed/SITE/", .example = "yard"),
     FIELD(struct config, cluster.node, NULL, "name of this daemon in the cluster; without it the host's name", .example = "box1"),
     FIELD(struct config, cluster.lease, "5s", "after this time without a word from this daemon others take its cameras over; it lets them go itself after 0.6 of it", RANGE(2, 60)),
-    FIELD(struct config, cluster.room, "auto", "cameras of 1920x1080 at 25 pictures a second that this daemon can run, of which the cluster uses 90 %; auto: as many as it has measured room for",
+    FIELD(struct config, cluster.room, "auto", "cameras that this daemon can run, of which the cluster uses 90 %; auto: as many of 1920x1080 at 25 pictures a second as it has measured room for; others count by their pixels and rate",
           RANGE(0, 10000), .zero = "auto"),
     FIELD(struct config, cluster.labels, NULL, "labels of this daemon, which cameras may ask for by `on`", .example = "{vlan: a}"),
     FIELD(struct config, cluster.alone, "stop", "without etcd; stop: close the cluster's cameras, so that none runs twice; keep: go on with them, so that none stops, though another daemon may run them too"),
