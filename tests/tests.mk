@@ -87,6 +87,12 @@ coverage: ## print which share of each folder's lines the tests run, and the fil
 	-@B=$(B)/coverage SAN=coverage CASES=300 tests/run tests/kernels tests/config tests/daemon tests/client tests/fuzz tests/e2e
 	@tests/coverage.py $(B)/coverage
 
+.PHONY: cluster-demo
+cluster-demo: ## three boxes of a cluster on this machine, one of which loses its power: a minute, as root
+	@scripts/setup check
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/libframed.so.1
+	@B=$(B) FRAMED=$(B)/framed tests/cluster/check.py --demo
+
 .PHONY: check-cluster
 check-cluster: ## three daemons, three members of etcd, cables and power pulled: four minutes, as root
 	@scripts/setup check

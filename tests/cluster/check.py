@@ -339,6 +339,26 @@ def try_random(checks, site, watch, count, seed):
           f" {longest[-1]:5.2f} s", flush=True)
 
 
+def demonstrate(site, watch):
+    """One box loses its power: what became of each camera."""
+    before, hit = {camera: site.box_of(camera) for camera in site.cameras}, busiest(site)
+    print(f"\nsix cameras at three boxes, etcd at each; now {site.network.boxes[hit].name} loses its power", flush=True)
+    began = time.monotonic()
+    run = dead(site, watch, hit)
+    next(run)
+    watch.settle(site, without=hit)
+    ended = time.monotonic()
+    longest = gaps(watch.taken(), site.cameras, began - 1, ended)
+    print(f"\n{'camera':10} {'before':8} {'after':8} without pictures for")
+    for camera, node in before.items():
+        print(f"{camera:10} {node:8} {site.box_of(camera):8} {longest[camera]:.2f} s")
+    print(f"\n{site.framed[1 - min(hit, 1)].cluster('status')[1]}")
+    print("the box has its power again", flush=True)
+    next(run, None)
+    time.sleep(LEASE)
+    print(site.framed[1 - min(hit, 1)].cluster("status")[1], flush=True)
+
+
 def check_epochs(checks, site, frames):
     for camera in site.cameras:
         runs = generations(frames, camera)
@@ -393,6 +413,7 @@ def main():
     parser.add_argument("--cameras", type=int, default=6)
     parser.add_argument("--only", default="", help="names of faults, with commas")
     parser.add_argument("--random", type=int, default=10, help="faults at random, behind the others")
+    parser.add_argument("--demo", action="store_true", help="show what becomes of the cameras of one box")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
     checks = Checks("cluster")
@@ -411,6 +432,9 @@ def main():
             reader = stack.enter_context(followed(site, next(iter(cameras))))
             began = time.monotonic() + 3
             print("placed:", {node: len(cameras) for node, cameras in site.placed().items()}, flush=True)
+            if options.demo:
+                demonstrate(site, watch)
+                return
             for fault in faults:
                 try_fault(checks, site, watch, fault)
             if options.random:
