@@ -234,7 +234,7 @@ static void reread(void *opaque, int rc, const struct etcd_answer *answer)
 static void compare_revision(struct member *member, int64_t revision)
 {
     const int64_t now_ns = boottime_ns();
-    if (member->mirror.revision >= revision)
+    if (member->mirror.revision == revision) // a backup of etcd that was restored goes back
         member->behind_ns = 0;
     else if (member->behind_ns == 0)
         member->behind_ns = now_ns;
