@@ -275,6 +275,7 @@ int hardware_codec_send(struct hardware_codec *hardware, const AVPacket *packet,
 int hardware_codec_receive(struct hardware_codec *hardware, AVFrame *frame)
 {
     int rc = 0;
+    av_frame_unref(frame); // as avcodec_receive_frame: it may hold a picture that was dropped
     if (hardware->hangs)
         return AVERROR(ETIMEDOUT);
     if (hardware->decoder.n_ready == 0 && hardware->end && !hardware->decoder.ended)
