@@ -1,4 +1,6 @@
 // Motion on CUDA: the cameras' memory and the launches. The kernel: motion.cuh.
+#include <stddef.h>
+
 #include "kernels/cuda/motion.cuh"
 #include "kernels/cuda/motion_cuda.h"
 
@@ -9,9 +11,9 @@ static size_t round_up(size_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-// Where the parts of a camera's memory lie.
+// Where the blocks' planes lie in a camera's memory, behind its state, and the bytes of all of it.
 struct motion_room {
-    size_t motion, state, planes, bytes;
+    size_t planes, bytes;
 };
 
 static struct motion_room room_of(const struct motion *m)
@@ -22,12 +24,8 @@ static struct motion_room room_of(const struct motion *m)
         const size_t bytes = (size_t)blocks[i] * motion_planes_bytes(m, blocks[i]);
         planes = bytes > planes ? bytes : planes;
     }
-    struct motion_room room;
-    room.motion = round_up(sizeof(struct motion_camera));
-    room.state = room.motion + round_up(sizeof *m);
-    room.planes = room.state + round_up(motion_state_bytes(m));
-    room.bytes = room.planes + round_up(planes);
-    return room;
+    const size_t at = round_up(offsetof(struct motion_camera, state) + motion_state_bytes(m));
+    return {at, at + round_up(planes)};
 }
 
 size_t motion_cuda_bytes(const struct motion *m)
@@ -82,11 +80,9 @@ cudaError_t motion_cuda_init(struct motion_cuda *ret, const struct motion *m, vo
                              const uint32_t *sums, struct motion_changes *changes,
                              cudaStream_t stream)
 {
-    const struct motion_room room = room_of(m);
     uint8_t *base = (uint8_t *)memory;
-    const struct motion_camera camera = {(const struct motion *)(base + room.motion),
-                                         (struct motion_state *)(base + room.state), sums, changes,
-                                         (uint16_t *)(base + room.planes)};
+    struct motion_camera *camera = (struct motion_camera *)memory;
+    const struct motion_places places = {sums, changes, (uint16_t *)(base + room_of(m).planes)};
     struct motion_device device = {};
     cudaError_t error = device_look(&device);
     if (error == cudaSuccess)
@@ -94,11 +90,12 @@ cudaError_t motion_cuda_init(struct motion_cuda *ret, const struct motion *m, vo
                 blocks_of(m, &device, MOTION_BLOCKS_MANY)};
     // Memory that is not page-locked is read before these return.
     if (error == cudaSuccess)
-        error = cudaMemcpyAsync(base, &camera, sizeof camera, cudaMemcpyHostToDevice, stream);
+        error =
+            cudaMemcpyAsync(&camera->at, &places, sizeof places, cudaMemcpyHostToDevice, stream);
     if (error == cudaSuccess)
-        error = cudaMemcpyAsync(base + room.motion, m, sizeof *m, cudaMemcpyHostToDevice, stream);
+        error = cudaMemcpyAsync(&camera->motion, m, sizeof *m, cudaMemcpyHostToDevice, stream);
     if (error == cudaSuccess)
-        error = cudaMemsetAsync(base + room.state, 0, motion_state_bytes(m), stream);
+        error = cudaMemsetAsync(&camera->state, 0, motion_state_bytes(m), stream);
     return error;
 }
 
@@ -133,7 +130,7 @@ cudaError_t motion_cuda_launch(const struct motion_cuda *const cameras[], int n,
         for (int i = 0; i < count; i++) {
             const struct motion_cuda *camera = cameras[at + i];
             const struct motion_cuda_blocks *own = n <= MOTION_FEW ? &camera->few : &camera->many;
-            batch.camera[i] = (const struct motion_camera *)camera->memory;
+            batch.camera[i] = (struct motion_camera *)camera->memory;
             fit &= own->shared_bytes > 0;
             if (own->shared_bytes >= blocks.shared_bytes)
                 blocks = *own;

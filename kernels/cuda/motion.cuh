@@ -39,45 +39,17 @@ static __device__ inline struct motion_column column_of(const struct motion *m)
 
 // --- means
 
-static __device__ inline struct motion_eight means_of(const struct motion *m, const uint32_t *sums,
-                                                      int x, int y)
-{
-    const uint32_t *from = sums + y * m->columns + x, *of = m->mean_of[m->row_tall[y]] + x;
-    const uint2 mask = *(const uint2 *)&m->mask[y * m->stride + x];
-    const unsigned live[4] = {__byte_perm(mask.x, 0, 0x1100), __byte_perm(mask.x, 0, 0x3322),
-                              __byte_perm(mask.y, 0, 0x1100), __byte_perm(mask.y, 0, 0x3322)};
-    uint32_t sum[MOTION_EIGHT];
-    struct motion_eight mean;
-    if (m->columns % 4 == 0 && x + MOTION_EIGHT <= m->columns) {
-        const uint4 a = ((const uint4 *)from)[0], b = ((const uint4 *)from)[1];
-        sum[0] = a.x, sum[1] = a.y, sum[2] = a.z, sum[3] = a.w;
-        sum[4] = b.x, sum[5] = b.y, sum[6] = b.z, sum[7] = b.w;
-    } else {
-#pragma unroll
-        for (int k = 0; k < MOTION_EIGHT; k++)
-            sum[k] = x + k < m->columns ? from[k] : 0;
-    }
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
-        const uint2 factor = ((const uint2 *)of)[k];
-        const unsigned level = pair_upper((sum[2 * k] >> m->sum_shift) * factor.x,
-                                          (sum[2 * k + 1] >> m->sum_shift) * factor.y);
-        mean.pair[k] = (level & live[k]) | PAIR_UPPER;
-    }
-    return mean;
-}
-
 // Brings the backgrounds, noise and ages, while the means are made. Marks cells that are left out
 // as MARK_SLOW.
-static __device__ inline void cells_bring(const struct motion_camera *camera,
+static __device__ inline void cells_bring(struct motion_camera *camera,
                                           const struct motion_rows *rows,
                                           const struct motion_planes *planes)
 {
-    const struct motion *__restrict__ m = camera->motion;
-    const uint16_t *slows = motion_plane(m, camera->state, MOTION_SLOW);
-    const uint16_t *fasts = motion_plane(m, camera->state, MOTION_FAST);
-    const uint16_t *noises = motion_plane(m, camera->state, MOTION_NOISE);
-    const uint16_t *ages = motion_plane(m, camera->state, MOTION_AGE);
+    const struct motion *__restrict__ m = &camera->motion;
+    const uint16_t *slows = motion_plane(m, &camera->state, MOTION_SLOW);
+    const uint16_t *fasts = motion_plane(m, &camera->state, MOTION_FAST);
+    const uint16_t *noises = motion_plane(m, &camera->state, MOTION_NOISE);
+    const uint16_t *ages = motion_plane(m, &camera->state, MOTION_AGE);
     const int all = (rows->end - rows->first) * m->stride, ahead = rows->first * m->stride;
     const int own = (rows->y1 - rows->y0) * m->stride, own_ahead = rows->y0 * m->stride;
     const int at = (int)threadIdx.x * MOTION_EIGHT, step = (int)blockDim.x * MOTION_EIGHT;
@@ -91,17 +63,81 @@ static __device__ inline void cells_bring(const struct motion_camera *camera,
     }
 }
 
-static __device__ inline void means_make(const struct motion_camera *camera,
+// What a mean is made from.
+struct motion_sums {
+    uint32_t sum[MOTION_EIGHT];
+    uint2 mask;
+    bool tall;
+};
+
+static __device__ inline struct motion_sums
+sums_load(const struct motion *__restrict__ m, const uint32_t *__restrict__ sums, int x, int y)
+{
+    const uint32_t *from = sums + y * m->columns + x;
+    struct motion_sums s;
+    s.mask = *(const uint2 *)&m->mask[y * m->stride + x];
+    s.tall = m->row_tall[y];
+    if (m->columns % 4 == 0 && x + MOTION_EIGHT <= m->columns) {
+        const uint4 a = ((const uint4 *)from)[0], b = ((const uint4 *)from)[1];
+        s.sum[0] = a.x, s.sum[1] = a.y, s.sum[2] = a.z, s.sum[3] = a.w;
+        s.sum[4] = b.x, s.sum[5] = b.y, s.sum[6] = b.z, s.sum[7] = b.w;
+    } else {
+#pragma unroll
+        for (int k = 0; k < MOTION_EIGHT; k++)
+            s.sum[k] = x + k < m->columns ? from[k] : 0;
+    }
+    return s;
+}
+
+struct motion_factors {
+    uint2 of[4]; // sums of eight cells
+};
+
+static __device__ inline struct motion_factors factors_load(const struct motion *__restrict__ m,
+                                                            int tall, int x)
+{
+    const uint2 *of = (const uint2 *)&m->mean_of[tall][x];
+    return {{of[0], of[1], of[2], of[3]}};
+}
+
+static __device__ inline struct motion_eight
+means_of(const struct motion_sums *s, const struct motion_factors *factors, int shift)
+{
+    const unsigned live[4] = {__byte_perm(s->mask.x, 0, 0x1100), __byte_perm(s->mask.x, 0, 0x3322),
+                              __byte_perm(s->mask.y, 0, 0x1100), __byte_perm(s->mask.y, 0, 0x3322)};
+    struct motion_eight mean;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const unsigned level = pair_upper((s->sum[2 * k] >> shift) * factors->of[k].x,
+                                          (s->sum[2 * k + 1] >> shift) * factors->of[k].y);
+        mean.pair[k] = (level & live[k]) | PAIR_UPPER;
+    }
+    return mean;
+}
+
+static __device__ inline void means_make(struct motion_camera *camera,
                                          const struct motion_rows *rows,
                                          const struct motion_planes *planes)
 {
-    const struct motion *__restrict__ m = camera->motion;
-    const uint32_t *__restrict__ sums = camera->sums;
+    const struct motion *__restrict__ m = &camera->motion;
+    const uint32_t *__restrict__ sums = camera->at.sums;
     const struct motion_column column = column_of(m);
-#pragma unroll 2
-    for (int y = rows->first + column.row; y < rows->end; y += column.step) {
-        const struct motion_eight mean = means_of(m, sums, column.x, y);
-        eight_store(&planes->mean[(y - rows->first) * m->stride + column.x], &mean);
+    const struct motion_factors usual = factors_load(m, 0, column.x);
+    for (int first = rows->first + column.row; first < rows->end;
+         first += MOTION_AHEAD * column.step) {
+        struct motion_sums s[MOTION_AHEAD];
+#pragma unroll
+        for (int k = 0; k < MOTION_AHEAD; k++)
+            s[k] = sums_load(m, sums, column.x, min(first + k * column.step, rows->end - 1));
+#pragma unroll
+        for (int k = 0; k < MOTION_AHEAD; k++) {
+            const int y = first + k * column.step;
+            if (y >= rows->end)
+                break;
+            const struct motion_factors factors = s[k].tall ? factors_load(m, 1, column.x) : usual;
+            const struct motion_eight mean = means_of(&s[k], &factors, m->sum_shift);
+            eight_store(&planes->mean[(y - rows->first) * m->stride + column.x], &mean);
+        }
     }
 }
 
@@ -251,18 +287,18 @@ static __device__ inline void changes_find(const struct motion *__restrict__ m,
 // --- backgrounds
 
 // As cell_update in the reference.
-static __device__ inline void backgrounds_update(const struct motion_camera *camera,
+static __device__ inline void backgrounds_update(struct motion_camera *camera,
                                                  const struct motion_rows *rows,
                                                  const struct motion_planes *planes,
                                                  const struct motion_step *step)
 {
-    const struct motion *__restrict__ m = camera->motion;
+    const struct motion *__restrict__ m = &camera->motion;
     const int from = rows->y0 * m->stride, cells = (rows->y1 - rows->y0) * m->stride;
     const int ahead = (rows->y0 - rows->first) * m->stride;
-    uint16_t *slows = motion_plane(m, camera->state, MOTION_SLOW) + from;
-    uint16_t *fasts = motion_plane(m, camera->state, MOTION_FAST) + from;
-    uint16_t *noises = motion_plane(m, camera->state, MOTION_NOISE) + from;
-    uint16_t *ages = motion_plane(m, camera->state, MOTION_AGE) + from;
+    uint16_t *slows = motion_plane(m, &camera->state, MOTION_SLOW) + from;
+    uint16_t *fasts = motion_plane(m, &camera->state, MOTION_FAST) + from;
+    uint16_t *noises = motion_plane(m, &camera->state, MOTION_NOISE) + from;
+    uint16_t *ages = motion_plane(m, &camera->state, MOTION_AGE) + from;
     const unsigned after = pair_of(m->absorb_after), rounding = (unsigned)step->rounding;
     const unsigned settled = step->settling ? 0 : ~0u, aging = step->jump ? 0 : ~0u;
     const unsigned slow_share = pair_of(step->slow_share), absorb_share = pair_of(m->absorb_share);
@@ -379,17 +415,17 @@ static __device__ inline struct motion_found changes_gather(const struct motion_
     return {{(int)(all & 0xffff), (int)(all >> 16)}, before >> 16};
 }
 
-static __device__ inline void motion_run(const struct motion_camera *camera,
-                                         struct motion_block *block, uint16_t *room)
+static __device__ inline void motion_run(struct motion_camera *camera, struct motion_block *block,
+                                         uint16_t *room)
 {
-    const struct motion *__restrict__ m = camera->motion;
-    struct motion_changes *changes = camera->changes;
+    const struct motion *__restrict__ m = &camera->motion;
+    struct motion_changes *changes = camera->at.changes;
     const struct motion_rows rows = motion_rows_of(m, cluster_rank(), cluster_size());
     const struct motion_planes planes = planes_at(room, m, &rows);
     const int thread = threadIdx.x, head = (int)(sizeof block->head / sizeof(uint32_t));
     static_assert(sizeof block->head / sizeof(uint32_t) <= MOTION_THREADS, "a word each");
     cells_bring(camera, &rows, &planes);
-    const uint32_t word = thread < head ? ((const uint32_t *)camera->state)[thread] : 0;
+    const uint32_t word = thread < head ? ((const uint32_t *)&camera->state)[thread] : 0;
     means_make(camera, &rows, &planes);
     if (thread < head)
         ((uint32_t *)&block->head)[thread] = word;
@@ -415,7 +451,7 @@ static __device__ inline void motion_run(const struct motion_camera *camera,
     }
     __syncthreads();
     if (cluster_rank() == 0 && thread < head)
-        ((uint32_t *)camera->state)[thread] = ((const uint32_t *)&block->head)[thread];
+        ((uint32_t *)&camera->state)[thread] = ((const uint32_t *)&block->head)[thread];
     backgrounds_update(camera, &rows, &planes, &block->step);
     if (!block->step.settling && block->count[COUNT_CHANGED] >> 16)
         list_write(m, &rows, &planes, block, changes->cell, found.both_before);
@@ -434,12 +470,12 @@ static __global__ void __launch_bounds__(MOTION_THREADS, MOTION_ROOM)
 #else
     struct motion_block *block = (struct motion_block *)block_memory(sizeof *block);
 #endif
-    const struct motion_camera *camera = batch.camera[(int)blockIdx.x / cluster_size()];
+    struct motion_camera *camera = batch.camera[(int)blockIdx.x / cluster_size()];
     if constexpr (SHARED) {
         motion_run(camera, block, (uint16_t *)(block + 1));
     } else {
-        const size_t bytes = motion_planes_bytes(camera->motion, cluster_size());
-        motion_run(camera, block, camera->planes + cluster_rank() * bytes / sizeof(uint16_t));
+        const size_t bytes = motion_planes_bytes(&camera->motion, cluster_size());
+        motion_run(camera, block, camera->at.planes + cluster_rank() * bytes / sizeof(uint16_t));
     }
 }
 

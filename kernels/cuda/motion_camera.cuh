@@ -26,20 +26,26 @@ enum {
     MOTION_BLOCKS_MANY = 2,
     MOTION_WARPS_MOST = MOTION_THREADS_ALONE / LANES,
     MOTION_EIGHT = 8,  // cells that a thread reads at once
+    MOTION_AHEAD = 2,  // eights whose sums it reads before it looks at the first
     MOTION_DIGIT = 64, // gains and shifts have two digits
 };
 
-// In device memory, like all that it points to.
-struct motion_camera {
-    const struct motion *motion;
-    struct motion_state *state;
+// In device memory.
+struct motion_places {
     const uint32_t *sums;
     struct motion_changes *changes;
     uint16_t *planes; // of struct motion_planes, block by block, where shared memory has no room
 };
 
+// In device memory. The state's planes are behind it.
+struct motion_camera {
+    struct motion_places at;
+    alignas(64) struct motion motion;
+    alignas(64) struct motion_state state;
+};
+
 struct motion_batch {
-    const struct motion_camera *camera[MOTION_BATCH];
+    struct motion_camera *camera[MOTION_BATCH];
 };
 
 // The rows of cells that a block has, and with those of neighbours that it looks at.

@@ -15,13 +15,19 @@ extern "C" void motion_on_host(const struct motion *const motion[2],
                                struct motion_changes *const changes[2], int blocks)
 {
     static motion_batch batch;
-    motion_camera camera[2];
     for (int i = 0; i < 2; i++) {
+        const size_t bytes = offsetof(motion_camera, state) + motion_state_bytes(motion[i]);
         uint16_t *planes = (uint16_t *)malloc(blocks * motion_planes_bytes(motion[i], blocks));
-        camera[i] = {motion[i], state[i], sums[i], changes[i], planes};
-        batch.camera[i] = &camera[i];
+        motion_camera *camera = (motion_camera *)aligned_alloc(64, (bytes + 63) / 64 * 64);
+        camera->at = {sums[i], changes[i], planes};
+        camera->motion = *motion[i];
+        memcpy(&camera->state, state[i], motion_state_bytes(motion[i]));
+        batch.camera[i] = camera;
     }
     grid_run({2 * (unsigned)blocks, 1, 1}, {MOTION_THREADS, 1, 1}, run_kernel, &batch, blocks);
-    free(camera[0].planes);
-    free(camera[1].planes);
+    for (int i = 0; i < 2; i++) {
+        memcpy(state[i], &batch.camera[i]->state, motion_state_bytes(motion[i]));
+        free(batch.camera[i]->at.planes);
+        free(batch.camera[i]);
+    }
 }
