@@ -76,7 +76,7 @@ static int pass_frames(struct camera_thread *t)
             return -ETIME;
         rc = decoder_send(t->decoder, input == 0 ? &packet : NULL); // NULL: the end
         while (rc == 0 && (rc = camera_update(t)) == 0 &&
-               (rc = decoder_receive(t->decoder, &frame)) == 0) {
+               (rc = is_fenced(t) ? -ECANCELED : decoder_receive(t->decoder, &frame)) == 0) {
             describe_frame(t, &frame);
             preview_offer(t->preview, &frame, t->subscriptions);
             note_submitted(t, transform_submit(t->transform, &frame)); // gives the frame away

@@ -120,7 +120,7 @@ static void written(void *opaque, int rc, const struct etcd_answer *answer)
     own->stale |= rc < 0; // then the next step tries again
     if (rc == 0 && own->stale)
         etcd_wake(own->etcd);
-    if (rc == 0 && !answer->succeeded)
+    if (rc == 0 && !answer->succeeded && own->written_lease == own->lease)
         own->gone(own->opaque);
 }
 
@@ -130,6 +130,7 @@ void announcement_refresh(struct announcement *own, const struct member_facts *f
     if (own->writing || (!own->stale && boottime_ns() - own->written_ns < LOAD_NS))
         return;
     char *json = print(own, facts, facts->obeys);
+    own->written_lease = own->lease;
     own->writing =
         put(own, json, (struct etcd_compare){.kind = ETCD_VERSION_ABOVE}, written, own) == 0;
     own->stale &= !own->writing;

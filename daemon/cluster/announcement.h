@@ -38,8 +38,8 @@ struct announcement {
     void (*gone)(void *opaque); // the own key is not there any more. Within etcd_run
     void *opaque;
     // Private:
-    int64_t lease;
-    int64_t joined_ms; // CLOCK_REALTIME
+    int64_t lease, written_lease; // of the box; of the write that is under way
+    int64_t joined_ms;            // CLOCK_REALTIME
     int64_t written_ns;
     bool writing;
     bool stale; // etcd does not have the newest facts, for which others may wait

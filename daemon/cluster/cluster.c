@@ -51,7 +51,7 @@ struct cluster {
     char node[PLAN_NAME_SIZE];
     struct plan_labels labels;
     char http[DOCUMENT_URL_SIZE];
-    bool stopped;
+    bool stopped, following, again;
 };
 
 static void follow(struct cluster *cluster);
@@ -156,6 +156,14 @@ static void forget_old_refusals(struct cluster *cluster)
             link = &(*link)->next;
 }
 
+// Its thread has ended, whether or not the camera could be removed.
+static bool has_ended(const struct assignment *assignment)
+{
+    const struct camera *camera =
+        cameras_find(assignment->cluster->context.cameras, assignment->camera);
+    return !camera || camera->joined;
+}
+
 static void refuse(const struct assignment *assignment, const char *errors)
 {
     struct cluster *cluster = assignment->cluster;
@@ -164,7 +172,8 @@ static void refuse(const struct assignment *assignment, const char *errors)
         return; // it is tried again
     (*link)->until_ns = monotonic_ns() + REFUSED_NS;
     struct refused_camera *camera = &(*link)->camera;
-    *camera = (struct refused_camera){.revision = assignment->revision, .runs = assignment->runs};
+    *camera = (struct refused_camera){.revision = assignment->revision,
+                                      .runs = assignment->runs && !has_ended(assignment)};
     memcpy(camera->camera, assignment->camera, sizeof camera->camera);
     snprintf(camera->why, sizeof camera->why, "%.*s", (int)strcspn(errors, "\n"), errors);
 }
@@ -182,13 +191,15 @@ static void changed(struct reload_request *request, int rc, const struct reload_
     edit_close(request->edit);
     request->edit = NULL;
     assignment->busy = false;
+    if (assigns && rc < 0 && rc != -ESHUTDOWN && rc != -ENOMEM)
+        refuse(assignment, errors);
+    if (assigns && rc < 0)
+        assignment->revision = 0; // that text is still to be asked for
     if (assigns && rc == 0) {
         struct refusal **refusal = find_refusal(cluster, assignment->camera);
         assignment->runs = true;
         if (*refusal)
             forget_refusal(refusal);
-    } else if (assigns && rc != -ESHUTDOWN && rc != -ENOMEM) {
-        refuse(assignment, errors);
     } else if (!assigns && (rc == 0 || rc == -ENOENT)) {
         assignment->runs = false;
     } else {
@@ -207,10 +218,11 @@ static void ask(struct assignment *assignment, enum edit_kind kind, const char *
         char why[128];
         snprintf(why, sizeof why, "a camera's name %s", wrong);
         refuse(assignment, why);
+    }
+    if (wrong || edit_open(&edit, kind, assignment->camera, reload->file, text) < 0) {
+        assignment->revision = 0; // the timer tries again
         return;
     }
-    if (edit_open(&edit, kind, assignment->camera, reload->file, text) < 0)
-        return; // the timer tries again
     edit->generation = assignment->generation;
     edit->fence_ns = cluster->orders.fence_ns;
     assignment->busy = true;
@@ -275,7 +287,15 @@ static void follow_order(struct assignment *assignment, const struct member_orde
     ask(assignment, EDIT_ASSIGN, order->text);
 }
 
-// Frees those that have ended and are not ordered. Returns whether any other is not ordered.
+// One that is to end, and may still show pictures: its thread runs, or is about to.
+static bool may_show(const struct assignment *assignment)
+{
+    const bool assigns = assignment->busy && assignment->request.edit->kind == EDIT_ASSIGN;
+    return assigns || !has_ended(assignment);
+}
+
+// Frees those that have ended and are not ordered. Returns whether any other is not ordered, and
+// may still show pictures.
 static bool forget_ended(struct cluster *cluster)
 {
     bool any = false;
@@ -283,7 +303,7 @@ static bool forget_ended(struct cluster *cluster)
         struct assignment *assignment = *link;
         const bool ordered = find_order(&cluster->orders, assignment->camera);
         if (ordered || assignment->busy || assignment->runs) {
-            any |= !ordered;
+            any |= !ordered && may_show(assignment);
             link = &assignment->next;
             continue;
         }
@@ -294,10 +314,8 @@ static bool forget_ended(struct cluster *cluster)
 }
 
 // What is to end goes first: other boxes wait for it.
-static void follow(struct cluster *cluster)
+static void follow_once(struct cluster *cluster)
 {
-    if (cluster->stopped)
-        return;
     for (struct assignment *a = cluster->first; a; a = a->next)
         if (!a->busy && a->runs && !find_order(&cluster->orders, a->camera))
             give_up(a);
@@ -310,6 +328,20 @@ static void follow(struct cluster *cluster)
             follow_order(a, order);
     }
     report(cluster);
+}
+
+// A reload may answer within the call that asks for it.
+static void follow(struct cluster *cluster)
+{
+    cluster->again = true;
+    if (cluster->following)
+        return;
+    cluster->following = true;
+    while (cluster->again && !cluster->stopped) {
+        cluster->again = false;
+        follow_once(cluster);
+    }
+    cluster->following = false;
 }
 
 static void orders_came(struct event *event)

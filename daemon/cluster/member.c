@@ -19,6 +19,7 @@ static const int64_t BEHIND_NS = 2 * INT64_C(1000000000); // that a watch may sa
 
 struct fence {
     _Atomic int64_t until_ns;
+    bool ordered; // cameras may have it
     struct fence *next;
 };
 
@@ -34,6 +35,8 @@ struct member {
     int64_t lease, lease_before; // 0: none
     int64_t next_ns;             // OUT: when to join; IN: when to send the next keepalive
     int64_t proof_ns;            // when the last keepalive that etcd answered was sent
+    int64_t asked_revision;      // that the mirror had when all keys were asked for again
+    bool seen;                   // the own key was among the keys, since the box joined
     int64_t said_ns;             // when an error was last logged; 0: never
     int64_t behind_ns;           // since etcd has more changes than the watch gave; 0: it has not
     struct planner planner;
@@ -189,6 +192,12 @@ static bool has_lost(const struct member *member)
 
 static void reread(void *opaque, int rc, const struct etcd_answer *answer);
 
+static int ask_again(struct member *member)
+{
+    member->asked_revision = member->mirror.revision;
+    return etcd_get(member->etcd, member->mirror.prefix, lease_ns(member) / 5, reread, member);
+}
+
 // Within etcd_run, which returns then.
 static void look_soon(struct member *member)
 {
@@ -202,7 +211,7 @@ static void watch_changed(void *opaque, int rc, const struct etcd_answer *answer
     if (rc == 0)
         rc = mirror_change(&member->mirror, answer);
     else if (rc == -EOVERFLOW) // what changed meanwhile is forgotten there
-        rc = etcd_get(member->etcd, member->mirror.prefix, lease_ns(member) / 5, reread, member);
+        rc = ask_again(member);
     if (rc < 0)
         leave(member, strerror(-rc));
     look_soon(member);
@@ -218,8 +227,8 @@ static int start_watch(struct member *member)
 static void reread(void *opaque, int rc, const struct etcd_answer *answer)
 {
     struct member *member = opaque;
-    if (member->state != MEMBER_IN)
-        return;
+    if (member->state != MEMBER_IN || member->mirror.revision != member->asked_revision)
+        return; // the watch has gone on, and says more than this answer
     if (rc == 0)
         rc = mirror_set(&member->mirror, answer);
     if (rc == 0)
@@ -238,9 +247,7 @@ static void compare_revision(struct member *member, int64_t revision)
         member->behind_ns = 0;
     else if (member->behind_ns == 0)
         member->behind_ns = now_ns;
-    else if (now_ns - member->behind_ns > BEHIND_NS &&
-             etcd_get(member->etcd, member->mirror.prefix, lease_ns(member) / 5, reread, member) ==
-                 0)
+    else if (now_ns - member->behind_ns > BEHIND_NS && ask_again(member) == 0)
         member->behind_ns = now_ns;
 }
 
@@ -257,6 +264,10 @@ static void kept_alive(void *opaque, int rc, const struct etcd_answer *answer)
         return; // of a lease before
     if (answer->ttl == 0) {
         leave(member, "its lease has ended");
+        return;
+    }
+    if (has_lost(member)) { // cameras may have met the fence already
+        leave(member, "etcd answered too late");
         return;
     }
     prove(member, answer->sent_ns);
@@ -299,7 +310,9 @@ static void joined(void *opaque, int rc, const struct etcd_answer *answer)
         fail_to_join(member, rc, etcd_error(member->etcd));
         return;
     }
-    prove(member, answer->sent_ns);
+    prove(member, member->proof_ns); // when the lease was asked for: a write does not prolong it
+    member->fences->ordered = true;
+    member->seen = false;
     set_state(member, MEMBER_IN);
     planner_join(&member->planner);
     member->next_ns = 0;
@@ -310,6 +323,8 @@ static void joined(void *opaque, int rc, const struct etcd_answer *answer)
 
 static int add_fence(struct member *member)
 {
+    if (member->fences && !member->fences->ordered)
+        return 0; // of a try to join that failed
     struct fence *fence = calloc(1, sizeof *fence);
     if (!fence)
         return -ENOMEM;
@@ -417,7 +432,9 @@ static void plan_written(void *opaque, int rc)
 
 static void own_key_is_gone(void *opaque)
 {
-    leave(opaque, "its key is gone");
+    struct member *member = opaque;
+    if (member->state == MEMBER_IN)
+        leave(member, "its key is gone");
 }
 
 static void look(struct member *member)
@@ -430,6 +447,13 @@ static void look(struct member *member)
         leave(member, strerror(ENOMEM));
         return;
     }
+    const bool is_there = site_node(&member->site, member->context.node);
+    member->seen |= is_there;
+    if (member->seen && !is_there) { // others take the cameras now
+        facts_clear(&facts);
+        own_key_is_gone(member);
+        return;
+    }
     if (dirty)
         order(member);
     announcement_refresh(&member->announcement, &facts, urgent);
@@ -440,7 +464,7 @@ static void look(struct member *member)
     if (rc == -EPROTONOSUPPORT)
         say(member, "the plan is of a newer framed: this box leaves it as it is");
     else if (rc == -EBADMSG)
-        say(member, "the key plan cannot be read: remove it, and the boxes make another");
+        say(member, "the key plan cannot be read: cameras stay where they are");
 }
 
 // --- the thread
@@ -462,7 +486,7 @@ static int64_t step(struct member *member)
         look(member);
     if (member->state == MEMBER_JOINING)
         return now_ns + lease_ns(member) / 5;
-    const int64_t due_ns = planner_due_ns(&member->planner);
+    const int64_t due_ns = member->state == MEMBER_IN ? planner_due_ns(&member->planner) : 0;
     return due_ns && due_ns < member->next_ns ? due_ns : member->next_ns;
 }
 

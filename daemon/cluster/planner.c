@@ -140,6 +140,8 @@ int planner_advance(struct planner *planner)
     const int64_t now_ns = boottime_ns();
     const struct plan_wishes wishes = {.rebalance = may_rebalance(planner, now_ns)};
     struct plan *next = NULL;
+    if (site->plan_rc < 0)
+        planner->turn_ns = 0;
     if (planner->writing || site->plan_rc < 0)
         return site->plan_rc;
     int rc = plan_next(&next, site->plan, site->cameras, site->n_cameras, site->nodes,

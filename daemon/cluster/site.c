@@ -160,7 +160,7 @@ const struct mirror_entry *site_text(const struct site *site, const char *camera
 bool site_obeys(const struct site *site)
 {
     for (int i = 0; i < site->n_nodes; i++)
-        if (site->plan && site->documents[i].obeys < site->plan->version)
+        if (site->plan && site->documents[i].obeys != site->plan->version)
             return false;
     return true;
 }

@@ -41,9 +41,26 @@ int assigned_changes(const struct assigned *assigned, struct edit *const edits[]
     return 0;
 }
 
-void assigned_mark(const struct assigned *assigned, struct edit *const edits[], int n_edits,
-                   struct config *config)
+static bool has_camera(const struct config *config, const struct edit *edit)
 {
+    for (int i = 0; i < config->n_cameras; i++)
+        if (strcmp(config->cameras[i].name, edit->camera) == 0 &&
+            strcmp(config_files_path(&config->files, config->cameras[i].place), edit_path(edit)) ==
+                0)
+            return true;
+    return false;
+}
+
+int assigned_mark(const struct assigned *assigned, struct edit *const edits[], int n_edits,
+                  struct config *config, FILE *errors)
+{
+    int mistakes = 0;
+    for (int i = 0; i < n_edits; i++)
+        if (edits[i]->kind == EDIT_ASSIGN && !has_camera(config, edits[i])) {
+            fprintf(errors, "%s:1:1: cameras: has no camera %s\n", edit_path(edits[i]),
+                    edits[i]->camera);
+            mistakes++;
+        }
     for (int i = 0; i < config->n_cameras; i++) {
         struct camera_config *camera = &config->cameras[i];
         const char *path = config_files_path(&config->files, camera->place);
@@ -54,6 +71,7 @@ void assigned_mark(const struct assigned *assigned, struct edit *const edits[], 
             camera->fence_ns = edit ? edit->fence_ns : given->fence_ns;
         }
     }
+    return mistakes;
 }
 
 int assigned_prepare(struct assigned *assigned, int n_edits)

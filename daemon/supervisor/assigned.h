@@ -4,6 +4,8 @@
 #ifndef FRAMED_DAEMON_SUPERVISOR_ASSIGNED_H
 #define FRAMED_DAEMON_SUPERVISOR_ASSIGNED_H
 
+#include <stdio.h>
+
 #include "daemon/supervisor/edit.h"
 
 struct assigned_camera {
@@ -22,9 +24,10 @@ struct assigned {
 // is about. The list is to be freed; the texts are the edits' and the cameras'. 0 or -ENOMEM.
 int assigned_changes(const struct assigned *, struct edit *const edits[], int n_edits,
                      struct file_changes *ret);
-// Marks those of the configuration's cameras that a cluster has given, by those changes.
-void assigned_mark(const struct assigned *, struct edit *const edits[], int n_edits,
-                   struct config *);
+// Marks those of the configuration's cameras that a cluster has given, by those changes. Returns
+// how many of the edits give a text without their camera, each with a line in `errors`.
+int assigned_mark(const struct assigned *, struct edit *const edits[], int n_edits, struct config *,
+                  FILE *errors);
 // Room for what these edits may add, so that assigned_commit cannot fail. 0 or -ENOMEM.
 int assigned_prepare(struct assigned *, int n_edits);
 // The edits' configuration runs now. An edit's text is moved, not copied.

@@ -159,8 +159,8 @@ int edit_check(struct edit *edit, const struct config *running, char *why, size_
         if (strcmp(running->cameras[i].name, edit->camera) == 0)
             camera = &running->cameras[i];
     const bool pauses = edit->kind == EDIT_PAUSE || edit->kind == EDIT_RESUME;
-    if (!camera && edit->kind == EDIT_ASSIGN)
-        return 0;
+    if (!camera && edit_is_in_memory(edit))
+        return 0; // one that is given up may stand there under another name
     if (!camera && edit->kind == EDIT_PUT) // a pause that outlived a camera of the name is not its
         return edit->n == 1 ? add_file(edit, "paused", NULL) : 0;
     if (!camera) {

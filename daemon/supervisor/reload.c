@@ -69,7 +69,8 @@ static void load(struct reload *reload)
     free((void *)changes.list);
     if (rc != 0)
         return;
-    assigned_mark(&reload->assigned, reload->edits, edits, reload->config);
+    if (assigned_mark(&reload->assigned, reload->edits, edits, reload->config, reload->errors) > 0)
+        return;
     groups_look_up(reload->config);
     reload->mistakes =
         devices_provide(reload->cameras->context.devices, reload->config, why, sizeof why) < 0;
