@@ -401,7 +401,7 @@ static void test_generations(void)
 static void test_rebalance(void)
 {
     struct plan *plan = NULL;
-    char name[8];
+    char name[16];
     struct plan_camera cameras[8];
     const struct plan_node nodes[] = {node_of("a", 10), node_of("b", 10)};
     for (int i = 0; i < 8; i++) {
