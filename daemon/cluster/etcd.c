@@ -316,6 +316,22 @@ static bool is_gone_lease(const struct request *request, int rc)
     return rc == -ENOENT && (request->method == ETCD_KEEPALIVE || request->method == ETCD_REVOKE);
 }
 
+static void move_watch(struct etcd *, const char *why);
+
+// An endpoint that was asked before the one that answered is still silent: so may be its watch, of
+// which nobody would know until something changes.
+static void leave_silent(struct etcd *etcd, const struct request *request, int answered)
+{
+    const int now_at = endpoint_of(etcd, request, answered);
+    for (int i = 0; i < answered; i++)
+        if (request->calls[i] && etcd->watch.call && endpoint_of(etcd, request, i) != now_at &&
+            etcd->watch.endpoint == endpoint_of(etcd, request, i)) {
+            move_watch(etcd, "no answer");
+            etcd->watch.endpoint = now_at;
+            return;
+        }
+}
+
 static void take_result(struct etcd *etcd, struct request *request, int i)
 {
     struct etcd_call *call = request->calls[i];
@@ -340,10 +356,12 @@ static void take_result(struct etcd *etcd, struct request *request, int i)
     reply.answer.sent_ns = call->sent_ns;
     etcd_call_close(call);
     request->calls[i] = NULL;
-    if (rc == 0)
+    if (rc == 0) {
+        leave_silent(etcd, request, i);
         note_success(etcd, endpoint);
-    else
+    } else {
         note_failure(etcd, endpoint, reply.why);
+    }
     if (is_final(request, rc, certain, sent)) {
         request->reply = reply;
         end_request(etcd, request, rc);

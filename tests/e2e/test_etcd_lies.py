@@ -290,6 +290,35 @@ def check_silent_watch(checks):
         checks.check(b"\r\ngrpc-metadata-hasleader: true" in other.asked[0][3].lower(), f"{other.asked[0][3]}")
 
 
+def check_watch_of_dead_endpoint(checks):
+    """An endpoint that dies without a word has told a watch nothing: it moves once others answer in its place."""
+    def die(liar, peer, path, body):
+        if path == "watch":
+            peer.sendall(CHUNKED + chunk(created()))
+        while liar.is_open:
+            time.sleep(0.02)
+        return False
+
+    def serve(peer, start, changes):
+        peer.sendall(chunk(created() + "".join(events(change) for change in changes)))
+        return say_nothing(other, peer, "", b"")
+    watched = Watched(serve)
+    watched.history = [("/framed/a", "x", 6)]
+    with Liar(die) as one, Liar(watched) as other, Client(one.url, other.url) as client:
+        client.watch("/framed/", 6)
+        until(lambda: one.counts("watch") == 1, 5)
+        time.sleep(0.2)
+        begun = time.monotonic()
+        said = client.ask("keepalive", 1000, 77)
+        client.wait_for(lambda: client.told, 3)
+        took = time.monotonic() - begun
+        checks.check(said["rc"] == 0 and client.events() == watched.history, f"a watch of a dead endpoint: {said}, {client.told}")
+        checks.check(took < LATE and other.counts("watch") == 1, f"it moves after {took:.1f} s, {other.counts('watch')} times")
+        client.ask("keepalive", 1000, 77)
+        time.sleep(0.2)
+        checks.check(other.counts("watch") == 1, "it moves again, from an endpoint that answers")
+
+
 class Guarded:
     """A behaviour: wants a token, which it counts."""
 
@@ -403,6 +432,7 @@ def main():
     check_watch_lies(checks)
     check_watch_flood(checks)
     check_silent_watch(checks)
+    check_watch_of_dead_endpoint(checks)
     check_tokens(checks)
     check_fuzzed(checks)
     check_names(checks)
