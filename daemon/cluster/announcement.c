@@ -98,8 +98,20 @@ static int put(struct announcement *own, const char *json, struct etcd_compare c
                 : -ENOMEM;
 }
 
-int announcement_join(struct announcement *own, int64_t lease, const struct member_facts *facts,
-                      etcd_done *done, void *opaque)
+// That the name is free, or that the key of the lease before is still as it was read.
+static struct etcd_compare is_own_name(const struct announcement *own, int64_t before)
+{
+    char key[sizeof "node/" + PLAN_NAME_SIZE];
+    snprintf(key, sizeof key, "node/%s", own->node);
+    const struct mirror_entry *entry = mirror_find(own->mirror, key);
+    const struct node_document *document = site_document(own->site, own->node);
+    if (before && entry && document && document->incarnation == before)
+        return (struct etcd_compare){.kind = ETCD_MOD_REVISION, .value = entry->mod_revision};
+    return (struct etcd_compare){.kind = ETCD_VERSION};
+}
+
+int announcement_join(struct announcement *own, int64_t lease, int64_t before,
+                      const struct member_facts *facts, etcd_done *done, void *opaque)
 {
     const struct plan *plan = own->site->plan;
     // A box that runs nothing obeys every plan.
@@ -108,7 +120,7 @@ int announcement_join(struct announcement *own, int64_t lease, const struct memb
     own->joined_ms = realtime_ns() / 1000000;
     own->writing = own->stale = false;
     char *json = print(own, facts, obeys);
-    const int rc = put(own, json, (struct etcd_compare){.kind = ETCD_VERSION}, done, opaque);
+    const int rc = put(own, json, is_own_name(own, before), done, opaque);
     free(json);
     return rc;
 }

@@ -45,10 +45,11 @@ struct announcement {
     bool stale; // etcd does not have the newest facts, for which others may wait
 };
 
-// Writes the own key for the first time, where nobody has that name; `done` comes with
+// Writes the own key for the first time, where nobody has that name, or this box itself by the
+// lease `before`: it takes the name over without others seeing it gone. `done` comes with
 // answer.succeeded. 0 or -ENOMEM.
-int announcement_join(struct announcement *, int64_t lease, const struct member_facts *,
-                      etcd_done *done, void *opaque);
+int announcement_join(struct announcement *, int64_t lease, int64_t before,
+                      const struct member_facts *, etcd_done *done, void *opaque);
 // Writes what changed: at once with `urgent`, or else every ten seconds.
 void announcement_refresh(struct announcement *, const struct member_facts *, bool urgent);
 // Writes what is wrong with which camera, and removes what was.

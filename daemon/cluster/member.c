@@ -14,6 +14,9 @@
 
 static const int64_t SECOND_NS = INT64_C(1000000000), MS_NS = INT64_C(1000000);
 
+static const char NEWER_PLAN[] =
+    "the plan is of a newer framed: this box stays out until it is updated";
+
 static const int64_t SAY_NS = 30 * INT64_C(1000000000);   // between errors in the log
 static const int64_t BEHIND_NS = 2 * INT64_C(1000000000); // that a watch may say less than etcd
 
@@ -144,6 +147,12 @@ static void order(struct member *member)
 
 // --- the lease
 
+static void stop_cameras(struct member *member)
+{
+    atomic_store(&member->fences->until_ns, 0);
+    give_orders(member, &(struct member_orders){.fence_ns = &member->fences->until_ns});
+}
+
 static void leave(struct member *member, const char *why)
 {
     const bool was_in = member->state == MEMBER_IN;
@@ -163,10 +172,8 @@ static void leave(struct member *member, const char *why)
     const bool keeps = member->context.config->alone == ALONE_KEEP;
     log_event(LOG_LEVEL_ERROR, "cluster: this box is out: %s; its cameras %s", why,
               keeps ? "go on (alone: keep)" : "stop");
-    if (!keeps) {
-        atomic_store(&member->fences->until_ns, 0);
-        give_orders(member, &(struct member_orders){.fence_ns = &member->fences->until_ns});
-    }
+    if (!keeps)
+        stop_cameras(member);
 }
 
 // Never back: a fence that has passed has stopped cameras.
@@ -182,7 +189,8 @@ static void prove(struct member *member, int64_t sent_ns)
     pthread_mutex_lock(&member->lock);
     member->health.alone_ns = 0;
     pthread_mutex_unlock(&member->lock);
-    say(member, "");
+    if (member->site.plan_rc == 0)
+        say(member, "");
 }
 
 static bool has_lost(const struct member *member)
@@ -359,7 +367,8 @@ static void granted(void *opaque, int rc, const struct etcd_answer *answer)
     if (rc == 0)
         rc = take_facts(member, &facts, &urgent);
     if (rc == 0) {
-        rc = announcement_join(&member->announcement, member->lease, &facts, joined, member);
+        rc = announcement_join(&member->announcement, member->lease, member->lease_before, &facts,
+                               joined, member);
         facts_clear(&facts);
     }
     if (rc < 0)
@@ -377,6 +386,10 @@ static void keys_came(void *opaque, int rc, const struct etcd_answer *answer)
         rc = mirror_set(&member->mirror, answer);
     if (rc == 0)
         rc = show(member);
+    if (rc == 0 && member->site.plan_rc == -EPROTONOSUPPORT) {
+        fail_to_join(member, 0, NEWER_PLAN);
+        return;
+    }
     // etcd counts whole seconds: none less than `lease`.
     const int64_t ttl_s = (lease_ns(member) + SECOND_NS - 1) / SECOND_NS;
     if (rc == 0)
@@ -437,6 +450,15 @@ static void own_key_is_gone(void *opaque)
         leave(member, "its key is gone");
 }
 
+// Boxes that understand the plan have to take the cameras of one that does not, and wait for
+// nobody.
+static void give_way(struct member *member)
+{
+    stop_cameras(member);
+    etcd_revoke(member->etcd, member->lease, lease_ns(member) / 5, ignore, NULL);
+    leave(member, NEWER_PLAN);
+}
+
 static void look(struct member *member)
 {
     struct member_facts facts;
@@ -454,16 +476,18 @@ static void look(struct member *member)
         own_key_is_gone(member);
         return;
     }
-    if (dirty)
+    if (member->site.plan_rc == -EPROTONOSUPPORT) {
+        facts_clear(&facts);
+        give_way(member);
+        return;
+    }
+    if (dirty && member->site.plan_rc == 0) // else cameras stay where they are
         order(member);
     announcement_refresh(&member->announcement, &facts, urgent);
     if (dirty || urgent)
         announcement_troubles(&member->announcement, &facts);
     facts_clear(&facts);
-    const int rc = planner_advance(&member->planner);
-    if (rc == -EPROTONOSUPPORT)
-        say(member, "the plan is of a newer framed: this box leaves it as it is");
-    else if (rc == -EBADMSG)
+    if (planner_advance(&member->planner) == -EBADMSG)
         say(member, "the key plan cannot be read: cameras stay where they are");
 }
 

@@ -12,7 +12,9 @@
 // they need not all compute and send what only one can write.
 static const int64_t TURN_NS = 150 * INT64_C(1000000), TURN_MOST_NS = 900 * INT64_C(1000000);
 static const int64_t CALM_NS = 60 * INT64_C(1000000000); // without a change of nodes, to rebalance
-static const int64_t FIRST_NS = 2 * INT64_C(1000000000); // for others to join before the first plan
+// For others to join too, before the first plan, and where all boxes come back from a store that
+// was away: one that has just joined would give itself their cameras.
+static const int64_t FIRST_NS = 2 * INT64_C(1000000000);
 static const int64_t RETRY_NS =
     INT64_C(1000000000); // until a plan that etcd refused is tried again
 static const int64_t MOVE_NS = 10 * INT64_C(1000000000); // from one such move to the next
@@ -33,7 +35,10 @@ void planner_note_nodes(struct planner *planner)
     }
     if (state != planner->nodes)
         planner->nodes_ns = boottime_ns();
+    if (planner->site->n_nodes < planner->n_nodes)
+        planner->joined_ns = 0; // one went while this box looked on, and does not come at once
     planner->nodes = state;
+    planner->n_nodes = planner->site->n_nodes;
 }
 
 static void plan_written(void *opaque, int rc, const struct etcd_answer *answer)
@@ -120,7 +125,7 @@ static bool is_own_turn(struct planner *planner, int64_t now_ns)
     int64_t wait_ns = own_rank(planner) * TURN_NS;
     if (wait_ns > TURN_MOST_NS)
         wait_ns = TURN_MOST_NS;
-    if (!planner->site->plan) // the first: boxes that start together are to share the cameras
+    if (!planner->site->plan || (planner->joined_ns && now_ns - planner->joined_ns < FIRST_NS))
         wait_ns += FIRST_NS;
     if (planner->turn_ns == 0)
         planner->turn_ns = now_ns + wait_ns;
@@ -129,7 +134,7 @@ static bool is_own_turn(struct planner *planner, int64_t now_ns)
 
 void planner_join(struct planner *planner)
 {
-    planner->nodes_ns = boottime_ns();
+    planner->joined_ns = planner->nodes_ns = boottime_ns();
     planner->turn_ns = 0;
     planner->writing = false;
 }

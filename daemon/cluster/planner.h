@@ -16,16 +16,18 @@ struct planner {
     void *opaque;
     // Private:
     int64_t turn_ns;           // when a plan may be written that is due; 0: none is
+    int64_t joined_ns;         // when this box did; 0: no other box is to be waited for
     int64_t nodes_ns, move_ns; // when the set of nodes changed, when a camera was rebalanced
     uint64_t nodes;            // a hash of that set
+    int n_nodes;               // in it
     bool writing;
 };
 
 void planner_join(struct planner *); // the box is in the cluster, by a new lease
 // The site was read again.
 void planner_note_nodes(struct planner *);
-// Writes a plan that is due, or notes when. 0; -EPROTONOSUPPORT, -EBADMSG: the plan that holds
-// cannot be read, and is left as it is; -ENOMEM.
+// Writes a plan that is due, or notes when. 0; -EBADMSG: the plan that holds cannot be read, and is
+// left as it is; -EPROTONOSUPPORT: that of a newer framed, likewise; -ENOMEM.
 int planner_advance(struct planner *);
 // When planner_advance has more to do, without a change; 0: never.
 int64_t planner_due_ns(const struct planner *);

@@ -1,12 +1,16 @@
 #!/usr/bin/python3
 """Two daemons that share an etcd, on one machine: cameras run once, go where they are asked to go, many at once, leave a
 daemon that is drained, and one that is killed. tests/cluster has the cables."""
+import base64
 import json
 import os
 import subprocess
+import time
+import urllib.request
 
 from etcd_server import INSTALLED, Etcd
-from framed_client import BINARY, Checks, Framed, folder, make_clip, until
+from framed_client import BINARY, Checks, Framed, folder, free_port, make_clip, until
+from framed_client import status as framed_status
 
 LEASE, CAMERAS = 2, [f"cam{i}" for i in range(6)]
 
@@ -15,7 +19,8 @@ class Box(Framed):
     def __init__(self, where, name, etcd):
         folder = f"{where}/{name}"
         os.mkdir(folder)
-        super().__init__(folder, f"backend: cpu\ndefaults: {{fps: 1}}\ncluster: {{etcd: ['{etcd.url}'], site: yard, node: {name}, "
+        self.folder, self.port = folder, free_port()
+        super().__init__(folder, f"backend: cpu\ndefaults: {{fps: 1}}\nhttp: 127.0.0.1:{self.port}\ncluster: {{etcd: ['{etcd.url}'], site: yard, node: {name}, "
                                  f"lease: {LEASE}s, room: 8}}\n")
 
 
@@ -66,6 +71,40 @@ def check_killed(checks, boxes):
     checks.check(settles(boxes[1], {"box1"}, 10), f"of a killed one: {status(boxes[1])}\n{boxes[1].errors()}")
 
 
+def put_plan(etcd, text):
+    """By hand; None: removes it."""
+    key = base64.b64encode(b"/framed/yard/plan").decode()
+    if text is None:
+        return etcd.ask("kv/deleterange", {"key": key})
+    return etcd.ask("kv/put", {"key": key, "value": base64.b64encode(text.encode()).decode()})
+
+
+def plan(etcd):
+    answer = etcd.ask("kv/range", {"key": base64.b64encode(b"/framed/yard/plan").decode()})
+    return base64.b64decode(answer["kvs"][0]["value"]).decode()
+
+
+def check_plan_by_hand(checks, box, etcd):
+    """A plan that cannot be read moves nobody; that of a newer framed stops this one, until it is gone."""
+    def runs():
+        with urllib.request.urlopen(f"http://127.0.0.1:{box.port}/api/v1/cluster", timeout=5) as answer:
+            found = json.load(answer)
+        return found["state"], found["error"] or "", len(framed_status(box.folder))
+    good = plan(etcd)
+    put_plan(etcd, "scribble")
+    time.sleep(1)
+    state, why, n = runs()
+    checks.check(state == "in" and n == len(CAMERAS) and "cannot be read" in why, f"with a plan of nonsense: {state}, {n} cameras, {why}")
+    put_plan(etcd, json.dumps({**json.loads(good), "schema": 2}))
+    checks.check(until(lambda: runs()[2] == 0, 5), f"with a newer plan: {runs()}")
+    time.sleep(2 * LEASE)
+    state, why, n = runs()
+    checks.check(state != "in" and n == 0 and "newer framed" in why, f"with a newer plan: {state}, {n} cameras, {why}")
+    checks.check(json.loads(plan(etcd))["schema"] == 2, "the newer plan was written over")
+    put_plan(etcd, good)
+    checks.check(until(lambda: runs()[0] == "in" and runs()[2] == len(CAMERAS), 10), f"behind a newer plan: {runs()}")
+
+
 def main():
     checks = Checks("cluster")
     if not INSTALLED:
@@ -84,6 +123,7 @@ def main():
             check_placed(checks, [one, other])
             check_drain(checks, [one, other])
             check_killed(checks, [one, other])
+            check_plan_by_hand(checks, other, etcd)
             text = other.errors()
             checks.check("ERROR" not in text and "runtime error" not in text, text)
     checks.end()
