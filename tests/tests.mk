@@ -45,6 +45,16 @@ $(B)/framed-faults: $(B)/faults/device_set.o $(B)/tests/faults/faults.o $(B)/tes
 		$(filter-out $(B)/daemon/device/device_set.o,$(DAEMON_OBJ)) $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(link) $(DAEMON_LIBS)
 
+# A framed of another version, for two that share cameras.
+$(B)/other-version/cluster.o: override CPPFLAGS += -UFRAMED_VERSION_TEXT -DFRAMED_VERSION_TEXT='"another"'
+$(B)/other-version/cluster.o: daemon/cluster/cluster.c
+	$(call compile,$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS))
+
+$(B)/framed-other-version: LDFLAGS += -Wl,--wrap=plan_print,--wrap=node_document_print
+$(B)/framed-other-version: $(B)/other-version/cluster.o $(B)/tests/faults/other_version.o $(B)/daemon/main.o \
+		$(filter-out $(B)/daemon/cluster/cluster.o,$(DAEMON_OBJ)) $(CONFIG_OBJ) $(KERNELS_OBJ)
+	$(link) $(DAEMON_LIBS)
+
 # Preloaded into a framed: nth makes one of its calls fail, decoder a decoder of libavcodec.
 $(B)/faults/%.so: tests/faults/%.c
 	@mkdir -p $(@D)
@@ -90,14 +100,29 @@ coverage: ## print which share of each folder's lines the tests run, and the fil
 .PHONY: cluster-demo
 cluster-demo: ## three boxes of a cluster on this machine, one of which loses its power: a minute, as root
 	@scripts/setup check
-	@$(MAKE) --no-print-directory $(B)/framed $(B)/libframed.so.1
+	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/libframed.so.1
 	@B=$(B) FRAMED=$(B)/framed tests/cluster/check.py --demo
 
-.PHONY: check-cluster
-check-cluster: ## three daemons, three members of etcd, cables and power pulled: four minutes, as root
-	@scripts/setup check
-	@$(MAKE) --no-print-directory $(B)/framed $(B)/libframed.so.1
-	@B=$(B) FRAMED=$(B)/framed tests/cluster/check.py
+# FRAMED_OTHER=FILE: a framed of another version, in place of one that is made for the test.
+CLUSTER_TEST = B=$(B) FRAMED=$(B)/framed $(if $(FRAMED_OTHER),FRAMED_OTHER=$(FRAMED_OTHER)) tests/cluster/check.py
+AWAY ?= 3600
+define build_cluster_test
+@scripts/setup check
+@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/libframed.so.1 $(B)/framed-other-version
+endef
+.PHONY: check-cluster torture-cluster cluster-away
+check-cluster: ## three daemons, three members of etcd, cables and power pulled: five minutes, as root
+	$(build_cluster_test)
+	@$(CLUSTER_TEST)
+
+torture-cluster: ## a hundred faults of a cluster at random: ten minutes, as root (SEED=7)
+	$(build_cluster_test)
+	@$(CLUSTER_TEST) --only none --random 100 $(if $(SEED),--seed $(SEED))
+
+cluster-away: ## a cluster without etcd for AWAY seconds (3600), once stopping and once keeping its cameras, as root
+	$(build_cluster_test)
+	@$(CLUSTER_TEST) --away $(AWAY) --random 0 --alone stop & stop=$$!; \
+		$(CLUSTER_TEST) --away $(AWAY) --random 0 --alone keep; keep=$$?; wait $$stop && exit $$keep
 
 .PHONY: check-edit
 check-edit: ## a thousand cameras put and removed by HTTP beside ten, and kills in between: two minutes (FRAMED_EDITS=1000 FRAMED_KILLS=60)

@@ -10,8 +10,11 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
 from consume import WIRE, header_of  # noqa: E402
 
-# `at`: CLOCK_MONOTONIC when all of the frame was read; `capture`: seconds, by the camera's clock.
-Frame = collections.namedtuple("Frame", "at camera node epoch sequence capture")
+BY_CAMERA = 8  # flag: the capture time comes from the camera's clock
+
+# `at`: CLOCK_MONOTONIC when all of the frame was read; `capture`: seconds since 1970, by the camera's clock or, without
+# the flag, by the box's.
+Frame = collections.namedtuple("Frame", "at camera node epoch sequence capture flags")
 
 
 class Consumer(threading.Thread):
@@ -37,7 +40,7 @@ class Consumer(threading.Thread):
                 header = header_of(data)
                 file.read(header.header_bytes - WIRE.size + header.payload_bytes)
                 self.watch.note(Frame(time.monotonic(), self.camera, self.node, header.epoch, header.sequence,
-                                      header.capture_ns / 1e9))
+                                      header.capture_ns / 1e9, header.flags))
 
 
 class Watch:
@@ -64,22 +67,38 @@ class Watch:
         with self.lock:
             return list(self.frames)
 
-    def where(self, seconds=1.0):
+    def where(self, seconds):
         """camera -> nodes that showed it of late."""
         since = time.monotonic() - seconds
         found = collections.defaultdict(set)
-        for frame in self.taken():
-            if frame.at >= since:
+        with self.lock:
+            for frame in reversed(self.frames):
+                if frame.at < since:
+                    return found
                 found[frame.camera].add(frame.node)
         return found
 
 
+def pauses(frames, camera, began, ended):
+    """[(from, to)] between one frame of the camera and the next, and to the ends of that time."""
+    times = [began, *sorted(f.at for f in frames if f.camera == camera and began <= f.at <= ended), ended]
+    return list(zip(times, times[1:]))
+
+
 def gaps(frames, cameras, began, ended):
     """camera -> the longest time without a frame between the two."""
+    return {camera: max(b - a for a, b in pauses(frames, camera, began, ended)) for camera in cameras}
+
+
+def calm_gaps(frames, cameras, changes, began, ended):
+    """camera -> the longest time without a frame and without a change: of a pause, what is left of it behind each of the
+    changes, which are times."""
     longest = {}
     for camera in cameras:
-        times = [began, *sorted(f.at for f in frames if f.camera == camera and began <= f.at <= ended), ended]
-        longest[camera] = max(b - a for a, b in zip(times, times[1:]))
+        longest[camera] = 0
+        for a, b in pauses(frames, camera, began, ended):
+            times = [a, *(c for c in sorted(changes) if a < c < b), b]
+            longest[camera] = max(longest[camera], max(t - s for s, t in zip(times, times[1:])))
     return longest
 
 
@@ -93,9 +112,10 @@ def generations(frames, camera):
 
 
 def overlaps(frames, camera):
-    """[(seconds, node before, node after)]: captured by a generation after a later generation had begun to show."""
+    """[(seconds, node before, node after)]: captured by a generation after a later generation had begun to show. Boxes'
+    clocks may differ: frames count whose time is the camera's."""
     found = []
-    runs = list(generations(frames, camera).items())
+    runs = list(generations([frame for frame in frames if frame.flags & BY_CAMERA], camera).items())
     for (_, before), (_, after) in zip(runs, runs[1:]):
         over = before[-1].capture - after[0].capture
         if over > 0:

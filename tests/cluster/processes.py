@@ -8,6 +8,8 @@ import urllib.request
 
 CLIENT, PEER, HTTP = 2379, 2380, 9090
 TOKEN = "a-token-of-the-cluster-test"
+OTHER_VERSION = os.environ.get("FRAMED_OTHER", os.path.join(os.environ.get("B", "build"), "framed-other-version"))
+FAKETIME = "/usr/$LIB/faketime/libfaketimeMT.so.1"  # of Debian's libfaketime
 
 
 class Process:
@@ -70,7 +72,8 @@ class Etcd(Process):
                 "--listen-client-urls", f"{own}:{CLIENT},http://127.0.0.1:{CLIENT}", "--advertise-client-urls",
                 f"{own}:{CLIENT}", "--listen-peer-urls", f"{own}:{PEER}", "--initial-advertise-peer-urls",
                 f"{own}:{PEER}", "--initial-cluster", members, "--initial-cluster-state", "new", "--logger", "zap",
-                "--log-level", "error", "--auto-compaction-mode", "revision", "--auto-compaction-retention", "1000", *(["--quota-backend-bytes", str(self.quota)] if self.quota else [])]
+                "--log-level", "error", "--auto-compaction-mode", "revision", "--auto-compaction-retention", "1000",
+                *(["--quota-backend-bytes", str(self.quota)] if self.quota else [])]
 
     def ask(self, path, body, seconds=2):
         request = urllib.request.Request(f"http://{self.box.address}:{CLIENT}/v3/{path}", json.dumps(body).encode())
@@ -105,9 +108,10 @@ cluster:
 
 
 class Framed(Process):
-    def __init__(self, box, folder, boxes, program, lease=5, room=20, alone="stop", prefix=()):
+    def __init__(self, box, folder, boxes, program, lease, alone, room=20):
         super().__init__(box, folder, "framed")
-        self.program, self.prefix = program, list(prefix)
+        self.program = self.first_program = program
+        self.ahead = 0  # seconds of its clock
         self.config = os.path.join(self.folder, "framed.yaml")
         etcd = ", ".join(f"http://{each.address}:{CLIENT}" for each in boxes)
         with open(self.config, "w", encoding="utf-8") as file:
@@ -115,15 +119,13 @@ class Framed(Process):
                                      node=box.name, lease=lease, room=room, alone=alone))
 
     def environment(self):
-        return {**os.environ, "STATE_DIRECTORY": self.folder, **(FAKETIME if self.prefix else {})}
+        clock = {"LD_PRELOAD": FAKETIME, "FAKETIME": f"+{self.ahead}s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        return {**os.environ, "STATE_DIRECTORY": self.folder, **(clock if self.ahead else {})}
 
     def command(self):
-        return [*self.prefix, self.program, "run", "-c", self.config]
+        return [self.program, "run", "-c", self.config]
 
     def cluster(self, *arguments, seconds=10):
         done = subprocess.run([*self.box.prefix, self.program, "cluster", *arguments, "-c", self.config],
                               capture_output=True, text=True, timeout=seconds, check=False)
         return done.returncode, done.stdout, done.stderr
-
-
-FAKETIME = {"FAKETIME_DONT_FAKE_MONOTONIC": "1"}
