@@ -120,12 +120,12 @@ def upgraded(site):
     yield set(range(len(site.framed)))
     for i, each in enumerate(site.framed):
         name = each.box.name
-        before = site.nodes()[name]["version"]
+        before = site.nodes()[name]["incarnation"]
         drain(site, i)
         each.stop()
         each.program = OTHER_VERSION if each.program != OTHER_VERSION else each.first_program
         each.start()
-        until(lambda: site.nodes().get(name, {}).get("version", before) != before, 10, lambda: f"no other version: {site.nodes()}")
+        until(lambda: site.nodes().get(name, {}).get("incarnation", before) != before, 10, lambda: f"it stays away: {site.nodes()}")
         each.cluster("undrain", name)
         site.heal()
 
