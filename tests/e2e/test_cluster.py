@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Two daemons that share an etcd, on one machine: cameras run once, go where they are asked to go, many at once, leave a
-daemon that is drained, and one that is killed. tests/cluster has the cables."""
+"""Two daemons that share an etcd, on one machine: cameras run once, go where they are asked to go and where their labels
+are, many at once, leave a daemon that is drained, and one that is killed, and no camera of a daemon's own notices.
+tests/cluster has the cables."""
 import base64
 import json
 import os
@@ -9,19 +10,23 @@ import time
 import urllib.request
 
 from etcd_server import INSTALLED, Etcd
-from framed_client import BINARY, Checks, Framed, folder, free_port, make_clip, until
+from framed_client import BINARY, Checks, Framed, Reader, folder, free_port, make_clip, until
 from framed_client import status as framed_status
 
 LEASE, CAMERAS = 2, [f"cam{i}" for i in range(6)]
 
 
 class Box(Framed):
+    """`own` is a camera of its own file."""
+
     def __init__(self, where, name, etcd):
         folder = f"{where}/{name}"
         os.mkdir(folder)
         self.folder, self.port = folder, free_port()
         super().__init__(folder, f"backend: cpu\ndefaults: {{fps: 1}}\nhttp: 127.0.0.1:{self.port}\ncluster: {{etcd: ['{etcd.url}'], site: yard, node: {name}, "
-                                 f"lease: {LEASE}s, room: 8}}\n")
+                                 f"lease: {LEASE}s, room: 8, labels: {{vlan: {name}}}}}\n"
+                                 f"cameras: {{own: {{url: '{where}/clip.mp4', fps: 25, pace: realtime, loop: true, outputs: {{o: {{size: 64x64, "
+                                 f"sink: 'unix:{folder}/own'}}}}}}}}\n")
 
 
 def cluster(box, *words):
@@ -65,6 +70,58 @@ def check_drain(checks, boxes):
     checks.check(cluster(boxes[0], "undrain", "box1")[0] == 0, "undrain")
 
 
+def add(checks, box, where, name, more):
+    """A camera of the cluster beside the others; `more`: keys of its."""
+    with open(f"{where}/more.yaml", "w") as file:
+        file.write(f"defaults: {{pace: realtime, loop: true}}\ncameras: {{{name}: {{url: '{where}/clip.mp4', {more}outputs: "
+                   f"{{o: {{size: 64x64, sink: 'unix:{where}/{name}'}}}}}}}}\n")
+    code, _, errors = cluster(box, "add", f"{where}/more.yaml")
+    checks.check(code == 0, f"add {name}: {errors}")
+
+
+def state(box, camera):
+    """(node, state, why) as `framed cluster status` has it."""
+    found = json.loads(cluster(box, "status", "--json")[1])["cameras"]
+    return next((each["node"], each["state"], each["why"]) for each in found if each["camera"] == camera)
+
+
+def check_refused(checks, boxes, where):
+    """Labels that a node or none has, a name that is taken, and no room: said where, and nobody else is disturbed."""
+    add(checks, boxes[0], where, "east", "on: {vlan: box1}, ")
+    checks.check(until(lambda: state(boxes[0], "east")[:2] == ("box1", "running"), 10), f"by label: {state(boxes[0], 'east')}")
+    cluster(boxes[0], "move", "east", "box0")
+    time.sleep(1)
+    checks.check(state(boxes[0], "east")[:2] == ("box1", "running"), f"against its label: {state(boxes[0], 'east')}")
+    add(checks, boxes[0], where, "west", "on: {vlan: nowhere}, ")
+    checks.check(until(lambda: state(boxes[0], "west")[1:] == ("unplaced", "no node has its labels"), 10), f"{state(boxes[0], 'west')}")
+    add(checks, boxes[0], where, "own", "")
+    checks.check(until(lambda: state(boxes[0], "own")[1] == "unplaced" and "own" in state(boxes[0], "own")[2], 10),
+                 f"a name that both boxes have: {state(boxes[0], 'own')}")
+    for camera in ("east", "west", "own"):
+        cluster(boxes[0], "remove", camera)
+    checks.check(settles(boxes[0], {"box0", "box1"}), f"behind these: {status(boxes[0])}")
+
+
+def check_full(checks, boxes, where):
+    """One box alone: room 8, of which its own camera has 1 and the cluster may have 90 %."""
+    add(checks, boxes[1], where, "seventh", "")
+    checks.check(until(lambda: state(boxes[1], "seventh")[1:] == ("unplaced", "no node has room for it"), 10), f"{state(boxes[1], 'seventh')}")
+    with urllib.request.urlopen(f"http://127.0.0.1:{boxes[1].port}/metrics", timeout=5) as answer:
+        checks.check("framed_cluster_unplaced 1" in answer.read().decode(), "no metric of it")
+    cluster(boxes[1], "remove", "seventh")
+    checks.check(settles(boxes[1], {"box1"}), f"behind it: {status(boxes[1])}")
+
+
+def check_own(checks, box, reader):
+    """The frames of a camera of the box's own file since its start."""
+    headers = [header for header, _ in reader.frames]
+    holes = [b.sequence - a.sequence for a, b in zip(headers, headers[1:]) if b.sequence != a.sequence + 1]
+    jumps = sum(b.epoch - a.epoch for a, b in zip(headers, headers[1:]))
+    turns = sum(b.pts_ns < a.pts_ns for a, b in zip(headers, headers[1:]))
+    checks.check(len(headers) > 10 and not holes, f"{box.config}: {len(headers)} frames, holes {holes}, {reader.error}")
+    checks.check(max(header.epoch for header in headers) < 1000 and jumps <= turns + 20, f"epochs: {headers[-1].epoch}")
+
+
 def check_killed(checks, boxes):
     boxes[0].child.kill()
     boxes[0].child.wait()
@@ -89,17 +146,17 @@ def check_plan_by_hand(checks, box, etcd):
     def runs():
         with urllib.request.urlopen(f"http://127.0.0.1:{box.port}/api/v1/cluster", timeout=5) as answer:
             found = json.load(answer)
-        return found["state"], found["error"] or "", len(framed_status(box.folder))
+        return found["state"], found["error"] or "", len(framed_status(box.folder)) - 1  # beside its own
     good = plan(etcd)
     put_plan(etcd, "scribble")
     time.sleep(1)
-    state, why, n = runs()
-    checks.check(state == "in" and n == len(CAMERAS) and "cannot be read" in why, f"with a plan of nonsense: {state}, {n} cameras, {why}")
+    said, why, n = runs()
+    checks.check(said == "in" and n == len(CAMERAS) and "cannot be read" in why, f"with a plan of nonsense: {said}, {n} cameras, {why}")
     put_plan(etcd, json.dumps({**json.loads(good), "schema": 2}))
     checks.check(until(lambda: runs()[2] == 0, 5), f"with a newer plan: {runs()}")
     time.sleep(2 * LEASE)
-    state, why, n = runs()
-    checks.check(state != "in" and n == 0 and "newer framed" in why, f"with a newer plan: {state}, {n} cameras, {why}")
+    said, why, n = runs()
+    checks.check(said != "in" and n == 0 and "newer framed" in why, f"with a newer plan: {said}, {n} cameras, {why}")
     checks.check(json.loads(plan(etcd))["schema"] == 2, "the newer plan was written over")
     put_plan(etcd, good)
     checks.check(until(lambda: runs()[0] == "in" and runs()[2] == len(CAMERAS), 10), f"behind a newer plan: {runs()}")
@@ -120,10 +177,16 @@ def main():
                 file.write(f"defaults: {{pace: realtime, loop: true}}\ncameras:\n{cameras}")
             code, _, errors = cluster(one, "apply", "-f", f"{where}/cameras.yaml")
             checks.check(code == 0, f"apply: {errors}")
-            check_placed(checks, [one, other])
-            check_drain(checks, [one, other])
-            check_killed(checks, [one, other])
+            boxes = [one, other]
+            readers = [Reader(f"unix:{box.folder}/own", keep=False) for box in boxes]
+            check_placed(checks, boxes)
+            check_refused(checks, boxes, where)
+            check_drain(checks, boxes)
+            check_own(checks, one, readers[0])
+            check_killed(checks, boxes)
+            check_full(checks, boxes, where)
             check_plan_by_hand(checks, other, etcd)
+            check_own(checks, other, readers[1])
             text = other.errors()
             checks.check("ERROR" not in text and "runtime error" not in text, text)
     checks.end()
