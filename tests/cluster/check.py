@@ -26,7 +26,7 @@ from numbered_clip import GOP, NumberedClip, encode  # noqa: E402
 
 from boxes import Network  # noqa: E402
 from consumers import BY_CAMERA, calm_gaps, gaps, generations, overlaps  # noqa: E402
-from faults import LIMITS, RANDOM, busiest, dead, etcd_away, frozen, random_freeze  # noqa: E402
+from faults import LIMITS, RANDOM, busiest, dead, drain, etcd_away, frozen, random_freeze  # noqa: E402
 from processes import TOKEN  # noqa: E402
 from site_of_boxes import LEASE, PROMISE, Site, until  # noqa: E402
 
@@ -82,6 +82,35 @@ def try_fault(checks, site, fault):
     checks.check(not over, f"{name}: without pictures for {over} s")
     checks.check(not needless or fault is etcd_away, f"{name}: moved for nothing: {needless}")
     report(name, fault.__doc__.splitlines()[0], longest, f"needless moves {len(needless)}")
+
+
+# --- when nothing happens
+
+def try_rebalance(checks, site):
+    """A box that has come back empty gets cameras of the fullest, one in ten seconds, once it was calm for a minute."""
+    hit, began = busiest(site), time.monotonic()
+    drain(site, hit)
+    site.framed[hit].cluster("undrain", site.framed[hit].box.name)
+    site.heal()
+    placed, moves = site.placed(), []
+    while len(moves) < 2 and time.monotonic() < began + 90:
+        time.sleep(0.2)
+        now = site.placed()
+        if now != placed:
+            moves.append(time.monotonic())
+            checks.check(sum(len(set(now[node]) - set(placed.get(node, ()))) for node in now) == 1, f"rebalanced: {placed} to {now}")
+        placed = now
+    site.heal()
+    ended = time.monotonic()
+    frames = [frame for frame in site.watch.taken() if began - 1 <= frame.at <= ended]
+    longest = gaps(frames, site.cameras, began, ended)
+    judge(checks, site, "rebalanced", frames)
+    apart = min((b - a for a, b in zip(moves, moves[1:])), default=0)
+    checks.check(len(moves) == 2 and moves[0] - began > 55 and apart > 9, f"rebalanced: {[round(at - began, 1) for at in moves]}")
+    checks.check({len(cameras) for cameras in placed.values()} == {2}, f"rebalanced: {placed}")
+    checks.check(max(longest.values()) <= 1 + KEYFRAMES, f"rebalanced: {longest} s without pictures")
+    report("rebalanced", "a box that came back empty", longest.values(),
+           f"moves after {', '.join(f'{at - began:.0f}' for at in moves)} s")
 
 
 # --- many
@@ -238,6 +267,8 @@ def try_all(checks, site, options):
             try_away(checks, site, options.alone, options.away)
         for fault in [] if options.away else faults:
             try_fault(checks, site, fault)
+        if options.rebalance or not (options.only or options.away):
+            try_rebalance(checks, site)
         if options.random:
             try_random(checks, site, options.random, options.seed)
         check_epochs(checks, site, site.watch.taken())
@@ -249,6 +280,7 @@ def parse():
     parser.add_argument("--cameras", type=int, default=6)
     parser.add_argument("--only", default="", help="names of faults, with commas")
     parser.add_argument("--random", type=int, default=8, help="faults at random, behind the others")
+    parser.add_argument("--rebalance", action="store_true", help="also with --only")
     parser.add_argument("--away", type=int, default=0, help="seconds without etcd, in place of the other faults")
     parser.add_argument("--alone", choices=("stop", "keep"), default="stop")
     parser.add_argument("--demo", action="store_true", help="show what becomes of the cameras of one box")

@@ -108,7 +108,7 @@ cluster:
 
 
 class Framed(Process):
-    def __init__(self, box, folder, boxes, program, lease, alone, room=20):
+    def __init__(self, box, folder, boxes, program, lease, alone, room=8):
         super().__init__(box, folder, "framed")
         self.program = self.first_program = program
         self.ahead = 0  # seconds of its clock
