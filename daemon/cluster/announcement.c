@@ -43,7 +43,8 @@ bool facts_differ(const struct member_facts *a, const struct member_facts *b)
                a->running[i].generation == b->running[i].generation;
     for (int i = 0; same && i < a->n_refused; i++)
         same = strcmp(a->refused[i].camera, b->refused[i].camera) == 0 &&
-               a->refused[i].revision == b->refused[i].revision;
+               a->refused[i].revision == b->refused[i].revision &&
+               a->refused[i].runs == b->refused[i].runs;
     return !same;
 }
 

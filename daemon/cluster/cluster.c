@@ -107,6 +107,24 @@ static void add_camera(struct cluster *cluster, const struct camera *camera,
     memcpy(running->camera, assignment->camera, sizeof running->camera);
 }
 
+// Its thread has ended, whether or not the camera could be removed.
+static bool has_ended(const struct assignment *assignment)
+{
+    const struct camera *camera =
+        cameras_find(assignment->cluster->context.cameras, assignment->camera);
+    return !camera || camera->joined;
+}
+
+// It may have run by the text before when it was refused, and have ended since.
+static void add_refused(const struct cluster *cluster, const struct refused_camera *camera,
+                        struct member_facts *facts)
+{
+    const struct assignment *running = find_running(cluster, camera->camera);
+    struct refused_camera *refused = &facts->refused[facts->n_refused++];
+    *refused = *camera;
+    refused->runs = running && !has_ended(running);
+}
+
 static void report(struct cluster *cluster)
 {
     const struct cameras *cameras = cluster->context.cameras;
@@ -121,7 +139,7 @@ static void report(struct cluster *cluster)
         for (int i = 0; i < cameras->n; i++)
             add_camera(cluster, cameras->list[i], &facts, &all);
         for (const struct refusal *refusal = cluster->refused; refusal; refusal = refusal->next)
-            facts.refused[facts.n_refused++] = refusal->camera;
+            add_refused(cluster, &refusal->camera, &facts);
         facts.room = room_of(cluster, all, cameras->n);
         member_report(cluster->member, &facts);
     }
@@ -156,14 +174,6 @@ static void forget_old_refusals(struct cluster *cluster)
             link = &(*link)->next;
 }
 
-// Its thread has ended, whether or not the camera could be removed.
-static bool has_ended(const struct assignment *assignment)
-{
-    const struct camera *camera =
-        cameras_find(assignment->cluster->context.cameras, assignment->camera);
-    return !camera || camera->joined;
-}
-
 static void refuse(const struct assignment *assignment, const char *errors)
 {
     struct cluster *cluster = assignment->cluster;
@@ -172,8 +182,7 @@ static void refuse(const struct assignment *assignment, const char *errors)
         return; // it is tried again
     (*link)->until_ns = monotonic_ns() + REFUSED_NS;
     struct refused_camera *camera = &(*link)->camera;
-    *camera = (struct refused_camera){.revision = assignment->revision,
-                                      .runs = assignment->runs && !has_ended(assignment)};
+    *camera = (struct refused_camera){.revision = assignment->revision};
     memcpy(camera->camera, assignment->camera, sizeof camera->camera);
     snprintf(camera->why, sizeof camera->why, "%.*s", (int)strcspn(errors, "\n"), errors);
 }
