@@ -157,6 +157,26 @@ static void ignore(void *opaque, int rc, const struct etcd_answer *answer)
     (void)opaque, (void)rc, (void)answer; // what is missing is written with the next change
 }
 
+static bool is_own(const struct announcement *own, const struct mirror_entry *entry)
+{
+    struct trouble_document document;
+    return trouble_document_parse(&document, entry->value, entry->length) == 0 &&
+           strcmp(document.node, own->node) == 0;
+}
+
+// Whether another box that lives says it, and takes it back: of several that cannot run a camera
+// one is named.
+static bool is_said(const struct announcement *own, const char *camera)
+{
+    char key[sizeof "trouble/" + PLAN_NAME_SIZE];
+    struct trouble_document document;
+    snprintf(key, sizeof key, "trouble/%s", camera);
+    const struct mirror_entry *entry = mirror_find(own->mirror, key);
+    if (!entry || trouble_document_parse(&document, entry->value, entry->length) < 0)
+        return false;
+    return strcmp(document.node, own->node) != 0 && site_node(own->site, document.node);
+}
+
 // `why` NULL: nothing is wrong any more.
 static void write_trouble(struct announcement *own, const char *camera, const char *why)
 {
@@ -182,19 +202,14 @@ static bool is_refused(const struct member_facts *facts, const char *camera)
     return false;
 }
 
-static bool is_own(const struct announcement *own, const struct mirror_entry *entry)
-{
-    struct trouble_document document;
-    return trouble_document_parse(&document, entry->value, entry->length) == 0 &&
-           strcmp(document.node, own->node) == 0;
-}
 
 void announcement_troubles(struct announcement *own, const struct member_facts *facts)
 {
     int n;
     const struct mirror_entry *entries = mirror_folder(own->mirror, "trouble/", &n);
     for (int i = 0; i < facts->n_refused; i++)
-        if (site_text(own->site, facts->refused[i].camera))
+        if (site_text(own->site, facts->refused[i].camera) &&
+            !is_said(own, facts->refused[i].camera))
             write_trouble(own, facts->refused[i].camera, facts->refused[i].why);
     for (int i = 0; i < n; i++) {
         const char *camera = entries[i].key + strlen("trouble/");
