@@ -26,6 +26,7 @@ struct assignment {
     int64_t revision;
     bool runs; // by what was asked for, or what was before
     bool busy; // `request` is under way
+    bool ends; // its thread was stopped: it cannot go on, but has to begin anew
     struct reload_request request;
     struct cluster *cluster;
     struct assignment *next;
@@ -210,7 +211,7 @@ static void changed(struct reload_request *request, int rc, const struct reload_
         if (*refusal)
             forget_refusal(refusal);
     } else if (!assigns && (rc == 0 || rc == -ENOENT)) {
-        assignment->runs = false;
+        assignment->runs = assignment->ends = false;
     } else {
         return; // the timer tries again
     }
@@ -246,6 +247,7 @@ static void give_up(struct assignment *assignment)
     struct camera *camera = cameras_find(assignment->cluster->context.cameras, assignment->camera);
     if (camera && camera->started && !camera->joined)
         camera_stop(camera);
+    assignment->ends = true;
     ask(assignment, EDIT_UNASSIGN, NULL);
 }
 
@@ -326,14 +328,14 @@ static bool forget_ended(struct cluster *cluster)
 static void follow_once(struct cluster *cluster)
 {
     for (struct assignment *a = cluster->first; a; a = a->next)
-        if (!a->busy && a->runs && !find_order(&cluster->orders, a->camera))
+        if (!a->busy && a->runs && (a->ends || !find_order(&cluster->orders, a->camera)))
             give_up(a);
     if (!forget_ended(cluster))
         cluster->obeys = cluster->orders.version;
     add_assignments(cluster);
     for (struct assignment *a = cluster->first; a; a = a->next) {
         const struct member_order *order = find_order(&cluster->orders, a->camera);
-        if (order && !a->busy)
+        if (order && !a->busy && !a->ends)
             follow_order(a, order);
     }
     report(cluster);
