@@ -202,7 +202,6 @@ static bool is_refused(const struct member_facts *facts, const char *camera)
     return false;
 }
 
-
 void announcement_troubles(struct announcement *own, const struct member_facts *facts)
 {
     int n;

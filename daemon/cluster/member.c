@@ -459,6 +459,16 @@ static void give_way(struct member *member)
     leave(member, NEWER_PLAN);
 }
 
+// Nobody has this box's name any more, or another process has it. A key that cannot be read is
+// written anew.
+static bool has_lost_key(struct member *member)
+{
+    const struct node_document *own = site_document(&member->site, member->context.node);
+    const bool is_own = own && own->incarnation == member->lease;
+    member->seen |= is_own;
+    return member->seen && !is_own && !(own && own->incarnation == 0);
+}
+
 static void look(struct member *member)
 {
     struct member_facts facts;
@@ -469,9 +479,7 @@ static void look(struct member *member)
         leave(member, strerror(ENOMEM));
         return;
     }
-    const bool is_there = site_node(&member->site, member->context.node);
-    member->seen |= is_there;
-    if (member->seen && !is_there) { // others take the cameras now
+    if (has_lost_key(member)) { // others take the cameras now
         facts_clear(&facts);
         own_key_is_gone(member);
         return;
