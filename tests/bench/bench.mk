@@ -63,11 +63,15 @@ $(B)/bench-gstreamer: $(B)/tests/bench/latency/gstreamer.o $(B)/tests/bench/late
 $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 	$(link) -lm -ldl
 
+# --- nodes of a cluster without cameras
+$(B)/bench-cluster: $(B)/tests/bench/cluster/main.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
+	$(link) $(DAEMON_LIBS)
+
 # Real footage, which is no part of these sources.
 FOOTAGE ?= ../shared/media/car-detection.mp4
 MEDIA ?= $(dir $(FOOTAGE))
 
-.PHONY: bench-analysis bench-client bench-clips bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut bench-lut-cuda bench-memory bench-motion bench-newcomer bench-page bench-peers bench-polls bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-wall bench-workers
+.PHONY: bench-analysis bench-client bench-clips bench-cluster bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut bench-lut-cuda bench-memory bench-motion bench-newcomer bench-page bench-peers bench-polls bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-wall bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -188,6 +192,12 @@ bench-newcomer: ## from the start of framed to the first tensor of a camera that
 	@scripts/setup check $(if $(DEB),check-deb)
 	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/libframed.so.1
 	@scripts/bench_newcomer.py --framed $(B)/framed $(if $(DEB),--deb $(DEB))
+
+bench-cluster: ## 1,000 cameras without pictures on 20 nodes beside a real etcd: when they run, what it takes: two minutes (CLUSTER_ARGS="--members 3")
+	@scripts/setup check
+	@$(MAKE) --no-print-directory $(B)/framed $(B)/bench-cluster $(B)/tests/daemon/cluster/plan $(B)/tests/daemon/cluster/site
+	@tests/bench/cluster/at_scale.py $(B)/bench-cluster $(B)/framed $(CLUSTER_ARGS)
+	@$(B)/tests/daemon/cluster/plan && $(B)/tests/daemon/cluster/site
 
 bench-client: ## what reading frames costs a program, by libframed and by framedio, 165 rings at once, too (SECONDS=8)
 	@scripts/setup demo

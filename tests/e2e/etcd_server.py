@@ -49,6 +49,10 @@ class Etcd:
         with urllib.request.urlopen(request, timeout=5 * PATIENCE) as answer:
             return json.load(answer)
 
+    def metrics(self):
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=5 * PATIENCE) as answer:
+            return answer.read().decode()
+
     def wait(self):
         """Until it serves, with http."""
         end = time.monotonic() + 20 * PATIENCE
