@@ -39,6 +39,7 @@ void planner_note_nodes(struct planner *planner)
         planner->joined_ns = 0; // one went while this box looked on, and does not come at once
     planner->nodes = state;
     planner->n_nodes = planner->site->n_nodes;
+    planner->planned = planner->balanced = false;
 }
 
 static void plan_written(void *opaque, int rc, const struct etcd_answer *answer)
@@ -159,12 +160,17 @@ int planner_advance(struct planner *planner)
         planner->turn_ns = 0;
     if (planner->writing || site->plan_rc < 0)
         return site->plan_rc;
+    if (planner->planned && (planner->balanced || !wishes.rebalance))
+        return 0;
     int rc = plan_next(&next, site->plan, site->cameras, site->n_cameras, site->nodes,
                        site->n_nodes, &wishes);
     if (rc == 0 && !site->plan)
         next->version = first_version(site);
-    if (rc == 1)
+    if (rc == 1) {
         planner->turn_ns = 0;
+        planner->planned = true;
+        planner->balanced = wishes.rebalance;
+    }
     if (rc == 0 && is_own_turn(planner, now_ns) && (rc = write_plan(planner, next)) == 0) {
         planner->turn_ns = 0;
         if (wishes.rebalance)

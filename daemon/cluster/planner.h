@@ -20,6 +20,8 @@ struct planner {
     int64_t nodes_ns, move_ns; // when the set of nodes changed, when a camera was rebalanced
     uint64_t nodes;            // a hash of that set
     int n_nodes;               // in it
+    bool planned;              // the site as it is asks for no other plan,
+    bool balanced;             // nor, for the nodes' balance, may a camera move
     bool writing;
 };
 
