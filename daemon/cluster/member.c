@@ -35,6 +35,8 @@ struct member {
     enum member_state state;
     struct mirror mirror;
     struct site site;            // of the mirror; written under the lock
+    uint64_t ordered;            // site.placement that the last orders are of; 0: there are none
+    bool ordered_start;          // they let cameras start
     int64_t lease, lease_before; // 0: none
     int64_t next_ns;             // OUT: when to join; IN: when to send the next keepalive
     int64_t proof_ns;            // when the last keepalive that etcd answered was sent
@@ -100,18 +102,18 @@ static void give_orders(struct member *member, struct member_orders *orders)
 // --- orders
 
 static int add_order(struct member_orders *orders, const struct plan_entry *entry,
-                     const struct mirror_entry *text)
+                     const struct site_key *camera)
 {
-    struct camera_document document;
-    int rc = camera_document_parse(&document, text->value, text->length);
-    if (rc < 0)
-        return rc == -ENOMEM ? rc : 0; // a newer framed's: it is not for this box
-    struct member_order *order = &orders->list[orders->n++];
-    *order = (struct member_order){
-        .text = document.text, .revision = text->mod_revision, .generation = entry->generation};
-    document.text = NULL;
+    struct member_order *order = &orders->list[orders->n];
+    if (camera->rc < 0)
+        return 0; // a newer framed's: it is not for this box
+    *order = (struct member_order){.text = strdup(camera->camera.text),
+                                   .revision = camera->revision,
+                                   .generation = entry->generation};
+    if (!order->text)
+        return -ENOMEM;
     memcpy(order->camera, entry->camera, sizeof order->camera);
-    camera_document_clear(&document);
+    orders->n++;
     return 0;
 }
 
@@ -135,14 +137,26 @@ static void order(struct member *member)
     int rc = orders.list ? 0 : -ENOMEM;
     for (int i = 0; rc == 0 && i < n; i++) {
         const struct plan_entry *entry = &site->plan->entries[i];
-        const struct mirror_entry *text = site_text(site, entry->camera);
-        if (text && strcmp(entry->node, own) == 0 && is_bound(member, entry))
-            rc = add_order(&orders, entry, text);
+        if (strcmp(entry->node, own) != 0 || !is_bound(member, entry))
+            continue;
+        const struct site_key *camera = site_camera(site, entry->camera);
+        if (camera)
+            rc = add_order(&orders, entry, camera);
     }
-    if (rc == 0)
-        give_orders(member, &orders);
-    else
+    if (rc < 0) {
         member_orders_clear(&orders); // the next change tries again
+        return;
+    }
+    member->ordered = site->placement;
+    member->ordered_start = orders.may_start;
+    give_orders(member, &orders);
+}
+
+// Whether the site asks for other orders than the last ones.
+static bool is_order_due(const struct member *member)
+{
+    return member->ordered != member->site.placement ||
+           member->ordered_start != site_obeys(&member->site);
 }
 
 // --- the lease
@@ -320,6 +334,7 @@ static void joined(void *opaque, int rc, const struct etcd_answer *answer)
     }
     prove(member, member->proof_ns); // when the lease was asked for: a write does not prolong it
     member->fences->ordered = true;
+    member->ordered = 0;
     member->seen = false;
     set_state(member, MEMBER_IN);
     planner_join(&member->planner);
@@ -410,7 +425,7 @@ static void join(struct member *member)
 static int show(struct member *member)
 {
     struct site site, before;
-    int rc = site_read(&site, &member->mirror);
+    int rc = site_read(&site, &member->mirror, &member->site);
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&member->lock);
@@ -489,7 +504,8 @@ static void look(struct member *member)
         give_way(member);
         return;
     }
-    if (dirty && member->site.plan_rc == 0) // else cameras stay where they are
+    // By a plan that cannot be read, cameras stay where they are.
+    if (dirty && member->site.plan_rc == 0 && is_order_due(member))
         order(member);
     announcement_refresh(&member->announcement, &facts, urgent);
     if (dirty || urgent)

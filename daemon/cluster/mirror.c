@@ -68,12 +68,14 @@ static int make_room(struct mirror *mirror)
     return 0;
 }
 
-static int copy_entry(struct mirror_entry *ret, const char *key, const struct etcd_entry *entry)
+static int copy_entry(struct mirror *mirror, struct mirror_entry *ret, const char *key,
+                      const struct etcd_entry *entry)
 {
     *ret = (struct mirror_entry){.key = strdup(key),
                                  .value = malloc(entry->length + 1),
                                  .length = entry->length,
-                                 .mod_revision = entry->mod_revision};
+                                 .mod_revision = entry->mod_revision,
+                                 .serial = ++mirror->serial};
     if (!ret->key || !ret->value) {
         free(ret->key);
         free(ret->value);
@@ -100,7 +102,7 @@ static int apply(struct mirror *mirror, const struct etcd_entry *entry)
     struct mirror_entry copy;
     int rc = known ? 0 : make_room(mirror);
     if (rc == 0)
-        rc = copy_entry(&copy, key, entry);
+        rc = copy_entry(mirror, &copy, key, entry);
     if (rc < 0)
         return rc;
     if (known) {

@@ -8,6 +8,7 @@ struct mirror_entry {
     char *key, *value; // the key without the prefix
     size_t length;
     int64_t mod_revision;
+    uint64_t serial; // another for each value that came
 };
 
 struct mirror {
@@ -15,6 +16,7 @@ struct mirror {
     struct mirror_entry *list; // by the keys' bytes
     int n, room;
     int64_t revision; // of the store, up to which all changes are in
+    uint64_t serial;  // of the entry that came last
 };
 
 int mirror_open(struct mirror *, const char *prefix); // 0 or -ENOMEM

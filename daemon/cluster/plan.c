@@ -20,9 +20,9 @@ struct guest {
     const struct plan_camera *camera;
     const struct plan_entry *before; // NULL: the camera is new
     double cost;
-    bool *suits; // for each host, whether the camera may run there
-    int wish;    // host, or NOWHERE
-    int host;    // where it is, or NOWHERE
+    bool *refused; // for each host, whether it cannot run the camera
+    int wish;      // host, or NOWHERE
+    int host;      // where it is, or NOWHERE
 };
 
 struct placing {
@@ -30,8 +30,8 @@ struct placing {
     int n_hosts;
     struct guest *guests; // by name
     int n_guests;
-    struct guest **by_cost;
-    bool *suits;
+    struct guest **movers; // by cost
+    bool *refused;
 };
 
 static int order_of_hosts(const void *a, const void *b)
@@ -80,6 +80,8 @@ const struct plan_entry *plan_find(const struct plan *plan, const char *camera)
 
 static int find_host(const struct placing *p, const char *name)
 {
+    if (!*name)
+        return NOWHERE;
     const struct host *host = find(name, p->hosts, p->n_hosts, sizeof *p->hosts, is_host);
     return host ? (int)(host - p->hosts) : NOWHERE;
 }
@@ -94,7 +96,7 @@ static bool has_label(const struct plan_labels *labels, const struct plan_label 
 
 static bool has_labels(const struct plan_labels *labels, const struct plan_labels *wanted)
 {
-    for (int i = 0; i < wanted->n; i++)
+    for (int i = 0; wanted && i < wanted->n; i++)
         if (!has_label(labels, &wanted->list[i]))
             return false;
     return true;
@@ -105,9 +107,14 @@ static bool has_room(const struct host *host, double cost)
     return host->node->room > 0 && host->used + cost <= USED_MAX * host->node->room + ROUNDING;
 }
 
+static bool suits(const struct placing *p, const struct guest *guest, int host)
+{
+    return !guest->refused[host] && has_labels(&p->hosts[host].node->labels, guest->camera->on);
+}
+
 static bool takes(const struct placing *p, const struct guest *guest, int host)
 {
-    return host != NOWHERE && guest->suits[host] && !p->hosts[host].node->draining &&
+    return host != NOWHERE && suits(p, guest, host) && !p->hosts[host].node->draining &&
            has_room(&p->hosts[host], guest->cost);
 }
 
@@ -135,14 +142,32 @@ static int choose(const struct placing *p, const struct guest *guest)
     return takes(p, guest, guest->wish) ? guest->wish : best;
 }
 
-// Whether a guest moved: one that is nowhere, on a draining host, or not where it wishes to be.
+static bool leaves(const struct placing *p, const struct guest *guest)
+{
+    return guest->host == NOWHERE || p->hosts[guest->host].node->draining;
+}
+
+// Guests that are nowhere, on a draining host, or not where they wish to be: mostly there are few.
+static int find_movers(struct placing *p)
+{
+    int n = 0;
+    for (int i = 0; i < p->n_guests; i++) {
+        struct guest *guest = &p->guests[i];
+        if (leaves(p, guest) || (guest->wish != NOWHERE && guest->wish != guest->host))
+            p->movers[n++] = guest;
+    }
+    qsort(p->movers, (size_t)n, sizeof *p->movers, order_of_costs);
+    return n;
+}
+
+// Whether a guest moved.
 static bool settle(struct placing *p)
 {
+    const int n = find_movers(p);
     bool moved = false;
-    for (int i = 0; i < p->n_guests; i++) {
-        struct guest *guest = p->by_cost[i];
-        const bool leaves = guest->host == NOWHERE || p->hosts[guest->host].node->draining;
-        const int host = leaves ? choose(p, guest) : guest->wish;
+    for (int i = 0; i < n; i++) {
+        struct guest *guest = p->movers[i];
+        const int host = leaves(p, guest) ? choose(p, guest) : guest->wish;
         if (host == guest->host || !takes(p, guest, host))
             continue;
         move(p, guest, host);
@@ -222,22 +247,35 @@ static void add_hosts(struct placing *p, const struct plan_node nodes[])
     qsort(p->hosts, (size_t)p->n_hosts, sizeof *p->hosts, order_of_hosts);
 }
 
+// By name, as they mostly come.
+static void sort_guests(struct placing *p)
+{
+    int i = 1;
+    while (i < p->n_guests && order_of_guests(&p->guests[i - 1], &p->guests[i]) < 0)
+        i++;
+    if (i < p->n_guests)
+        qsort(p->guests, (size_t)p->n_guests, sizeof *p->guests, order_of_guests);
+}
+
 static void add_guests(struct placing *p, const struct plan_camera cameras[],
                        const struct plan *old)
 {
+    int at = 0; // in the old plan, which is by name, too
     for (int i = 0; i < p->n_guests; i++)
-        p->guests[i] = (struct guest){.camera = &cameras[i],
-                                      .before = plan_find(old, cameras[i].name),
-                                      .cost = cameras[i].cost > 0 ? cameras[i].cost : 0};
-    qsort(p->guests, (size_t)p->n_guests, sizeof *p->guests, order_of_guests);
+        p->guests[i] = (struct guest){.camera = &cameras[i]};
+    sort_guests(p);
     for (int i = 0; i < p->n_guests; i++) {
-        struct guest *guest = p->by_cost[i] = &p->guests[i];
+        struct guest *guest = &p->guests[i];
+        const char *name = guest->camera->name;
+        int order = -1;
+        while (old && at < old->n && (order = strcmp(old->entries[at].camera, name)) < 0)
+            at++;
+        if (old && at < old->n && order == 0)
+            guest->before = &old->entries[at];
+        guest->cost = guest->camera->cost > 0 ? guest->camera->cost : 0;
         guest->wish = find_host(p, guest->camera->wish);
-        guest->suits = &p->suits[(size_t)i * (size_t)p->n_hosts];
-        for (int h = 0; h < p->n_hosts; h++)
-            guest->suits[h] = has_labels(&p->hosts[h].node->labels, &guest->camera->on);
+        guest->refused = &p->refused[(size_t)i * (size_t)p->n_hosts];
     }
-    qsort(p->by_cost, (size_t)p->n_guests, sizeof *p->by_cost, order_of_costs);
 }
 
 static void note_refusals(struct placing *p)
@@ -248,7 +286,7 @@ static void note_refusals(struct placing *p)
             struct guest *guest =
                 find(node->refused[i], p->guests, p->n_guests, sizeof *p->guests, is_guest);
             if (guest)
-                guest->suits[h] = false;
+                guest->refused[h] = true;
         }
     }
 }
@@ -260,7 +298,7 @@ static void keep(struct placing *p)
         struct guest *guest = &p->guests[i];
         const int host = guest->before ? find_host(p, guest->before->node) : NOWHERE;
         guest->host = NOWHERE;
-        if (host != NOWHERE && guest->suits[host])
+        if (host != NOWHERE && suits(p, guest, host))
             move(p, guest, host);
     }
 }
@@ -269,8 +307,8 @@ static void placing_close(struct placing *p)
 {
     free(p->hosts);
     free(p->guests);
-    free(p->by_cost);
-    free(p->suits);
+    free(p->movers);
+    free(p->refused);
 }
 
 static int placing_open(struct placing *p, const struct plan *old,
@@ -281,9 +319,9 @@ static int placing_open(struct placing *p, const struct plan *old,
     const size_t hosts = (size_t)n_nodes, guests = (size_t)n_cameras;
     p->hosts = calloc(hosts + 1, sizeof *p->hosts);
     p->guests = calloc(guests + 1, sizeof *p->guests);
-    p->by_cost = calloc(guests + 1, sizeof *p->by_cost);
-    p->suits = calloc(hosts * guests + 1, sizeof *p->suits);
-    if (!p->hosts || !p->guests || !p->by_cost || !p->suits) {
+    p->movers = calloc(guests + 1, sizeof *p->movers);
+    p->refused = calloc(hosts * guests + 1, sizeof *p->refused);
+    if (!p->hosts || !p->guests || !p->movers || !p->refused) {
         placing_close(p);
         return -ENOMEM;
     }

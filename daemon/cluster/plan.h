@@ -20,9 +20,9 @@ struct plan_labels {
 
 struct plan_camera {
     char name[PLAN_NAME_SIZE];
-    double cost;               // in cameras of 1920x1080 at 25 pictures a second
-    struct plan_labels on;     // that its node must have
-    char wish[PLAN_NAME_SIZE]; // the node that `framed cluster move` named; "": none
+    double cost;                  // in cameras of 1920x1080 at 25 pictures a second
+    const struct plan_labels *on; // that its node must have; NULL: none
+    char wish[PLAN_NAME_SIZE];    // the node that `framed cluster move` named; "": none
 };
 
 struct plan_node {

@@ -140,16 +140,6 @@ void planner_join(struct planner *planner)
     planner->writing = false;
 }
 
-// Where a plan was lost, no box is to seem to obey the next one because it obeyed that.
-static int64_t first_version(const struct site *site)
-{
-    int64_t version = 0;
-    for (int i = 0; i < site->n_nodes; i++)
-        if (site->documents[i].obeys > version)
-            version = site->documents[i].obeys;
-    return version + 1;
-}
-
 int planner_advance(struct planner *planner)
 {
     const struct site *site = planner->site;
@@ -164,8 +154,6 @@ int planner_advance(struct planner *planner)
         return 0;
     int rc = plan_next(&next, site->plan, site->cameras, site->n_cameras, site->nodes,
                        site->n_nodes, &wishes);
-    if (rc == 0 && !site->plan)
-        next->version = first_version(site);
     if (rc == 1) {
         planner->turn_ns = 0;
         planner->planned = true;

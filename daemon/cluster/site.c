@@ -5,6 +5,57 @@
 #include <stdlib.h>
 #include <string.h>
 
+// --- keys
+
+static int parse(struct site_key *key, const struct mirror_entry *entry)
+{
+    switch (key->kind) {
+    case SITE_NODE:
+        return node_document_parse(&key->node, entry->value, entry->length);
+    case SITE_CAMERA:
+        return camera_document_parse(&key->camera, entry->value, entry->length);
+    case SITE_PLAN:
+        return plan_parse(&key->plan, entry->value, entry->length);
+    }
+    return -EBADMSG;
+}
+
+static void drop(struct site_key *key)
+{
+    if (!key || --key->uses > 0)
+        return;
+    if (key->kind == SITE_NODE)
+        node_document_clear(&key->node);
+    else if (key->kind == SITE_CAMERA)
+        camera_document_clear(&key->camera);
+    else
+        plan_free(key->plan);
+    free(key);
+}
+
+// `known`: of the same key, before; NULL: it is new. NULL: no memory.
+static struct site_key *read_key(enum site_kind kind, const struct mirror_entry *entry,
+                                 struct site_key *known)
+{
+    if (known && known->serial == entry->serial) {
+        known->uses++;
+        return known;
+    }
+    struct site_key *key = calloc(1, sizeof *key);
+    if (!key)
+        return NULL;
+    key->kind = kind;
+    key->serial = entry->serial;
+    key->revision = entry->mod_revision;
+    key->uses = 1;
+    key->rc = parse(key, entry);
+    if (key->rc == -ENOMEM) {
+        drop(key);
+        return NULL;
+    }
+    return key;
+}
+
 // --- nodes
 
 // What the operator said counts, and what the node said as it stops.
@@ -15,119 +66,159 @@ static bool is_draining(const struct mirror *mirror, const char *node)
     return mirror_find(mirror, key);
 }
 
-static int read_node(struct site *site, const struct mirror *mirror,
-                     const struct mirror_entry *entry)
+static void describe_node(struct plan_node *node, const struct node_document *document,
+                          const struct mirror *mirror)
 {
-    struct plan_node *node = &site->nodes[site->n_nodes];
-    struct node_document *document = &site->documents[site->n_nodes];
-    const char *name = entry->key + strlen("node/");
-    if (strlen(name) >= PLAN_NAME_SIZE)
-        return 0; // no framed has such a name
-    site->n_nodes++;
-    snprintf(node->name, sizeof node->name, "%s", name);
-    int rc = node_document_parse(document, entry->value, entry->length);
-    if (rc < 0)
-        return rc == -ENOMEM ? rc : 0;
     node->incarnation = document->incarnation;
     node->room = document->room;
     node->taken = document->taken;
     node->labels = document->labels;
-    node->draining = document->draining || is_draining(mirror, name);
+    node->draining = document->draining || is_draining(mirror, node->name);
     node->refused = document->refused;
     node->refused_n = document->n_refused;
-    return 0;
 }
 
-static int read_nodes(struct site *site, const struct mirror *mirror)
+static int read_nodes(struct site *site, const struct mirror *mirror, const struct site *before)
 {
-    int n, rc = 0;
+    int n, at = 0;
     const struct mirror_entry *entries = mirror_folder(mirror, "node/", &n);
     site->nodes = calloc((size_t)n + 1, sizeof *site->nodes);
-    site->documents = calloc((size_t)n + 1, sizeof *site->documents);
-    if (!site->nodes || !site->documents)
+    site->node_keys = calloc((size_t)n + 1, sizeof *site->node_keys);
+    if (!site->nodes || !site->node_keys)
         return -ENOMEM;
-    for (int i = 0; rc == 0 && i < n; i++)
-        rc = read_node(site, mirror, &entries[i]);
-    return rc;
+    for (int i = 0; i < n; i++) {
+        const char *name = entries[i].key + strlen("node/");
+        int order = 1;
+        if (strlen(name) >= PLAN_NAME_SIZE)
+            continue; // no framed has such a name
+        while (at < before->n_nodes && (order = strcmp(before->nodes[at].name, name)) < 0)
+            at++;
+        struct site_key *key =
+            read_key(SITE_NODE, &entries[i], order == 0 ? before->node_keys[at] : NULL);
+        if (!key)
+            return -ENOMEM;
+        struct plan_node *node = &site->nodes[site->n_nodes];
+        site->node_keys[site->n_nodes++] = key;
+        strcpy(node->name, name);
+        describe_node(node, &key->node, mirror);
+    }
+    return 0;
 }
 
 // --- cameras
 
-// What its node measured last; a new camera counts as the usual one until it runs.
-static double cost_of(const struct site *site, const char *camera)
+static void describe_camera(struct plan_camera *camera, const struct camera_document *document)
 {
-    for (int i = 0; i < site->n_nodes; i++)
-        for (int k = 0; k < site->documents[i].n_running; k++) {
-            const struct running_camera *running = &site->documents[i].running[k];
-            if (strcmp(running->camera, camera) == 0 && running->cost > 0)
-                return running->cost;
-        }
-    return 1;
+    camera->cost = 1; // as the usual one, until it runs
+    camera->on = document->on.n > 0 ? &document->on : NULL;
+    memcpy(camera->wish, document->wish, sizeof camera->wish);
 }
 
-static int read_camera(struct site *site, const struct mirror_entry *entry)
+static int read_cameras(struct site *site, const struct mirror *mirror, const struct site *before)
 {
-    struct plan_camera *camera = &site->cameras[site->n_cameras];
-    struct camera_document document;
-    const char *name = entry->key + strlen("camera/");
-    if (strlen(name) >= PLAN_NAME_SIZE)
-        return 0;
-    int rc = camera_document_parse(&document, entry->value, entry->length);
-    if (rc == -ENOMEM)
-        return rc;
-    *camera = (struct plan_camera){.cost = cost_of(site, name)};
-    snprintf(camera->name, sizeof camera->name, "%s", name);
-    if (rc == 0) {
-        camera->on = document.on;
-        memcpy(camera->wish, document.wish, sizeof camera->wish);
-        camera_document_clear(&document);
+    int n, at = 0;
+    const struct mirror_entry *entries = mirror_folder(mirror, "camera/", &n);
+    site->cameras = calloc((size_t)n + 1, sizeof *site->cameras);
+    site->camera_keys = calloc((size_t)n + 1, sizeof *site->camera_keys);
+    if (!site->cameras || !site->camera_keys)
+        return -ENOMEM;
+    for (int i = 0; i < n; i++) {
+        const char *name = entries[i].key + strlen("camera/");
+        int order = 1;
+        if (strlen(name) >= PLAN_NAME_SIZE)
+            continue;
+        while (at < before->n_cameras && (order = strcmp(before->cameras[at].name, name)) < 0)
+            at++;
+        struct site_key *known = order == 0 ? before->camera_keys[at] : NULL;
+        struct site_key *key = read_key(SITE_CAMERA, &entries[i], known);
+        if (!key)
+            return -ENOMEM;
+        struct plan_camera *camera = &site->cameras[site->n_cameras];
+        site->camera_keys[site->n_cameras++] = key;
+        strcpy(camera->name, name);
+        describe_camera(camera, &key->camera);
     }
-    site->texts[site->n_cameras++] = entry;
     return 0;
 }
 
-static int read_cameras(struct site *site, const struct mirror *mirror)
+// --- what cameras cost
+
+static int compare_name(const void *name, const void *camera)
 {
-    int n, rc = 0;
-    const struct mirror_entry *entries = mirror_folder(mirror, "camera/", &n);
-    site->cameras = calloc((size_t)n + 1, sizeof *site->cameras);
-    site->texts = calloc((size_t)n + 1, sizeof *site->texts);
-    if (!site->cameras || !site->texts)
-        return -ENOMEM;
-    for (int i = 0; rc == 0 && i < n; i++)
-        rc = read_camera(site, &entries[i]);
-    return rc;
+    return strcmp(name, ((const struct plan_camera *)camera)->name);
+}
+
+static struct plan_camera *find_camera(const struct site *site, const char *name)
+{
+    return bsearch(name, site->cameras, (size_t)site->n_cameras, sizeof *site->cameras,
+                   compare_name);
+}
+
+// What its node measured last.
+static void note_costs(struct site *site)
+{
+    for (int i = 0; i < site->n_nodes; i++) {
+        const struct node_document *node = &site->node_keys[i]->node;
+        for (int k = 0; k < node->n_running; k++) {
+            struct plan_camera *camera = find_camera(site, node->running[k].camera);
+            if (camera && node->running[k].cost > 0)
+                camera->cost = node->running[k].cost;
+        }
+    }
 }
 
 // --- all of it
 
-int site_read(struct site *ret, const struct mirror *mirror)
+static int read_plan(struct site *site, const struct mirror *mirror, const struct site *before)
 {
-    const struct mirror_entry *plan = mirror_find(mirror, "plan");
+    const struct mirror_entry *entry = mirror_find(mirror, "plan");
+    if (!entry)
+        return 0;
+    site->plan_key = read_key(SITE_PLAN, entry, before->plan_key);
+    if (!site->plan_key)
+        return -ENOMEM;
+    site->plan = site->plan_key->plan;
+    site->plan_rc = site->plan_key->rc;
+    return 0;
+}
+
+static uint64_t placement_of(const struct site *site, const struct site *before)
+{
+    const bool same = before->placement > 0 && site->plan_key == before->plan_key &&
+                      site->n_cameras == before->n_cameras &&
+                      memcmp(site->camera_keys, before->camera_keys,
+                             sizeof *site->camera_keys * (size_t)site->n_cameras) == 0;
+    return before->placement + !same;
+}
+
+int site_read(struct site *ret, const struct mirror *mirror, const struct site *before)
+{
     *ret = (struct site){0};
-    int rc = read_nodes(ret, mirror);
+    int rc = read_nodes(ret, mirror, before);
     if (rc == 0)
-        rc = read_cameras(ret, mirror);
-    if (rc == 0 && plan)
-        ret->plan_rc = plan_parse(&ret->plan, plan->value, plan->length);
-    if (ret->plan_rc < 0)
-        ret->plan = NULL;
-    if (ret->plan_rc == -ENOMEM)
-        rc = -ENOMEM;
-    if (rc < 0)
+        rc = read_cameras(ret, mirror, before);
+    if (rc == 0)
+        rc = read_plan(ret, mirror, before);
+    if (rc < 0) {
         site_clear(ret);
-    return rc;
+        return rc;
+    }
+    note_costs(ret);
+    ret->placement = placement_of(ret, before);
+    return 0;
 }
 
 void site_clear(struct site *site)
 {
     for (int i = 0; i < site->n_nodes; i++)
-        node_document_clear(&site->documents[i]);
+        drop(site->node_keys[i]);
+    for (int i = 0; i < site->n_cameras; i++)
+        drop(site->camera_keys[i]);
+    drop(site->plan_key);
     free(site->nodes);
-    free(site->documents);
+    free(site->node_keys);
     free(site->cameras);
-    free(site->texts);
-    plan_free(site->plan);
+    free(site->camera_keys);
     *site = (struct site){0};
 }
 
@@ -142,25 +233,19 @@ const struct plan_node *site_node(const struct site *site, const char *name)
 const struct node_document *site_document(const struct site *site, const char *name)
 {
     const struct plan_node *node = site_node(site, name);
-    return node ? &site->documents[node - site->nodes] : NULL;
+    return node ? &site->node_keys[node - site->nodes]->node : NULL;
 }
 
-static int compare_name(const void *name, const void *camera)
+const struct site_key *site_camera(const struct site *site, const char *name)
 {
-    return strcmp(name, ((const struct plan_camera *)camera)->name);
-}
-
-const struct mirror_entry *site_text(const struct site *site, const char *camera)
-{
-    const struct plan_camera *found = bsearch(camera, site->cameras, (size_t)site->n_cameras,
-                                              sizeof *site->cameras, compare_name);
-    return found ? site->texts[found - site->cameras] : NULL;
+    const struct plan_camera *found = find_camera(site, name);
+    return found ? site->camera_keys[found - site->cameras] : NULL;
 }
 
 bool site_obeys(const struct site *site)
 {
     for (int i = 0; i < site->n_nodes; i++)
-        if (site->plan && site->documents[i].obeys != site->plan->version)
+        if (site->plan && site->node_keys[i]->node.obeys != site->plan->version)
             return false;
     return true;
 }

@@ -5,27 +5,46 @@
 #include "daemon/cluster/documents.h"
 #include "daemon/cluster/mirror.h"
 
-struct site {
-    struct plan_node *nodes; // by their names, as is:
-    struct node_document *documents;
-    int n_nodes;
-    struct plan_camera *cameras;
-    const struct mirror_entry **texts; // of the cameras
-    int n_cameras;
-    struct plan *plan; // NULL: there is none, or it cannot be read:
-    int plan_rc;       // 0, or as plan_parse says
+enum site_kind { SITE_NODE, SITE_CAMERA, SITE_PLAN };
+
+// What a key says. Sites that are read one after another share it until the key changes.
+struct site_key {
+    int uses;         // sites that have it
+    uint64_t serial;  // of the mirror's entry
+    int64_t revision; // of the store, when the key was written
+    int rc;           // 0, or as its parsing says; then it says nothing
+    enum site_kind kind;
+    union {
+        struct node_document node;
+        struct camera_document camera;
+        struct plan *plan;
+    };
 };
 
-// Of a mirror, which stays as it is while the site is used. A node whose key cannot be read lives,
-// has no room and obeys no plan; a camera whose key cannot be read stays where it is. 0 or
-// -ENOMEM.
-int site_read(struct site *ret, const struct mirror *);
-void site_clear(struct site *); // accepts a zeroed one
+struct site {
+    struct plan_node *nodes; // by their names, as is:
+    struct site_key **node_keys;
+    int n_nodes;
+    struct plan_camera *cameras; // by their names, as is:
+    struct site_key **camera_keys;
+    int n_cameras;
+    struct site_key *plan_key; // NULL: there is none
+    const struct plan *plan;   // NULL: there is none, or it cannot be read:
+    int plan_rc;               // 0, or as plan_parse says
+    uint64_t placement;        // rises when the plan or a camera's key has changed; from 1 on
+};
+
+// Of a mirror. What has not changed since `before` was read is shared with that, which may be
+// zeroed. A node whose key cannot be read lives, has no room and obeys no plan; a camera whose key
+// cannot be read stays where it is. 0 or -ENOMEM.
+int site_read(struct site *ret, const struct mirror *, const struct site *before);
+// By the thread that reads sites: others may look at one meanwhile, but at none that is cleared.
+// Accepts a zeroed one.
+void site_clear(struct site *);
 // NULL: there is none.
 const struct plan_node *site_node(const struct site *, const char *name);
 const struct node_document *site_document(const struct site *, const char *name);
-// Of the camera's key; NULL: there is none.
-const struct mirror_entry *site_text(const struct site *, const char *camera);
+const struct site_key *site_camera(const struct site *, const char *name);
 // Whether every node has carried out the plan.
 bool site_obeys(const struct site *);
 

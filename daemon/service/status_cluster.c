@@ -36,7 +36,7 @@ static void list_site(void *opaque, const struct site *site)
 {
     const struct lists *lists = opaque;
     for (int i = 0; i < site->n_nodes; i++)
-        json_array_append_new(lists->nodes, node_json(&site->nodes[i], &site->documents[i]));
+        json_array_append_new(lists->nodes, node_json(&site->nodes[i], &site->node_keys[i]->node));
     for (int i = 0; i < site->n_cameras; i++)
         json_array_append_new(lists->cameras, camera_json(site, site->cameras[i].name));
 }
