@@ -1,6 +1,7 @@
 #include "daemon/cluster/plan.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -257,6 +258,14 @@ static void sort_guests(struct placing *p)
         qsort(p->guests, (size_t)p->n_guests, sizeof *p->guests, order_of_guests);
 }
 
+// What the camera takes: as measured, as the old plan remembers it, or like the usual camera.
+static double cost_of(const struct guest *guest)
+{
+    if (guest->camera->cost > 0)
+        return guest->camera->cost;
+    return guest->before && guest->before->cost > 0 ? guest->before->cost : 1;
+}
+
 static void add_guests(struct placing *p, const struct plan_camera cameras[],
                        const struct plan *old)
 {
@@ -272,7 +281,7 @@ static void add_guests(struct placing *p, const struct plan_camera cameras[],
             at++;
         if (old && at < old->n && order == 0)
             guest->before = &old->entries[at];
-        guest->cost = guest->camera->cost > 0 ? guest->camera->cost : 0;
+        guest->cost = cost_of(guest);
         guest->wish = find_host(p, guest->camera->wish);
         guest->refused = &p->refused[(size_t)i * (size_t)p->n_hosts];
     }
@@ -354,6 +363,8 @@ static struct plan_entry entry_of(const struct placing *p, const struct guest *g
     if (node)
         memcpy(entry.node, node->name, sizeof entry.node);
     entry.bound = node ? node->incarnation : 0;
+    if (guest->camera->cost > 0 && isfinite(guest->camera->cost))
+        entry.cost = guest->camera->cost;
     return entry;
 }
 
@@ -367,6 +378,7 @@ static uint32_t highest_removed(const struct placing *p, const struct plan *old)
     return highest;
 }
 
+// But for what cameras cost.
 static bool same(const struct plan *old, const struct plan *plan)
 {
     if (!old || old->n != plan->n)

@@ -20,7 +20,7 @@ struct plan_labels {
 
 struct plan_camera {
     char name[PLAN_NAME_SIZE];
-    double cost;                  // in cameras of 1920x1080 at 25 pictures a second
+    double cost; // in cameras of 1920x1080 at 25 pictures a second, as measured last; 0: not known
     const struct plan_labels *on; // that its node must have; NULL: none
     char wish[PLAN_NAME_SIZE];    // the node that `framed cluster move` named; "": none
 };
@@ -42,6 +42,7 @@ struct plan_entry {
     int64_t bound;             // the incarnation of the node that it was given to; unplaced: 0
     uint32_t generation; // rises each time that the camera gets a node: 1 to 65535, and then 1
                          // again; epochs are compared as serial numbers; 0: never had a node
+    double cost;         // that was measured last; 0: never
 };
 
 struct plan {
@@ -64,15 +65,17 @@ struct plan_wishes {
 // the least full after it (as a share of its room), of those that are not draining and whose labels
 // fit; at most 90 % of a node's room is used; where none has room it is unplaced (node ""). Cameras
 // are placed in the order of their cost, the largest first, then by name, so that small ones fill
-// what is left. A camera that wishes another node moves there once that has room. A camera of a
-// draining node moves only to a node that has room; else it stays. With `rebalance`, where nothing
-// else moves, at most one camera does: from the fullest node to the emptiest, where the first is 20
-// points fuller, and afterwards at most 10 points emptier than the other; never against a wish.
-// Generations rise by 1 for each camera that gets another node or another incarnation of its node:
-// `bound` of the entry differs from the node's incarnation.
-// `old` NULL: there was none. 0: *ret is a new plan (version old + 1), for plan_free; 1: `old`
-// stands as it is; -ENOMEM; -EPROTONOSUPPORT: `old` is of a newer schema. No two cameras have the
-// same name, and no two nodes.
+// what is left. A camera of which no cost is known counts as the old plan has it, or else as 1; the
+// plan remembers costs, but one that changed is no reason for a new plan. A camera that wishes
+// another node moves there once that has room. A camera of a draining node moves only to a node
+// that has room; else it stays. With `rebalance`, where nothing else moves, at most one camera
+// does: from the fullest node to the emptiest, where the first is 20 points fuller, and afterwards
+// at most 10 points emptier than the other; never against a wish. Generations rise by 1 for each
+// camera that gets another node or another incarnation of its node: `bound` of the entry differs
+// from the node's incarnation. `old` NULL: there was none. 0: *ret is a
+// new plan (version old + 1), for plan_free; 1: `old` stands as it
+// is; -ENOMEM; -EPROTONOSUPPORT: `old` is of a newer schema. No two cameras have the same name, and
+// no two nodes.
 int plan_next(struct plan **ret, const struct plan *old, const struct plan_camera[], int n_cameras,
               const struct plan_node[], int n_nodes, const struct plan_wishes *);
 void plan_free(struct plan *);                                               // accepts NULL
@@ -80,7 +83,7 @@ const struct plan_entry *plan_find(const struct plan *, const char *camera); // 
 
 // JSON, as it stands in etcd (plan_json.c); unknown keys of the same schema are ignored:
 //   {"schema":1,"version":7,"removed":0,
-//    "cameras":{"gate":{"node":"box1","bound":5210,"generation":3}}}
+//    "cameras":{"gate":{"node":"box1","bound":5210,"generation":3,"cost":1.5}}}
 char *plan_print(const struct plan *); // to be freed; NULL: no memory
 // 0; -EBADMSG, -EPROTONOSUPPORT (a newer schema), -ENOMEM.
 int plan_parse(struct plan **ret, const char *json, size_t length);

@@ -7,8 +7,13 @@
 
 static json_t *print_entry(const struct plan_entry *entry)
 {
-    return json_pack("{s:s, s:I, s:I}", "node", entry->node, "bound", (json_int_t)entry->bound,
-                     "generation", (json_int_t)entry->generation);
+    json_t *json = json_pack("{s:s, s:I, s:I}", "node", entry->node, "bound",
+                             (json_int_t)entry->bound, "generation", (json_int_t)entry->generation);
+    if (json && entry->cost > 0 && json_object_set_new(json, "cost", json_real(entry->cost)) < 0) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
 }
 
 char *plan_print(const struct plan *plan)
@@ -33,7 +38,7 @@ static bool parse_entry(struct plan_entry *entry, const char *camera, const json
         !document_name(json, "node", false, entry->node) ||
         !document_integer(json, "bound", INT64_MAX, &entry->bound) ||
         !document_integer(json, "generation", PLAN_GENERATION_MAX, &generation) ||
-        (entry->node[0] && generation == 0))
+        !document_number(json, "cost", &entry->cost) || (entry->node[0] && generation == 0))
         return false;
     strcpy(entry->camera, camera);
     entry->generation = (uint32_t)generation;

@@ -107,9 +107,11 @@ static int read_nodes(struct site *site, const struct mirror *mirror, const stru
 
 // --- cameras
 
-static void describe_camera(struct plan_camera *camera, const struct camera_document *document)
+static void describe_camera(struct plan_camera *camera, const struct camera_document *document,
+                            const struct plan_camera *before)
 {
-    camera->cost = 1; // as the usual one, until it runs
+    if (before)
+        camera->cost = before->cost;
     camera->on = document->on.n > 0 ? &document->on : NULL;
     memcpy(camera->wish, document->wish, sizeof camera->wish);
 }
@@ -136,12 +138,12 @@ static int read_cameras(struct site *site, const struct mirror *mirror, const st
         struct plan_camera *camera = &site->cameras[site->n_cameras];
         site->camera_keys[site->n_cameras++] = key;
         strcpy(camera->name, name);
-        describe_camera(camera, &key->camera);
+        describe_camera(camera, &key->camera, known ? &before->cameras[at] : NULL);
     }
     return 0;
 }
 
-// --- what cameras cost
+// --- what is known of cameras
 
 static int compare_name(const void *name, const void *camera)
 {

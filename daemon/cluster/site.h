@@ -35,8 +35,9 @@ struct site {
 };
 
 // Of a mirror. What has not changed since `before` was read is shared with that, which may be
-// zeroed. A node whose key cannot be read lives, has no room and obeys no plan; a camera whose key
-// cannot be read stays where it is. 0 or -ENOMEM.
+// zeroed; and what was known of a camera's cost goes on to be. A node whose key
+// cannot be read lives, has no room and obeys no plan; a camera whose key cannot be read stays
+// where it is. 0 or -ENOMEM.
 int site_read(struct site *ret, const struct mirror *, const struct site *before);
 // By the thread that reads sites: others may look at one meanwhile, but at none that is cleared.
 // Accepts a zeroed one.

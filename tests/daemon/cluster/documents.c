@@ -9,7 +9,7 @@
 
 static void test_plan(void)
 {
-    struct plan_entry entries[] = {{"gate", "box1", INT64_MAX, 65535}, {"yard", "", 0, 0}};
+    struct plan_entry entries[] = {{"gate", "box1", INT64_MAX, 65535, 1.5}, {"yard", "", 0, 0, 0}};
     const struct plan plan = {.schema = 1, .version = 7, .removed = 3, .n = 2, .entries = entries};
     struct plan *read = NULL;
     char *text = plan_print(&plan);
@@ -146,6 +146,8 @@ static const struct {
     {PLAN, -EBADMSG,
      "{\"schema\":1,\"cameras\":{\"gate\":{\"node\":\"box\",\"generation\":65536}}}"},
     {PLAN, -EBADMSG, "{\"schema\":1,\"cameras\":{\"gate\":{},\"gate\":{}}}"},
+    {PLAN, -EBADMSG, "{\"schema\":1,\"cameras\":{\"gate\":{\"cost\":-1}}}"},
+    {PLAN, -EBADMSG, "{\"schema\":1,\"cameras\":{\"gate\":{\"cost\":\"1\"}}}"},
     {PLAN, 0, "{\"schema\":1,\"cameras\":{\"gate\":{}}}"},
     {CAMERA, 0, "{\"schema\":1,\"text\":\"\"}"},
     {CAMERA, -EBADMSG, "{\"schema\":1,\"text\":\"a\\u0000b\"}"},

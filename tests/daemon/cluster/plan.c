@@ -412,6 +412,35 @@ static void test_generations(void)
     plan_free(plan);
 }
 
+// A camera that nobody runs any more counts as it did when it ran.
+static void test_costs(void)
+{
+    struct plan *plan = NULL, *read = NULL;
+    struct plan_camera cameras[] = {camera_of("big", 6), camera_of("small", 0.5)};
+    struct plan_node nodes[] = {node_of("a", 10), node_of("b", 5), node_of("c", 10)};
+    CHECK(step(&plan, cameras, 2, nodes, 1, false) == 0, "placed");
+    cameras[0].cost = 4;
+    CHECK(step(&plan, cameras, 2, nodes, 1, false) == 1, "a cost alone is no reason");
+    cameras[0].cost = cameras[1].cost = 0;
+    char *text = plan_print(plan);
+    CHECK(text && plan_parse(&read, text, strlen(text)) == 0, "%s", text);
+    free(text);
+    CHECK(step(&read, cameras, 2, nodes + 1, 1, false) == 0, "its node is dead");
+    CHECK(!*where(read, "big") && !strcmp(where(read, "small"), "b"), "6 in a room of 5: %s",
+          where(read, "big"));
+    CHECK(plan_find(read, "big")->cost == 6 && plan_find(read, "small")->cost == 0.5, "%g",
+          plan_find(read, "big")->cost);
+    CHECK(step(&read, cameras, 2, nodes + 1, 2, false) == 0 && !strcmp(where(read, "big"), "c"),
+          "%s", where(read, "big"));
+    cameras[0].cost = 2;
+    nodes[2].draining = true;
+    CHECK(step(&read, cameras, 2, nodes + 1, 2, false) == 0 && !strcmp(where(read, "big"), "b") &&
+              plan_find(read, "big")->cost == 2,
+          "what is measured counts: %s", where(read, "big"));
+    plan_free(plan);
+    plan_free(read);
+}
+
 // One camera at a time, as long as nodes are 20 points apart, and then none.
 static void test_rebalance(void)
 {
@@ -478,11 +507,15 @@ static void test_nonsense(void)
 {
     struct plan *plan = NULL;
     const struct plan_camera cameras[] = {camera_of("a", NAN), camera_of("b", -5),
-                                          camera_of("c", INFINITY), camera_of("d", 9)};
+                                          camera_of("c", INFINITY), camera_of("d", 7)};
     const struct plan_node nodes[] = {node_of("box", 10), node_of("none", NAN)};
     CHECK(step(&plan, cameras, 4, nodes, 2, true) == 0, "no plan");
     CHECK(!strcmp(where(plan, "d"), "box") && !*where(plan, "c"), "%s", where(plan, "d"));
-    CHECK(!strcmp(where(plan, "a"), "box") && !strcmp(where(plan, "b"), "box"), "no cost");
+    CHECK(!strcmp(where(plan, "a"), "box") && !strcmp(where(plan, "b"), "box"),
+          "each counts as 1, for which there is room");
+    char *text = plan_print(plan);
+    CHECK(text && strstr(text, "\"cost\":7.0") && !strstr(text, "inf"), "%s", text);
+    free(text);
     plan_free(plan);
 }
 
@@ -491,6 +524,7 @@ int main(void)
     TEST(test_random());
     TEST(test_large());
     TEST(test_generations());
+    TEST(test_costs());
     TEST(test_rebalance());
     TEST(test_wishes());
     TEST(test_schema());

@@ -85,7 +85,7 @@ static void test_keys(void)
     const struct plan_camera *gate = camera_named("gate");
     CHECK(gate->on && gate->on->n == 1 && !strcmp(gate->wish, "box2") && gate->cost == 2.5, "%g",
           gate->cost);
-    CHECK(!camera_named("yard")->on && camera_named("yard")->cost == 1, "nobody measured it");
+    CHECK(!camera_named("yard")->on && camera_named("yard")->cost == 0, "nobody measured it");
     CHECK(!strcmp(site_camera(&site, "gate")->camera.text, "gate") && !site_camera(&site, "hall"),
           "texts");
     CHECK(site_camera(&site, "yard")->revision == 2, "%lld",
@@ -154,6 +154,20 @@ static void test_restored(void)
           site_camera(&site, "yard")->camera.text);
 }
 
+// What a node measured stays known when it is dead.
+static void test_remembered(void)
+{
+    begin();
+    put("node/box1", NULL);
+    read_site();
+    CHECK(camera_named("gate")->cost == 2.5, "%g", camera_named("gate")->cost);
+    put("camera/gate", NULL);
+    read_site();
+    put_camera("gate", "");
+    read_site();
+    CHECK(camera_named("gate")->cost == 0, "it is another camera");
+}
+
 // Of this thread's processor.
 static double now_ms(void)
 {
@@ -203,6 +217,7 @@ int main(void)
     TEST(test_keys());
     TEST(test_shared());
     TEST(test_restored());
+    TEST(test_remembered());
     TEST(test_large());
     site_clear(&site);
     mirror_close(&mirror);
