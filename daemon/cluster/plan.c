@@ -341,8 +341,7 @@ static int placing_open(struct placing *p, const struct plan *old,
     return 0;
 }
 
-// Whether generation `a` came after `b`; no camera has 0 before it has a node.
-static bool is_newer(uint32_t a, uint32_t b)
+bool plan_is_newer(uint32_t a, uint32_t b)
 {
     return a != b && (b == 0 || (a != 0 && (uint16_t)(a - b) < 0x8000));
 }
@@ -355,8 +354,11 @@ static struct plan_entry entry_of(const struct placing *p, const struct guest *g
         entry = *guest->before;
     memcpy(entry.camera, guest->camera->name, sizeof entry.camera);
     const struct plan_node *node = guest->host == NOWHERE ? NULL : p->hosts[guest->host].node;
+    const bool went_back = plan_is_newer(guest->camera->generation, entry.generation);
     const bool stays = guest->before && node && !strcmp(entry.node, node->name) &&
-                       entry.bound == node->incarnation;
+                       entry.bound == node->incarnation && !went_back;
+    if (went_back)
+        entry.generation = guest->camera->generation;
     if (node && !stays)
         entry.generation = entry.generation >= PLAN_GENERATION_MAX ? 1 : entry.generation + 1;
     memset(entry.node, 0, sizeof entry.node);
@@ -373,9 +375,19 @@ static uint32_t highest_removed(const struct placing *p, const struct plan *old)
     uint32_t highest = old ? old->removed : 0;
     for (int i = 0; old && i < old->n; i++)
         if (!find(old->entries[i].camera, p->guests, p->n_guests, sizeof *p->guests, is_guest) &&
-            is_newer(old->entries[i].generation, highest))
+            plan_is_newer(old->entries[i].generation, highest))
             highest = old->entries[i].generation;
     return highest;
+}
+
+// Of a plan that follows none: a node may still obey one that was lost.
+static int64_t first_version(const struct placing *p)
+{
+    int64_t highest = 0;
+    for (int i = 0; i < p->n_hosts; i++)
+        if (p->hosts[i].node->obeys > highest)
+            highest = p->hosts[i].node->obeys;
+    return highest < PLAN_VERSION_MAX ? highest + 1 : 1;
 }
 
 // But for what cameras cost.
@@ -398,7 +410,7 @@ static int write_down(struct plan **ret, const struct placing *p, const struct p
     if (!plan)
         return -ENOMEM;
     plan->schema = PLAN_SCHEMA;
-    plan->version = old ? old->version + 1 : 1;
+    plan->version = old ? old->version + 1 : first_version(p);
     plan->removed = highest_removed(p, old);
     plan->entries = calloc((size_t)p->n_guests + 1, sizeof *plan->entries);
     if (!plan->entries) {

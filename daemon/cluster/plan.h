@@ -21,6 +21,7 @@ struct plan_labels {
 struct plan_camera {
     char name[PLAN_NAME_SIZE];
     double cost; // in cameras of 1920x1080 at 25 pictures a second, as measured last; 0: not known
+    uint32_t generation;          // the newest that it is known to run by, or to have run; 0: none
     const struct plan_labels *on; // that its node must have; NULL: none
     char wish[PLAN_NAME_SIZE];    // the node that `framed cluster move` named; "": none
 };
@@ -28,6 +29,7 @@ struct plan_camera {
 struct plan_node {
     char name[PLAN_NAME_SIZE];
     int64_t incarnation; // its lease: a process that starts anew has another
+    int64_t obeys;       // version of the plan that it has carried out; 0: none
     double room;         // cameras of that size that it can take in all
     double taken;        // of `room`, by cameras that the cluster does not place
     struct plan_labels labels;
@@ -72,14 +74,17 @@ struct plan_wishes {
 // does: from the fullest node to the emptiest, where the first is 20 points fuller, and afterwards
 // at most 10 points emptier than the other; never against a wish. Generations rise by 1 for each
 // camera that gets another node or another incarnation of its node: `bound` of the entry differs
-// from the node's incarnation. `old` NULL: there was none. 0: *ret is a
-// new plan (version old + 1), for plan_free; 1: `old` stands as it
+// from the node's incarnation. Where a camera is known to run by a newer generation than the old
+// plan gives, or that plan is lost, it rises from that. `old` NULL: there was none. 0: *ret is a
+// new plan (version old + 1, or above all that nodes obey), for plan_free; 1: `old` stands as it
 // is; -ENOMEM; -EPROTONOSUPPORT: `old` is of a newer schema. No two cameras have the same name, and
 // no two nodes.
 int plan_next(struct plan **ret, const struct plan *old, const struct plan_camera[], int n_cameras,
               const struct plan_node[], int n_nodes, const struct plan_wishes *);
 void plan_free(struct plan *);                                               // accepts NULL
 const struct plan_entry *plan_find(const struct plan *, const char *camera); // NULL: not in it
+// Whether generation `a` came after `b`, of which 0 is before all.
+bool plan_is_newer(uint32_t a, uint32_t b);
 
 // JSON, as it stands in etcd (plan_json.c); unknown keys of the same schema are ignored:
 //   {"schema":1,"version":7,"removed":0,

@@ -70,6 +70,7 @@ static void describe_node(struct plan_node *node, const struct node_document *do
                           const struct mirror *mirror)
 {
     node->incarnation = document->incarnation;
+    node->obeys = document->obeys;
     node->room = document->room;
     node->taken = document->taken;
     node->labels = document->labels;
@@ -110,8 +111,10 @@ static int read_nodes(struct site *site, const struct mirror *mirror, const stru
 static void describe_camera(struct plan_camera *camera, const struct camera_document *document,
                             const struct plan_camera *before)
 {
-    if (before)
+    if (before) {
         camera->cost = before->cost;
+        camera->generation = before->generation;
+    }
     camera->on = document->on.n > 0 ? &document->on : NULL;
     memcpy(camera->wish, document->wish, sizeof camera->wish);
 }
@@ -156,16 +159,34 @@ static struct plan_camera *find_camera(const struct site *site, const char *name
                    compare_name);
 }
 
-// What its node measured last.
-static void note_costs(struct site *site)
+static void note_generation(struct plan_camera *camera, uint32_t generation)
+{
+    if (plan_is_newer(generation, camera->generation))
+        camera->generation = generation;
+}
+
+static void note_running(struct site *site)
 {
     for (int i = 0; i < site->n_nodes; i++) {
         const struct node_document *node = &site->node_keys[i]->node;
         for (int k = 0; k < node->n_running; k++) {
             struct plan_camera *camera = find_camera(site, node->running[k].camera);
-            if (camera && node->running[k].cost > 0)
+            if (!camera)
+                continue;
+            note_generation(camera, node->running[k].generation);
+            if (node->running[k].cost > 0)
                 camera->cost = node->running[k].cost;
         }
+    }
+}
+
+// Nodes stop their cameras when the plan is gone, and say no more by which generation they ran.
+static void note_lost_plan(struct site *site, const struct plan *lost)
+{
+    for (int i = 0; !site->plan && lost && i < lost->n; i++) {
+        struct plan_camera *camera = find_camera(site, lost->entries[i].camera);
+        if (camera)
+            note_generation(camera, lost->entries[i].generation);
     }
 }
 
@@ -205,7 +226,8 @@ int site_read(struct site *ret, const struct mirror *mirror, const struct site *
         site_clear(ret);
         return rc;
     }
-    note_costs(ret);
+    note_running(ret);
+    note_lost_plan(ret, before->plan);
     ret->placement = placement_of(ret, before);
     return 0;
 }
@@ -247,7 +269,7 @@ const struct site_key *site_camera(const struct site *site, const char *name)
 bool site_obeys(const struct site *site)
 {
     for (int i = 0; i < site->n_nodes; i++)
-        if (site->plan && site->node_keys[i]->node.obeys != site->plan->version)
+        if (site->plan && site->nodes[i].obeys != site->plan->version)
             return false;
     return true;
 }

@@ -35,7 +35,7 @@ struct site {
 };
 
 // Of a mirror. What has not changed since `before` was read is shared with that, which may be
-// zeroed; and what was known of a camera's cost goes on to be. A node whose key
+// zeroed; and what was known of a camera's cost and generation goes on to be. A node whose key
 // cannot be read lives, has no room and obeys no plan; a camera whose key cannot be read stays
 // where it is. 0 or -ENOMEM.
 int site_read(struct site *ret, const struct mirror *, const struct site *before);

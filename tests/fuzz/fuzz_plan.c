@@ -14,7 +14,7 @@ static bool is_answer(int rc)
     return rc == 0 || rc == -EBADMSG || rc == -EPROTONOSUPPORT;
 }
 
-// Its cameras on two nodes of these names: some without a cost.
+// Its cameras on two nodes of these names: some without a cost, some known to have run since.
 static void plan_on(const struct plan *plan)
 {
     static const struct plan_node nodes[] = {{.name = "box1", .incarnation = 1, .room = 3},
@@ -25,6 +25,7 @@ static void plan_on(const struct plan *plan)
     for (int i = 0; i < plan->n; i++) {
         strcpy(cameras[i].name, plan->entries[i].camera);
         cameras[i].cost = i % 2;
+        cameras[i].generation = i % 3 == 2 ? plan->entries[i].generation % 1000 * 60 : 0;
     }
     const int rc = plan_next(&next, plan, cameras, plan->n, nodes, 2, NULL);
     MUST(rc == 0 || rc == 1);

@@ -89,7 +89,7 @@ static void change(struct site *site)
     const int i = (int)draw((unsigned)site->n_nodes);
     struct plan_node *node = &site->nodes[i];
     site->rebalance = false;
-    switch (draw(9)) {
+    switch (draw(10)) {
     case 0:
         site->alive[i] = !site->alive[i];
         node->incarnation += 1000;
@@ -121,6 +121,10 @@ static void change(struct site *site)
         break;
     case 7:
         node->room = 1 + draw(30);
+        break;
+    case 8: // an older plan came back, or a node has run what none knows of
+        if (site->n_cameras > 0)
+            site->cameras[draw((unsigned)site->n_cameras)].generation = 1 + draw(65535);
         break;
     default:
         site->rebalance = true;
@@ -220,6 +224,12 @@ static void check_rebalanced(const struct site *site, const struct plan *old,
           after[1]);
 }
 
+static bool is_after(unsigned a, unsigned b)
+{
+    const unsigned ahead = (a - b) & 65535;
+    return a != b && (b == 0 || (a > 0 && ahead < 32768));
+}
+
 static void check_camera(const struct site *site, const struct plan *old, const struct plan *plan,
                          const struct plan_camera *camera, int *rebalanced)
 {
@@ -230,8 +240,10 @@ static void check_camera(const struct site *site, const struct plan *old, const 
     CHECK(!now->node[0] || node >= 0, "%s on %s, which is dead", now->camera, now->node);
     CHECK(node < 0 || suits(site, camera, node), "%s on %s", now->camera, now->node);
     CHECK(node < 0 || now->bound == site->nodes[node].incarnation, "%s", now->camera);
-    const bool same_place = node >= 0 && from == node && before->bound == now->bound;
-    const unsigned was = before ? before->generation : plan->removed;
+    unsigned was = before ? before->generation : plan->removed;
+    const bool went_back = is_after(camera->generation, was);
+    const bool same_place = node >= 0 && from == node && before->bound == now->bound && !went_back;
+    was = went_back ? camera->generation : was;
     const unsigned expected = node < 0 || same_place ? was : was == 65535 ? 1 : was + 1;
     CHECK(now->generation == expected, "%s: %u after %u", now->camera, now->generation, was);
     if (from >= 0 && from != node && !had_to_go(site, camera, from, now->node)) {
@@ -412,6 +424,39 @@ static void test_generations(void)
     plan_free(plan);
 }
 
+// Of a plan that is gone, or came back older, the epochs rise, too, and no node obeys it yet.
+static void test_lost_plan(void)
+{
+    struct plan *plan = NULL;
+    struct plan_node nodes[] = {node_of("a", 10), node_of("b", 10)};
+    struct plan_camera cameras[] = {camera_of("gate", 1), camera_of("hall", 1),
+                                    camera_of("yard", 1)};
+    nodes[0].obeys = 41;
+    nodes[1].obeys = 7;
+    cameras[0].generation = 5;
+    cameras[2].generation = 65535;
+    CHECK(step(&plan, cameras, 3, nodes, 2, false) == 0 && plan->version == 42, "no plan");
+    CHECK(plan_find(plan, "gate")->generation == 6, "%u", plan_find(plan, "gate")->generation);
+    CHECK(plan_find(plan, "hall")->generation == 1, "%u", plan_find(plan, "hall")->generation);
+    CHECK(plan_find(plan, "yard")->generation == 1, "%u", plan_find(plan, "yard")->generation);
+    cameras[0].generation = 6;
+    cameras[2].generation = 1;
+    CHECK(step(&plan, cameras, 3, nodes, 2, false) == 1, "what runs is what the plan says");
+    cameras[0].generation = 40000; // more than half of the numbers ahead: it is behind
+    CHECK(step(&plan, cameras, 3, nodes, 2, false) == 1, "it was before");
+    const char *const node = where(plan, "gate");
+    cameras[0].generation = 900;
+    CHECK(step(&plan, cameras, 3, nodes, 2, false) == 0 && plan->version == 43, "an older plan");
+    CHECK(plan_find(plan, "gate")->generation == 901 && !strcmp(where(plan, "gate"), node), "%u",
+          plan_find(plan, "gate")->generation);
+    CHECK(plan_find(plan, "yard")->generation == 1, "another camera began anew");
+    nodes[0].obeys = PLAN_VERSION_MAX;
+    plan_free(plan);
+    plan = NULL;
+    CHECK(step(&plan, cameras, 3, nodes, 2, false) == 0 && plan->version == 1, "no number left");
+    plan_free(plan);
+}
+
 // A camera that nobody runs any more counts as it did when it ran.
 static void test_costs(void)
 {
@@ -524,6 +569,7 @@ int main(void)
     TEST(test_random());
     TEST(test_large());
     TEST(test_generations());
+    TEST(test_lost_plan());
     TEST(test_costs());
     TEST(test_rebalance());
     TEST(test_wishes());

@@ -83,8 +83,9 @@ static void test_keys(void)
     CHECK(site.n_cameras == 2 && site.n_nodes == 1 && site.plan && site_obeys(&site), "%d, %d",
           site.n_cameras, site.n_nodes);
     const struct plan_camera *gate = camera_named("gate");
-    CHECK(gate->on && gate->on->n == 1 && !strcmp(gate->wish, "box2") && gate->cost == 2.5, "%g",
-          gate->cost);
+    CHECK(gate->on && gate->on->n == 1 && !strcmp(gate->wish, "box2") && gate->cost == 2.5 &&
+              gate->generation == 3,
+          "%g, %u", gate->cost, gate->generation);
     CHECK(!camera_named("yard")->on && camera_named("yard")->cost == 0, "nobody measured it");
     CHECK(!strcmp(site_camera(&site, "gate")->camera.text, "gate") && !site_camera(&site, "hall"),
           "texts");
@@ -154,18 +155,32 @@ static void test_restored(void)
           site_camera(&site, "yard")->camera.text);
 }
 
-// What a node measured stays known when it is dead.
+// What a node measured stays known when it is dead, and by which generation cameras ran when the
+// plan is gone and the nodes have stopped them.
 static void test_remembered(void)
 {
     begin();
     put("node/box1", NULL);
     read_site();
-    CHECK(camera_named("gate")->cost == 2.5, "%g", camera_named("gate")->cost);
+    CHECK(camera_named("gate")->cost == 2.5 && camera_named("gate")->generation == 3, "%g, %u",
+          camera_named("gate")->cost, camera_named("gate")->generation);
+    put("plan", NULL);
+    read_site();
+    CHECK(!site.plan && camera_named("yard")->generation == 7, "%u",
+          camera_named("yard")->generation);
+    put_node("box2", "{\"camera\":\"yard\",\"generation\":6,\"cost\":0},"
+                     "{\"camera\":\"gate\",\"generation\":4,\"cost\":3}");
+    read_site();
+    CHECK(camera_named("yard")->generation == 7 && camera_named("gate")->generation == 4 &&
+              camera_named("gate")->cost == 3,
+          "%u, %u", camera_named("yard")->generation, camera_named("gate")->generation);
     put("camera/gate", NULL);
     read_site();
     put_camera("gate", "");
+    put_node("box2", "");
     read_site();
-    CHECK(camera_named("gate")->cost == 0, "it is another camera");
+    CHECK(camera_named("gate")->cost == 0 && camera_named("gate")->generation == 0,
+          "it is another camera");
 }
 
 // Of this thread's processor.
