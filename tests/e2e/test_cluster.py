@@ -122,12 +122,6 @@ def check_own(checks, box, reader):
     checks.check(max(header.epoch for header in headers) < 1000 and jumps <= turns + 20, f"epochs: {headers[-1].epoch}")
 
 
-def check_killed(checks, boxes):
-    boxes[0].child.kill()
-    boxes[0].child.wait()
-    checks.check(settles(boxes[1], {"box1"}, 10), f"of a killed one: {status(boxes[1])}\n{boxes[1].errors()}")
-
-
 def put_plan(etcd, text):
     """By hand; None: removes it."""
     key = base64.b64encode(b"/framed/yard/plan").decode()
@@ -137,8 +131,30 @@ def put_plan(etcd, text):
 
 
 def plan(etcd):
-    answer = etcd.ask("kv/range", {"key": base64.b64encode(b"/framed/yard/plan").decode()})
-    return base64.b64decode(answer["kvs"][0]["value"]).decode()
+    """Its text; "": there is none."""
+    found = etcd.ask("kv/range", {"key": base64.b64encode(b"/framed/yard/plan").decode()}).get("kvs")
+    return base64.b64decode(found[0]["value"]).decode() if found else ""
+
+
+def generations(etcd):
+    """{camera: generation} of the plan; empty where there is none."""
+    return {camera: entry["generation"] for camera, entry in json.loads(plan(etcd) or "{}").get("cameras", {}).items()}
+
+
+def check_lost_plan(checks, boxes, etcd):
+    """Somebody removed the plan: the next one goes on where that was, for epochs are not to go back."""
+    before = generations(etcd)
+    put_plan(etcd, None)
+    checks.check(until(lambda: generations(etcd), 10), "there is no plan")
+    after = generations(etcd) or {}
+    checks.check(all(after.get(camera, 0) > before[camera] for camera in CAMERAS), f"{before}, and then {after}")
+    checks.check(settles(boxes[0], {"box0", "box1"}), f"{status(boxes[0])}\n{boxes[0].errors()}\n{boxes[1].errors()}")
+
+
+def check_killed(checks, boxes):
+    boxes[0].child.kill()
+    boxes[0].child.wait()
+    checks.check(settles(boxes[1], {"box1"}, 10), f"of a killed one: {status(boxes[1])}\n{boxes[1].errors()}")
 
 
 def check_plan_by_hand(checks, box, etcd):
@@ -182,6 +198,7 @@ def main():
             check_placed(checks, boxes)
             check_refused(checks, boxes, where)
             check_drain(checks, boxes)
+            check_lost_plan(checks, boxes, etcd)
             check_own(checks, one, readers[0])
             check_killed(checks, boxes)
             check_full(checks, boxes, where)
