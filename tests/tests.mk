@@ -97,8 +97,12 @@ coverage: ## print which share of each folder's lines the tests run, and the fil
 	-@B=$(B)/coverage SAN=coverage CASES=300 tests/run tests/kernels tests/config tests/daemon tests/client tests/fuzz tests/e2e
 	@tests/coverage.py $(B)/coverage
 
+# Before anything is installed or built.
+boxes_need_root = [ "$$(id -u)" = 0 ] || { echo "$@: its boxes are network namespaces, which need root: sudo make $@" >&2; exit 1; }
+
 .PHONY: cluster-demo
 cluster-demo: ## three boxes of a cluster on this machine, one of which loses its power: a minute, as root
+	@$(boxes_need_root)
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/libframed.so.1
 	@B=$(B) FRAMED=$(B)/framed tests/cluster/check.py --demo
@@ -107,6 +111,7 @@ cluster-demo: ## three boxes of a cluster on this machine, one of which loses it
 CLUSTER_TEST = B=$(B) FRAMED=$(B)/framed $(if $(FRAMED_OTHER),FRAMED_OTHER=$(FRAMED_OTHER)) tests/cluster/check.py
 AWAY ?= 3600
 define build_cluster_test
+@$(boxes_need_root)
 @scripts/setup check
 @$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/libframed.so.1 $(B)/framed-other-version
 endef
