@@ -11,6 +11,8 @@ _framed()
     [[ ${COMP_WORDS[0]} == *-bench ]] && of=(framed-bench)
     if [[ $COMP_CWORD -eq 1 && ${#of[@]} -eq 2 ]]; then
         words="$(framed --help | sed -n 's/^  \([a-z][a-z]*\)  *.*/\1/p') --help --version"
+    elif [[ $COMP_CWORD -eq 2 && ${of[1]} == cluster && $word != -* ]]; then
+        words=$(framed cluster --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
     elif [[ $before == -c || $before == --config || $word != -* ]]; then
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$word")

@@ -151,6 +151,10 @@ def check_completion(checks):
         expected = {option for line in lines for option in re.findall(r"^-\w(?=, )|(?:^|(?<=, ))--[\w-]+", line)} or {""}
         for name, proposed in zip(("bash", "zsh"), complete(f"framed {command} -", 2)):
             checks.check((proposed or {""}) == expected, f"{name}: framed {command} -: {proposed}, not {expected}")
+    commands = set(re.findall(r"^  ([a-z]+) ", run("cluster", "--help")[1], re.M))
+    bash, zsh = complete("framed cluster ''", 2)
+    checks.check({"apply", "drain"} <= commands and bash == commands, f"bash: framed cluster {bash}, not {commands}")
+    checks.check({line.split(":")[0] for line in zsh} == commands, f"zsh: framed cluster {zsh}")
     options = set(re.findall(r"^  (--[\w-]+)", run("--help", program=BENCH)[1], re.M))
     for at, words in ((1, "framed-bench -"), (3, "framed-bench --clip x -")):
         for name, proposed in zip(("bash", "zsh"), complete(words, at)):
