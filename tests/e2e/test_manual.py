@@ -66,11 +66,11 @@ def check_form(checks):
 
 def check_commands(checks):
     shown = page("framed.1")
-    for line in run("--help")[1].splitlines():
+    for line in [*run("--help")[1].splitlines(), *run("cluster", "--help")[1].splitlines()]:
         if match := re.match(r"  (-?\S.*?)  +(.*)$", line):
             checks.check(words_of(" ".join(match.groups())) in shown, f"framed(1) lacks {line}")
     for command, lines in helps().items():
-        section = shown.partition(f" framed {command} ")[2]
+        section = shown.partition(" OPTIONS ")[2].partition(f" framed {command} ")[2]
         for line in lines:
             checks.check(words_of(line) in section, f"framed(1) lacks {line} of {command}")
     shown = page("framed-bench.1")
@@ -88,9 +88,11 @@ def check_commands(checks):
 
 
 def check_metrics(checks):
-    with open(f"{ROOT}/daemon/service/metrics.c") as file:
-        names = re.findall(r'head\(to, "(\w+)"', file.read())
-    checks.check(len(names) > 20, f"metrics: {names}")
+    names = []
+    for path in glob.glob(f"{ROOT}/daemon/service/metrics*.c"):
+        with open(path) as file:
+            names += re.findall(r'(?:head|sample)\(to,\s*"(framed_\w+)"', file.read())
+    checks.check(len(names) > 40 and "framed_cluster_alone_seconds" in names, f"metrics: {names}")
     section = page("framed.1").partition(" METRICS ")[2].partition(" EXIT STATUS ")[0]
     for name in names:
         checks.check(re.search(rf" {name}[ {{,.]", section), f"framed(1) lacks {name}")
