@@ -18,6 +18,7 @@ SCHEMAS = os.path.join(os.path.dirname(BINARY), "kubernetes")
 ADDRESS = {f"{owner}-{i}": f"127.0.{subnet}.{i + 1}" for owner, subnet in (("framed-etcd", 1), ("framed", 2)) for i in range(3)}
 CONFIG = "/etc/framed/framed.yaml"
 TOKEN = "a-token-of-the-manifests"
+READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro / && exec "$@"'
 MODELS = """\
 import * as models from "./models.mjs";
 import { readFileSync } from "fs";
@@ -195,9 +196,10 @@ class Pod:
         return text.replace("0.0.0.0", ADDRESS.get(self.name, "0.0.0.0"))
 
     def words(self, program, *words):
-        """A command as it runs here, by the pod's user, who has no rights."""
+        """A command as it runs here: where nothing but the pod's folders can be written, by its user, who has no rights."""
+        root = ["unshare", "--mount", "sh", "-c", READ_ONLY, self.where] if self.container["securityContext"]["readOnlyRootFilesystem"] else []
         user = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", "--no-new-privs", "--bounding-set=-all"]
-        return [*self.prefix, *user, program, *map(self.here, manifests.expanded(words, self.env))]
+        return [*self.prefix, *root, *user, program, *map(self.here, manifests.expanded(words, self.env))]
 
     def process(self):
         program = [os.path.basename(word) for word in self.container.get("command", [])[:1]] or [BINARY]
