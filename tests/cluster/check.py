@@ -26,7 +26,7 @@ from numbered_clip import GOP, NumberedClip, encode  # noqa: E402
 
 from boxes import Network  # noqa: E402
 from consumers import BY_CAMERA, calm_gaps, gaps, generations, overlaps  # noqa: E402
-from faults import LIMITS, RANDOM, busiest, dead, drain, etcd_away, frozen, random_freeze  # noqa: E402
+from faults import LIMITS, RANDOM, busiest, dead, drain, etcd_away, frozen, random_freeze, spread  # noqa: E402
 from processes import TOKEN  # noqa: E402
 from site_of_boxes import LEASE, PROMISE, Site, until  # noqa: E402
 
@@ -66,6 +66,7 @@ def limit_of(camera, fault):
 
 
 def try_fault(checks, site, fault):
+    spread(site)
     before, began = site.placed(), time.monotonic()
     run = fault(site)
     hit = next(run)

@@ -16,7 +16,19 @@ def busiest(site, without=()):
 
 
 def follower(site):
-    return next(i for i in range(len(site.etcd)) if i != site.leader())
+    return busiest(site, without={site.leader()})
+
+
+def spread(site):
+    """Gives each box a camera, so that a fault of any is seen."""
+    for each in site.framed:
+        name = each.box.name
+        if not site.placed().get(name):
+            camera = site.placed()[site.framed[busiest(site)].box.name][0]
+            each.cluster("move", camera, name)
+            until(lambda: site.box_of(camera) == name, 10, lambda: f"{camera} does not move: {site.placed()}")
+            each.cluster("move", camera, "-")
+    site.heal()
 
 
 def killed(site):
@@ -150,8 +162,7 @@ def clock(site):
 
 def etcd_away(site):
     """two of three etcd killed for 12 s: all stop, as nobody may place anything"""
-    leader = site.leader()
-    two = [leader, next(i for i in range(3) if i != leader)]
+    two = [site.leader(), follower(site)]
     for i in two:
         site.etcd[i].kill()
     yield set()
