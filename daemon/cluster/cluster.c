@@ -387,7 +387,7 @@ static void name_http(struct cluster *cluster)
     char host[DOCUMENT_URL_SIZE - 32] = "";
     if (http->at.kind != SINK_TCP)
         return;
-    snprintf(host, sizeof host, "%s", http->at.host ? http->at.host : "");
+    snprintf(host, sizeof host, "%s", address_host(&http->at));
     if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
         gethostname(host, sizeof host - 1);
     const bool ipv6 = strchr(host, ':');
