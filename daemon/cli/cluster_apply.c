@@ -8,6 +8,7 @@
 #include "config/load.h"
 #include "config/value.h"
 #include "daemon/base/exit_code.h"
+#include "daemon/cluster/site_state.h"
 
 // etcd takes 128 writes of a transaction, and 1.5 MiB.
 enum { BATCH_WRITES = 100, BATCH_BYTES = 512 << 10 };
@@ -29,13 +30,12 @@ struct changes {
 static void note_change(struct changes *changes, const struct cluster_store *store,
                         const char *what, const char *name, const struct camera_document *document)
 {
-    const struct stored_camera *before = cluster_store_camera(store, name);
+    const struct site_key *before = site_camera_key(&store->site, name);
     changes->list = reallocarray(changes->list, (size_t)changes->n + 1, sizeof *changes->list);
     if (!changes->list)
         err(EXIT_RUNTIME, NULL);
     struct change *change = &changes->list[changes->n++];
-    *change =
-        (struct change){.what = what, .name = name, .seen = before ? before->mod_revision : 0};
+    *change = (struct change){.what = what, .name = name, .seen = before ? before->revision : 0};
     cluster_store_key(store, "camera", name, change->key);
     cluster_store_key(store, "trouble", name, change->trouble);
     if (document && !(change->value = camera_document_print(document)))
@@ -157,21 +157,21 @@ static bool same_labels(const struct plan_labels *a, const struct plan_labels *b
     return same;
 }
 
-static bool same_camera(const struct stored_camera *before, const struct camera_document *now)
+static bool same_camera(const struct site_key *before, const struct camera_document *now)
 {
-    return before->readable && strcmp(before->document.text, now->text) == 0 &&
-           same_labels(&before->document.on, &now->on);
+    return before->rc == 0 && strcmp(before->camera.text, now->text) == 0 &&
+           same_labels(&before->camera.on, &now->on);
 }
 
 // Whether the camera is as it was.
 static bool put(struct changes *changes, const struct cluster_store *store,
                 const struct camera_config *camera)
 {
-    const struct stored_camera *before = cluster_store_camera(store, camera->name);
+    const struct site_key *before = site_camera_key(&store->site, camera->name);
     struct camera_document document = make_document(camera);
     const bool same = before && same_camera(before, &document);
     if (before)
-        strcpy(document.wish, before->document.wish);
+        strcpy(document.wish, before->camera.wish);
     if (!same)
         note_change(changes, store, before ? "changed" : "added", camera->name, &document);
     camera_document_clear(&document);
@@ -192,17 +192,17 @@ static int apply(struct cluster_store *store, const struct config *config, bool 
     int same = 0, code = cluster_store_read(store);
     for (int i = 0; code == EXIT_OK && i < config->n_cameras; i++)
         same += put(&changes, store, &config->cameras[i]);
-    for (int i = 0; code == EXIT_OK && prune && i < store->n_cameras; i++)
-        if (!is_in(config, store->cameras[i].name))
-            note_change(&changes, store, "removed", store->cameras[i].name, NULL);
+    for (int i = 0; code == EXIT_OK && prune && i < store->site.n_cameras; i++)
+        if (!is_in(config, store->site.cameras[i].name))
+            note_change(&changes, store, "removed", store->site.cameras[i].name, NULL);
     if (code == EXIT_OK)
         code = write_changes(store, &changes);
     if (code == EXIT_OK)
         printf("%d camera%s changed, %d the same\n", changes.n, changes.n == 1 ? "" : "s", same);
-    for (int i = 0; code == EXIT_OK && !prune && i < store->n_cameras; i++)
-        if (!is_in(config, store->cameras[i].name))
+    for (int i = 0; code == EXIT_OK && !prune && i < store->site.n_cameras; i++)
+        if (!is_in(config, store->site.cameras[i].name))
             printf("%s is in the cluster and not in the file (--prune removes it)\n",
-                   store->cameras[i].name);
+                   store->site.cameras[i].name);
     free_changes(&changes);
     return code;
 }
@@ -224,7 +224,7 @@ static int add_all(struct cluster_store *store, struct config *const configs[], 
     for (int i = 0; code == EXIT_OK && i < n; i++) {
         for (int c = 0; c < configs[i]->n_cameras; c++) {
             const char *name = configs[i]->cameras[c].name;
-            bool twice = cluster_store_camera(store, name);
+            bool twice = site_camera(&store->site, name);
             for (int j = 0; j < i; j++)
                 twice |= is_in(configs[j], name);
             if (!twice) {
@@ -261,12 +261,12 @@ int cluster_add(struct cluster_store *store, const char *const files[], int n)
 
 // --- cameras and nodes by name
 
-static const struct stored_camera *find_camera(const struct cluster_store *store, const char *name)
+static bool is_known_camera(const struct cluster_store *store, const char *name)
 {
-    const struct stored_camera *camera = cluster_store_camera(store, name);
-    if (!camera)
+    const bool known = site_camera(&store->site, name);
+    if (!known)
         fprintf(stderr, "framed cluster: %s is no camera of the cluster\n", name);
-    return camera;
+    return known;
 }
 
 int cluster_remove(struct cluster_store *store, const char *const names[], int n)
@@ -274,7 +274,7 @@ int cluster_remove(struct cluster_store *store, const char *const names[], int n
     struct changes changes = {0};
     int code = cluster_store_read(store);
     for (int i = 0; code == EXIT_OK && i < n; i++)
-        if (!find_camera(store, names[i]))
+        if (!is_known_camera(store, names[i]))
             code = EXIT_RUNTIME;
     for (int i = 0; code == EXIT_OK && i < n; i++)
         note_change(&changes, store, "removed", names[i], NULL);
@@ -286,9 +286,8 @@ int cluster_remove(struct cluster_store *store, const char *const names[], int n
 
 static bool is_known_node(const struct cluster_store *store, const char *node)
 {
-    bool known = cluster_store_node(store, node) || cluster_store_drains(store, node);
-    for (int i = 0; store->plan && i < store->plan->n; i++)
-        known |= !strcmp(store->plan->entries[i].node, node);
+    const bool known = site_node(&store->site, node) || cluster_store_drains(store, node) ||
+                       site_planned(&store->site, node) > 0;
     if (!known)
         fprintf(stderr, "framed cluster: %s is no node of the cluster (framed cluster status)\n",
                 node);
@@ -302,14 +301,14 @@ int cluster_move(struct cluster_store *store, const char *name, const char *node
     int code = cluster_store_read(store);
     if (code != EXIT_OK)
         return code;
-    const struct stored_camera *camera = find_camera(store, name);
-    if (!camera || (!anywhere && !is_known_node(store, node)))
+    if (!is_known_camera(store, name) || (!anywhere && !is_known_node(store, node)))
         return EXIT_RUNTIME;
-    if (!camera->readable) {
+    const struct site_key *key = site_camera_key(&store->site, name);
+    if (key->rc < 0) {
         fprintf(stderr, "framed cluster: %s is of a newer framed\n", name);
         return EXIT_RUNTIME;
     }
-    struct camera_document document = camera->document;
+    struct camera_document document = key->camera; // whose text stays the site's
     snprintf(document.wish, sizeof document.wish, "%s", anywhere ? "" : node);
     note_change(&changes, store, anywhere ? "freed" : "moved", name, &document);
     code = write_changes(store, &changes);

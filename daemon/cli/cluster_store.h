@@ -3,38 +3,15 @@
 #ifndef FRAMED_DAEMON_CLI_CLUSTER_STORE_H
 #define FRAMED_DAEMON_CLI_CLUSTER_STORE_H
 
-#include "daemon/cluster/documents.h"
-#include "daemon/cluster/etcd.h"
+#include "daemon/cluster/site.h"
 
 enum { STORE_KEY_SIZE = 192 };
 
-struct stored_camera {
-    char name[PLAN_NAME_SIZE];
-    int64_t mod_revision;
-    bool readable; // else of a newer framed, or damaged
-    struct camera_document document;
-};
-struct stored_node {
-    char name[PLAN_NAME_SIZE];
-    bool readable;
-    struct node_document document;
-};
-struct stored_trouble {
-    char camera[PLAN_NAME_SIZE];
-    struct trouble_document document;
-};
-
 struct cluster_store {
-    char site[PLAN_NAME_SIZE];
+    char name[PLAN_NAME_SIZE]; // of the site
     struct etcd *etcd;
-    // As of the last read, each by name:
-    int n_cameras, n_nodes, n_troubles, n_drains;
-    struct stored_camera *cameras;
-    struct stored_node *nodes;
-    struct stored_trouble *troubles;
-    char (*drains)[PLAN_NAME_SIZE];
-    struct plan *plan; // NULL: none yet, or none that this framed can read
-    bool newer_plan;
+    struct mirror mirror; // as of the last read, as is:
+    struct site site;
 };
 
 // Takes etcd's address from the configuration file. EXIT_OK, for cluster_store_close, or another
@@ -49,11 +26,7 @@ int cluster_store_write(struct cluster_store *, const struct etcd_compare[], int
 // "/framed/SITE/KIND/NAME" in `to`, which is returned.
 char *cluster_store_key(const struct cluster_store *, const char *kind, const char *name,
                         char to[STORE_KEY_SIZE]);
-// NULL: there is none.
-const struct stored_camera *cluster_store_camera(const struct cluster_store *, const char *name);
-const struct stored_node *cluster_store_node(const struct cluster_store *, const char *name);
-const struct stored_trouble *cluster_store_trouble(const struct cluster_store *,
-                                                   const char *camera);
+// Whether the operator had the node drained, which may be gone.
 bool cluster_store_drains(const struct cluster_store *, const char *node);
 
 #endif

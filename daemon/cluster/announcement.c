@@ -57,7 +57,7 @@ static int64_t list_refused(const struct site *site, const struct member_facts *
     int64_t n = 0;
     for (int i = 0; i < facts->n_refused; i++) {
         const struct refused_camera *refused = &facts->refused[i];
-        const struct site_key *camera = site_camera(site, refused->camera);
+        const struct site_key *camera = site_camera_key(site, refused->camera);
         if (!refused->runs && camera && camera->revision == refused->revision)
             memcpy(to[n++], refused->camera, sizeof *to);
     }
@@ -207,12 +207,12 @@ void announcement_troubles(struct announcement *own, const struct member_facts *
     int n;
     const struct mirror_entry *entries = mirror_folder(own->mirror, "trouble/", &n);
     for (int i = 0; i < facts->n_refused; i++)
-        if (site_camera(own->site, facts->refused[i].camera) &&
+        if (site_camera_key(own->site, facts->refused[i].camera) &&
             !is_said(own, facts->refused[i].camera))
             write_trouble(own, facts->refused[i].camera, facts->refused[i].why);
     for (int i = 0; i < n; i++) {
         const char *camera = entries[i].key + strlen("trouble/");
-        const bool gone = !site_camera(own->site, camera);
+        const bool gone = !site_camera_key(own->site, camera);
         if (gone || (!is_refused(facts, camera) && is_own(own, &entries[i])))
             write_trouble(own, camera, NULL);
     }

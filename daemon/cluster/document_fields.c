@@ -106,7 +106,7 @@ const json_t *document_list(const json_t *document, const char *key, size_t *n)
 json_t *document_of_labels(const struct plan_labels *labels)
 {
     json_t *object = json_object();
-    for (int i = 0; object && i < labels->n; i++) {
+    for (int i = 0; object && labels && i < labels->n; i++) {
         if (json_object_set_new(object, labels->list[i].key, json_string(labels->list[i].value))) {
             json_decref(object);
             return NULL;

@@ -22,7 +22,7 @@ bool document_labels(const json_t *, const char *key, struct plan_labels *to);
 // The list of that name, empty where it is missing; NULL: it is no list.
 const json_t *document_list(const json_t *, const char *key, size_t *n);
 
-json_t *document_of_labels(const struct plan_labels *); // NULL: no memory
+json_t *document_of_labels(const struct plan_labels *); // accepts NULL; NULL: no memory
 // Prints and releases the document, which may be NULL: then, or without memory, NULL.
 char *document_print(json_t *);
 

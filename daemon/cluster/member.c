@@ -139,7 +139,7 @@ static void order(struct member *member)
         const struct plan_entry *entry = &site->plan->entries[i];
         if (strcmp(entry->node, own) != 0 || !is_bound(member, entry))
             continue;
-        const struct site_key *camera = site_camera(site, entry->camera);
+        const struct site_key *camera = site_camera_key(site, entry->camera);
         if (camera)
             rc = add_order(&orders, entry, camera);
     }

@@ -95,10 +95,10 @@ static bool has_label(const struct plan_labels *labels, const struct plan_label 
     return false;
 }
 
-static bool has_labels(const struct plan_labels *labels, const struct plan_labels *wanted)
+bool plan_labels_fit(const struct plan_labels *of_node, const struct plan_labels *wanted)
 {
     for (int i = 0; wanted && i < wanted->n; i++)
-        if (!has_label(labels, &wanted->list[i]))
+        if (!has_label(of_node, &wanted->list[i]))
             return false;
     return true;
 }
@@ -110,7 +110,8 @@ static bool has_room(const struct host *host, double cost)
 
 static bool suits(const struct placing *p, const struct guest *guest, int host)
 {
-    return !guest->refused[host] && has_labels(&p->hosts[host].node->labels, guest->camera->on);
+    return !guest->refused[host] &&
+           plan_labels_fit(&p->hosts[host].node->labels, guest->camera->on);
 }
 
 static bool takes(const struct placing *p, const struct guest *guest, int host)

@@ -85,6 +85,8 @@ void plan_free(struct plan *);                                               // 
 const struct plan_entry *plan_find(const struct plan *, const char *camera); // NULL: not in it
 // Whether generation `a` came after `b`, of which 0 is before all.
 bool plan_is_newer(uint32_t a, uint32_t b);
+// `wanted` NULL: none.
+bool plan_labels_fit(const struct plan_labels *of_node, const struct plan_labels *wanted);
 
 // JSON, as it stands in etcd (plan_json.c); unknown keys of the same schema are ignored:
 //   {"schema":1,"version":7,"removed":0,

@@ -155,8 +155,9 @@ static int compare_name(const void *name, const void *camera)
 
 static struct plan_camera *find_camera(const struct site *site, const char *name)
 {
-    return bsearch(name, site->cameras, (size_t)site->n_cameras, sizeof *site->cameras,
-                   compare_name);
+    return site->n_cameras > 0 ? bsearch(name, site->cameras, (size_t)site->n_cameras,
+                                         sizeof *site->cameras, compare_name)
+                               : NULL;
 }
 
 static void note_generation(struct plan_camera *camera, uint32_t generation)
@@ -190,6 +191,27 @@ static void note_lost_plan(struct site *site, const struct plan *lost)
     }
 }
 
+// --- what nodes refused
+
+static int read_troubles(struct site *site, const struct mirror *mirror)
+{
+    int n, rc = 0;
+    const struct mirror_entry *entries = mirror_folder(mirror, "trouble/", &n);
+    site->troubles = calloc((size_t)n + 1, sizeof *site->troubles);
+    if (!site->troubles)
+        return -ENOMEM;
+    for (int i = 0; i < n && rc != -ENOMEM; i++) {
+        struct site_trouble *trouble = &site->troubles[site->n_troubles];
+        const char *name = entries[i].key + strlen("trouble/");
+        if (strlen(name) >= PLAN_NAME_SIZE)
+            continue;
+        rc = trouble_document_parse(&trouble->document, entries[i].value, entries[i].length);
+        strcpy(trouble->camera, name);
+        site->n_troubles += rc == 0;
+    }
+    return rc == -ENOMEM ? rc : 0;
+}
+
 // --- all of it
 
 static int read_plan(struct site *site, const struct mirror *mirror, const struct site *before)
@@ -221,6 +243,8 @@ int site_read(struct site *ret, const struct mirror *mirror, const struct site *
     if (rc == 0)
         rc = read_cameras(ret, mirror, before);
     if (rc == 0)
+        rc = read_troubles(ret, mirror);
+    if (rc == 0)
         rc = read_plan(ret, mirror, before);
     if (rc < 0) {
         site_clear(ret);
@@ -243,6 +267,7 @@ void site_clear(struct site *site)
     free(site->node_keys);
     free(site->cameras);
     free(site->camera_keys);
+    free(site->troubles);
     *site = (struct site){0};
 }
 
@@ -260,10 +285,30 @@ const struct node_document *site_document(const struct site *site, const char *n
     return node ? &site->node_keys[node - site->nodes]->node : NULL;
 }
 
-const struct site_key *site_camera(const struct site *site, const char *name)
+const struct plan_camera *site_camera(const struct site *site, const char *name)
+{
+    return find_camera(site, name);
+}
+
+const struct site_key *site_camera_key(const struct site *site, const char *name)
 {
     const struct plan_camera *found = find_camera(site, name);
     return found ? site->camera_keys[found - site->cameras] : NULL;
+}
+
+static int compare_trouble(const void *camera, const void *trouble)
+{
+    return strcmp(camera, ((const struct site_trouble *)trouble)->camera);
+}
+
+const struct trouble_document *site_trouble(const struct site *site, const char *camera)
+{
+    static const struct trouble_document none;
+    const struct site_trouble *found =
+        site->n_troubles > 0 ? bsearch(camera, site->troubles, (size_t)site->n_troubles,
+                                       sizeof *site->troubles, compare_trouble)
+                             : NULL;
+    return found ? &found->document : &none;
 }
 
 bool site_obeys(const struct site *site)

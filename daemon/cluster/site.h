@@ -21,6 +21,11 @@ struct site_key {
     };
 };
 
+struct site_trouble {
+    char camera[PLAN_NAME_SIZE];
+    struct trouble_document document;
+};
+
 struct site {
     struct plan_node *nodes; // by their names, as is:
     struct site_key **node_keys;
@@ -28,6 +33,8 @@ struct site {
     struct plan_camera *cameras; // by their names, as is:
     struct site_key **camera_keys;
     int n_cameras;
+    struct site_trouble *troubles; // by the cameras' names
+    int n_troubles;
     struct site_key *plan_key; // NULL: there is none
     const struct plan *plan;   // NULL: there is none, or it cannot be read:
     int plan_rc;               // 0, or as plan_parse says
@@ -45,7 +52,10 @@ void site_clear(struct site *);
 // NULL: there is none.
 const struct plan_node *site_node(const struct site *, const char *name);
 const struct node_document *site_document(const struct site *, const char *name);
-const struct site_key *site_camera(const struct site *, const char *name);
+const struct plan_camera *site_camera(const struct site *, const char *name);
+const struct site_key *site_camera_key(const struct site *, const char *name);
+// Why a node refused the camera, or empty.
+const struct trouble_document *site_trouble(const struct site *, const char *camera);
 // Whether every node has carried out the plan.
 bool site_obeys(const struct site *);
 

@@ -133,6 +133,14 @@ def check_view(checks, site):
     checks.check([c["state"] for c in status["cameras"]] == ["running", *["starting"] * 2, "waiting", *["unplaced"] * 2], f"{status}")
     checks.check(site.run("where", "cam1") == (0, ["box1 running http://10.0.0.1:9090"], []), site.said[-200:])
     checks.check(site.run("where", "cam5")[::2] == (1, ["framed cluster: cam5 runs nowhere: no node has room for it"]), "cam5")
+    site.run("drain", "box1")
+    checks.check("every node that may run it is draining" in site.run("where", "cam5")[2][0], site.said[-200:])
+    site.run("undrain", "box1")
+    # One that runs goes on by the text before the one that its node refused; what another refused is over.
+    for refuser, expected in (("box1", "cam1 box1 3 running box1: no"), ("box2", "cam1 box1 3 running")):
+        site.put("trouble/cam1", {"node": refuser, "why": "no"})
+        lines = [line.split() for line in site.run("status")[1]]
+        checks.check(expected.split() in lines, f"{expected} is not among\n{lines}")
 
 
 def check_wishes(checks, site):

@@ -87,17 +87,17 @@ static void test_keys(void)
               gate->generation == 3,
           "%g, %u", gate->cost, gate->generation);
     CHECK(!camera_named("yard")->on && camera_named("yard")->cost == 0, "nobody measured it");
-    CHECK(!strcmp(site_camera(&site, "gate")->camera.text, "gate") && !site_camera(&site, "hall"),
+    CHECK(!strcmp(site_camera_key(&site, "gate")->camera.text, "gate") && !site_camera_key(&site, "hall"),
           "texts");
-    CHECK(site_camera(&site, "yard")->revision == 2, "%lld",
-          (long long)site_camera(&site, "yard")->revision);
+    CHECK(site_camera_key(&site, "yard")->revision == 2, "%lld",
+          (long long)site_camera_key(&site, "yard")->revision);
     put("node/box1", "{");
     put("camera/yard", "[]");
     put("plan", "no plan");
     put("drain/box1", "");
     read_site();
     CHECK(site.n_nodes == 1 && site.nodes[0].room == 0 && site.nodes[0].draining, "a node");
-    CHECK(site.n_cameras == 2 && site_camera(&site, "yard")->rc < 0, "a camera");
+    CHECK(site.n_cameras == 2 && site_camera_key(&site, "yard")->rc < 0, "a camera");
     CHECK(!site.plan && site.plan_rc < 0, "a plan");
 }
 
@@ -106,14 +106,14 @@ static void test_shared(void)
 {
     begin();
     const uint64_t placement = site.placement;
-    const struct site_key *gate = site_camera(&site, "gate"), *yard = site_camera(&site, "yard"),
+    const struct site_key *gate = site_camera_key(&site, "gate"), *yard = site_camera_key(&site, "yard"),
                           *box = site.node_keys[0], *plan = site.plan_key;
     put_node("box1", "{\"camera\":\"yard\",\"generation\":7,\"cost\":1.5}");
     put_node("box0", "");
     read_site();
     CHECK(site.n_nodes == 2 && site.node_keys[1] != box && site.node_keys[1]->node.n_running == 1,
           "the node is what it was");
-    CHECK(site_camera(&site, "gate") == gate && site_camera(&site, "yard") == yard &&
+    CHECK(site_camera_key(&site, "gate") == gate && site_camera_key(&site, "yard") == yard &&
               site.plan_key == plan,
           "what did not change was read again");
     CHECK(site.placement == placement, "a load asks for no orders");
@@ -121,15 +121,15 @@ static void test_shared(void)
     put_camera("yard", ",\"wish\":\"box1\"");
     box = site.node_keys[1];
     read_site();
-    CHECK(site.n_cameras == 3 && site_camera(&site, "gate") == gate &&
-              site_camera(&site, "yard") != yard && site.node_keys[1] == box,
+    CHECK(site.n_cameras == 3 && site_camera_key(&site, "gate") == gate &&
+              site_camera_key(&site, "yard") != yard && site.node_keys[1] == box,
           "cameras");
     CHECK(!strcmp(camera_named("yard")->wish, "box1") && camera_named("yard")->cost == 1.5,
           "it keeps its cost: %g", camera_named("yard")->cost);
     CHECK(site.placement == placement + 1, "%lld", (long long)site.placement);
     put("camera/gate", NULL);
     read_site();
-    CHECK(site.n_cameras == 2 && !site_camera(&site, "gate") && site.placement == placement + 2,
+    CHECK(site.n_cameras == 2 && !site_camera_key(&site, "gate") && site.placement == placement + 2,
           "a camera that left");
     put("plan", "{\"schema\":1,\"version\":3}");
     read_site();
@@ -142,7 +142,7 @@ static void test_shared(void)
 static void test_restored(void)
 {
     begin();
-    const int64_t was = site_camera(&site, "yard")->revision;
+    const int64_t was = site_camera_key(&site, "yard")->revision;
     const struct etcd_entry entry = {.key = "/framed/yard/camera/yard",
                                      .value = "{\"schema\":1,\"text\":\"another\"}",
                                      .length = strlen("{\"schema\":1,\"text\":\"another\"}"),
@@ -151,8 +151,8 @@ static void test_restored(void)
     const struct etcd_answer answer = {.revision = was, .entries = &entry, .n = 1};
     CHECK(mirror_set(&mirror, &answer) == 0, "no memory");
     read_site();
-    CHECK(site.n_cameras == 1 && !strcmp(site_camera(&site, "yard")->camera.text, "another"), "%s",
-          site_camera(&site, "yard")->camera.text);
+    CHECK(site.n_cameras == 1 && !strcmp(site_camera_key(&site, "yard")->camera.text, "another"), "%s",
+          site_camera_key(&site, "yard")->camera.text);
 }
 
 // What a node measured stays known when it is dead, and by which generation cameras ran when the
