@@ -7,6 +7,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/processor_time.h"
 #include "daemon/decode/hardware.h"
+#include "daemon/service/status_cluster.h"
 #include "daemon/service/status_results.h"
 
 enum { WINDOW_SAMPLES = 10 }; // quantiles are of the last ten to twenty seconds
@@ -137,7 +138,7 @@ static json_t *unfinished_json(const struct unfinished_files *files)
 static json_t *status_json(const struct status *status, const struct metrics *metrics)
 {
     double uptime = (double)(monotonic_ns() - status->started_ns) / 1e9;
-    return json_pack("{s:i, s:s, s:I, s:f, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+    return json_pack("{s:i, s:s, s:I, s:f, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o*}",
                      "schema_version", STATUS_SCHEMA_VERSION, "version", FRAMED_VERSION_TEXT,
                      "time_ms", (json_int_t)(realtime_ns() / 1000000), "uptime_s", uptime,
                      "http_write", metrics->http_write, "config", config_json(metrics->reload),
@@ -146,7 +147,7 @@ static json_t *status_json(const struct status *status, const struct metrics *me
                      "decoder_bans", decoder_bans_json(metrics->devices), "bound",
                      status_bottleneck_json(&status->load, metrics), "unfinished",
                      unfinished_json(metrics->unfinished), "batches", batches_json(metrics),
-                     "cameras", cameras_json(metrics));
+                     "cameras", cameras_json(metrics), "cluster", status_cluster_json(metrics));
 }
 
 // Gives `json` away.

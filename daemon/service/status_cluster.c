@@ -6,26 +6,91 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/cluster/document_fields.h"
 #include "daemon/cluster/member.h"
+#include "daemon/cluster/site_state.h"
 #include "daemon/service/status_camera.h"
+
+// --- this box
+
+static const char *state_name(enum member_state state)
+{
+    return state == MEMBER_IN ? "in" : state == MEMBER_JOINING ? "joining" : "out";
+}
+
+static json_t *member_json(const struct member *member, const struct member_health *health)
+{
+    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o}", "node", member_node(member), "site",
+                     member_site(member), "state", state_name(health->state), "plan",
+                     (json_int_t)health->version, "alone_s",
+                     health->alone_ns ? json_real((double)(boottime_ns() - health->alone_ns) / 1e9)
+                                      : json_null(),
+                     "error", *health->error ? status_string(health->error) : json_null());
+}
+
+struct counting {
+    const char *node;
+    struct site_counts counts;
+};
+
+static void count_site(void *opaque, const struct site *site)
+{
+    struct counting *counting = opaque;
+    counting->counts = site_counts(site, counting->node);
+}
+
+json_t *status_cluster_json(const struct metrics *metrics)
+{
+    if (!metrics->member)
+        return NULL;
+    const struct member_health health = member_health(metrics->member);
+    struct counting counting = {.node = member_node(metrics->member)};
+    member_look(metrics->member, count_site, &counting);
+    json_t *json = member_json(metrics->member, &health);
+    json_object_set_new(json, "nodes", json_integer(health.nodes));
+    json_object_set_new(json, "cameras", json_integer(health.cameras));
+    json_object_set_new(json, "elsewhere", json_integer(counting.counts.elsewhere));
+    json_object_set_new(json, "troubled", json_integer(counting.counts.troubled));
+    return json;
+}
 
 // --- all of it
 
-static json_t *node_json(const struct plan_node *node, const struct node_document *document)
+static json_t *refused_json(const struct node_document *node)
 {
-    return json_pack("{s:s, s:s, s:s, s:f, s:f, s:b, s:I, s:i}", "name", node->name, "http",
-                     document->http, "version", document->version, "room", node->room, "taken",
-                     node->taken, "draining", node->draining, "obeys", (json_int_t)document->obeys,
-                     "running", document->n_running);
+    json_t *list = json_array();
+    for (int64_t i = 0; list && i < node->n_refused; i++)
+        json_array_append_new(list, status_string(node->refused[i]));
+    return list;
 }
 
-static json_t *camera_json(const struct site *site, const char *camera)
+static json_t *node_json(const struct site *site, int i)
 {
-    const struct plan_entry *entry = site->plan ? plan_find(site->plan, camera) : NULL;
-    const bool placed = entry && *entry->node;
-    return json_pack("{s:s, s:o, s:i}", "name", camera, "node",
-                     placed ? status_string(entry->node) : json_null(), "generation",
-                     entry ? (int)entry->generation : 0);
+    const struct plan_node *node = &site->nodes[i];
+    const struct node_document *document = &site->node_keys[i]->node;
+    return json_pack("{s:s, s:b, s:s, s:s, s:f, s:f, s:f, s:b, s:I, s:b, s:i, s:i, s:I, s:o, s:o}",
+                     "name", node->name, "readable", site_node_readable(document), "http",
+                     document->http, "version", document->version, "room", node->room, "taken",
+                     node->taken, "used", site_node_used(document), "draining", node->draining,
+                     "obeys", (json_int_t)document->obeys, "behind",
+                     site->plan && !site_node_obeys(site, document), "cameras",
+                     site_planned(site, node->name), "running", document->n_running, "since_ms",
+                     (json_int_t)document->since_ms, "labels",
+                     document_of_labels(&document->labels), "refused", refused_json(document));
+}
+
+static json_t *text_or_null(const char *text)
+{
+    return *text ? status_string(text) : json_null();
+}
+
+static json_t *camera_json(const struct site *site, const struct plan_camera *camera)
+{
+    const struct site_camera_state state = site_camera_state(site, camera);
+    return json_pack("{s:s, s:o, s:i, s:s, s:o, s:o, s:o}", "name", camera->name, "node",
+                     text_or_null(state.node), "generation", (int)state.generation, "state",
+                     state.word, "why", text_or_null(state.why), "wish", text_or_null(camera->wish),
+                     "on", document_of_labels(camera->on));
 }
 
 struct lists {
@@ -36,14 +101,9 @@ static void list_site(void *opaque, const struct site *site)
 {
     const struct lists *lists = opaque;
     for (int i = 0; i < site->n_nodes; i++)
-        json_array_append_new(lists->nodes, node_json(&site->nodes[i], &site->node_keys[i]->node));
+        json_array_append_new(lists->nodes, node_json(site, i));
     for (int i = 0; i < site->n_cameras; i++)
-        json_array_append_new(lists->cameras, camera_json(site, site->cameras[i].name));
-}
-
-static const char *state_name(enum member_state state)
-{
-    return state == MEMBER_IN ? "in" : state == MEMBER_JOINING ? "joining" : "out";
+        json_array_append_new(lists->cameras, camera_json(site, &site->cameras[i]));
 }
 
 char *status_cluster_text(const struct metrics *metrics)
@@ -53,13 +113,10 @@ char *status_cluster_text(const struct metrics *metrics)
     const struct member_health health = member_health(metrics->member);
     struct lists lists = {.nodes = json_array(), .cameras = json_array()};
     member_look(metrics->member, list_site, &lists);
-    json_t *json = json_pack(
-        "{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "node", member_node(metrics->member), "site",
-        member_site(metrics->member), "state", state_name(health.state), "plan",
-        (json_int_t)health.version, "alone_s",
-        health.alone_ns ? json_real((double)(boottime_ns() - health.alone_ns) / 1e9) : json_null(),
-        "error", *health.error ? status_string(health.error) : json_null(), "nodes", lists.nodes,
-        "cameras", lists.cameras);
+    json_t *json = member_json(metrics->member, &health);
+    json_object_set_new(json, "time_ms", json_integer(realtime_ns() / 1000000));
+    json_object_set_new(json, "nodes", lists.nodes);
+    json_object_set_new(json, "cameras", lists.cameras);
     char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(json);
     return text;

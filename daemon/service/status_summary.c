@@ -7,6 +7,7 @@
 #include "daemon/alert/judge.h"
 #include "daemon/base/clock.h"
 #include "daemon/service/status.h"
+#include "daemon/service/status_cluster.h"
 
 static const int64_t RECENT_NS = 60 * INT64_C(1000000000); // that an output's error is told
 
@@ -109,6 +110,10 @@ char *status_summary_text(const struct status *status, const struct metrics *met
     print_json(to, status_devices_json(&status->load));
     fputs(",\"bound\":", to);
     print_json(to, status_bottleneck_json(&status->load, metrics));
+    if (metrics->member) {
+        fputs(",\"cluster\":", to);
+        print_json(to, status_cluster_json(metrics));
+    }
     fputs(",\"cameras\":[", to);
     for (int i = 0; i < metrics->n_cameras; i++) {
         if (i > 0)
