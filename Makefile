@@ -77,7 +77,7 @@ PAGE := daemon/service/page
 $(B)/page/%.gz: $(PAGE)/%
 	@mkdir -p $(@D)
 	@echo "  $@"
-	$(Q)sed -E '/\*\/ *[^ ]/!{ /^( *(\/\*\*|\*\/|\/\/)| +\*( |$$))/d }' $< | gzip -9nc > $@
+	$(Q)sed -E '/\*\/ *[^ ]/!{ /^( *(\/\*\*|\*\/|\/\/)| +\*( |$$))/d }; s/\/\*\* @[^*]*\*\/ ?//g' $< | gzip -9nc > $@
 	$(Q)sha256sum $@ | sed -E 's/^(.{16}).*/"\1"/' | tr -d '\n' > $(@:.gz=.tag)
 
 $(B)/daemon/service/page.o: override CFLAGS += -Wa,-I$(B)/page

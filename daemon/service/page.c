@@ -17,6 +17,7 @@ enum { FILE_BYTES_MAX = 1 << 20 }; // of a file in the folder
     FILE(app, "app.js", "text/javascript; charset=utf-8")                                          \
     FILE(camera, "camera.js", "text/javascript; charset=utf-8")                                    \
     FILE(chart, "chart.js", "text/javascript; charset=utf-8")                                      \
+    FILE(cluster, "cluster.js", "text/javascript; charset=utf-8")                                  \
     FILE(code, "code.js", "text/javascript; charset=utf-8")                                        \
     FILE(commands, "commands.js", "text/javascript; charset=utf-8")                                \
     FILE(config, "config.js", "text/javascript; charset=utf-8")                                    \

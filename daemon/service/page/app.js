@@ -2,6 +2,7 @@
 
 import {explain} from "./api.js";
 import {CameraPage} from "./camera.js";
+import {ClusterPage} from "./cluster.js";
 import {ConfigPage} from "./config.js";
 import {setText} from "./dom.js";
 import {Overview} from "./overview.js";
@@ -34,10 +35,11 @@ function open() {
       entry.setAttribute("aria-current", "page");
     else
       entry.removeAttribute("aria-current");
-  document.title = `${{config: "Configuration", new: "New camera", camera}[name] ?? "Cameras"} – framed`;
+  document.title = `${{config: "Configuration", new: "New camera", cluster: "Cluster", camera}[name] ?? "Cameras"} – framed`;
   page = name === "camera" ? new CameraPage(main, camera)
     : name === "config" ? new ConfigPage(main)
-      : name === "new" ? new Wizard(main) : new Overview(main);
+      : name === "cluster" ? new ClusterPage(main)
+        : name === "new" ? new Wizard(main) : new Overview(main);
   window.scrollTo(0, 0);
 }
 

@@ -2,11 +2,12 @@
 
 import {cameraPath, explain, getJson, send} from "./api.js";
 import {Chart} from "./chart.js";
+import {standing} from "./cluster.js";
 import {commandsOf, commandsOfCamera} from "./commands.js";
 import {copyButton, h, setText} from "./dom.js";
 import {listen} from "./events.js";
 import {PicturePair} from "./picture.js";
-import {onCamera, refresh} from "./status.js";
+import {CLUSTER, onCamera, refresh} from "./status.js";
 import {REASONS, WANTED_LOSSES, bitRate, clockTime, count, duration, health, lossWords, percent, rate} from "./words.js";
 
 /** @typedef {import("./status.js").Camera} Camera
@@ -36,6 +37,7 @@ export class CameraPage {
     this.state = h("span", {class: "state"});
     this.notice = h("p", {class: "notice", role: "status", hidden: true});
     this.refusal = ""; // of what was asked for last
+    this.elsewhere = h("span", {});
     this.actions = h("div", {class: "row actions"});
     this.outputs = h("fieldset", {class: "choice"}, h("legend", {class: "offscreen"}, "Output"));
     this.frames = new Chart("Frames", "per second", "reconnects");
@@ -48,7 +50,7 @@ export class CameraPage {
     this.commands = h("div", {});
     main.append(
       h("div", {class: "row title"}, h("h1", {}, name), this.state, this.actions), this.notice,
-      this.missing = h("p", {hidden: true}, h("a", {href: "#/"}, "All cameras")), this.body = h("div", {class: "body"},
+      this.missing = h("p", {hidden: true}, this.elsewhere, h("a", {href: "#/"}, "All cameras")), this.body = h("div", {class: "body"},
       h("div", {class: "row tools"}, this.outputs, this.switches()), this.pair.element,
       h("section", {class: "charts", "aria-label": "The last ten minutes"}, this.frames.element, this.latency.element, this.losses.element),
       h("div", {class: "columns"},
@@ -131,8 +133,10 @@ export class CameraPage {
       this.missing.hidden = !(this.body.hidden = !this.camera);
     if (!this.camera) {
       this.warn("");
-      this.state.className = "state bad";
-      setText(this.state, "there is no camera of this name");
+      if (status.cluster)
+        this.findElsewhere();
+      else
+        this.tellMissing("bad", "there is no camera of this name");
       return;
     }
     if (comes)
@@ -150,6 +154,35 @@ export class CameraPage {
     this.listOutputs(camera);
     this.tellFacts(camera);
     this.tellClients(camera);
+  }
+
+  /**
+   * @param {string} level
+   * @param {string} words
+   * @param {...(Node | string)} where
+   */
+  tellMissing(level, words, ...where) {
+    this.state.className = `state ${level}`;
+    setText(this.state, words);
+    const text = h("span", {}, ...where);
+    if (text.innerHTML !== this.elsewhere.innerHTML) // else the focus would be lost
+      this.elsewhere.replaceChildren(...text.childNodes);
+  }
+
+  /** A camera of the cluster that is not here. */
+  async findElsewhere() {
+    try {
+      /** @type {import("./status.js").Cluster} */
+      const cluster = await getJson(CLUSTER, this.abort.signal);
+      const camera = cluster.cameras.find(({name}) => name === this.name);
+      if (this.camera)
+        return;
+      if (!camera)
+        return this.tellMissing("bad", "there is no camera of this name");
+      const {level, words, why, href} = standing(cluster, camera), {node} = camera;
+      this.tellMissing(level, node ? `${words} at ${node}` : words, why && `${why}. `,
+        ...(node && node !== cluster.node ? [href ? h("a", {href}, `Its page at ${node}`) : `${node} serves no HTTP`, " · "] : []), h("a", {href: "#/cluster"}, "The cluster"), " · ");
+    } catch { /* the next one tells */ }
   }
 
   /** @param {Camera} camera */

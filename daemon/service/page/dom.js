@@ -33,6 +33,48 @@ export function setText(element, text) {
 }
 
 /**
+ * Puts elements in their order, and others away; what holds the focus keeps it.
+ * @param {Element} parent
+ * @param {Element[]} elements
+ */
+export function arrange(parent, elements) {
+  const focus = document.activeElement;
+  elements.forEach((element, i) => {
+    if (parent.children[i] !== element)
+      parent.insertBefore(element, parent.children[i] ?? null);
+  });
+  while (parent.children.length > elements.length)
+    parent.lastElementChild?.remove();
+  if (focus instanceof HTMLElement && focus !== document.activeElement && document.contains(focus))
+    focus.focus({preventScroll: true});
+}
+
+/**
+ * Arrows go from tile to tile and from row to row.
+ * @param {KeyboardEvent} event
+ */
+export function walk(event) {
+  const links = [...document.querySelectorAll(".wall li:not([hidden]) > a, .cameras tbody tr:not([hidden]) a[href]")]
+    .filter((link) => /** @type {HTMLElement} */ (link).offsetParent);
+  const at = links.indexOf(/** @type {Element} */ (document.activeElement));
+  const top = links[0]?.getBoundingClientRect().top;
+  const below = links.findIndex((link) => link.getBoundingClientRect().top > top + 4);
+  const columns = below < 0 ? links.length : below;
+  /** @type {Object<string, number>} */
+  const steps = {ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns, Home: -at, End: links.length - 1 - at};
+  const step = steps[event.key];
+  if (at < 0 || step === undefined)
+    return;
+  event.preventDefault();
+  /** @type {HTMLElement | undefined} */ (links[at + step])?.focus();
+}
+
+/** @param {() => void} changed */
+export function nameFilter(changed) {
+  return h("input", {type: "search", placeholder: "Filter by name", "aria-label": "Filter by name", oninput: changed});
+}
+
+/**
  * The canvas's context, with the canvas's pixels as many as the screen has for it.
  * @param {HTMLCanvasElement} canvas
  * @returns {{context: CanvasRenderingContext2D, width: number, height: number}} sizes in CSS pixels

@@ -2,11 +2,11 @@
 
 import {getJson} from "./api.js";
 import {sparkline} from "./chart.js";
-import {h, setText} from "./dom.js";
+import {arrange, h, nameFilter, setText, walk} from "./dom.js";
 import {Losses} from "./history.js";
 import {daemonNow, onSummary} from "./status.js";
 import {View} from "./view.js";
-import {WANTED_LOSSES, bytes, count, duration, health, limit, percent, problemsFirst, rate} from "./words.js";
+import {WANTED_LOSSES, bytes, count, duration, health, limit, memberWords, percent, problemsFirst, rate} from "./words.js";
 
 /** @typedef {import("./status.js").Brief} Brief
  *  @typedef {import("./status.js").Summary} Summary */
@@ -23,10 +23,10 @@ export class Overview {
     this.losses = new Losses(FIVE_MINUTES);
     this.look = localStorage.getItem(LOOK) === "table" ? "table" : "wall";
     this.band = new Band();
-    this.filter = h("input", {type: "search", placeholder: "Filter by name", "aria-label": "Filter by name", oninput: () => this.arrange()});
+    this.filter = nameFilter(() => this.arrange());
     this.notice = h("p", {class: "notice", role: "status", hidden: true});
-    this.wall = h("ul", {class: "wall", "aria-label": "Cameras", onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event)});
-    this.rows = h("tbody", {onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event)});
+    this.wall = h("ul", {class: "wall", "aria-label": "Cameras", onkeydown: walk});
+    this.rows = h("tbody", {onkeydown: walk});
     this.table = h("div", {class: "scroll"}, h("table", {class: "cameras"}, h("thead", {}, h("tr", {},
       ...["Camera", "State", "Frames/s in", "out", "p99", "Losses of 5 min", "Damaged", "Stream"].map((name) => h("th", {scope: "col"}, name)))), this.rows));
     this.empty = h("p", {class: "hint", hidden: true});
@@ -88,8 +88,6 @@ export class Overview {
     for (const [name, tile] of this.tiles)
       if (!names.has(name)) {
         this.seen.unobserve(tile.item);
-        tile.item.remove();
-        tile.row.remove();
         this.tiles.delete(name);
       }
     for (const camera of status.cameras) {
@@ -109,21 +107,14 @@ export class Overview {
   arrange() {
     const wanted = this.filter.value.trim().toLowerCase();
     const order = problemsFirst([...this.tiles.values()].map((tile) => tile.camera));
-    const focus = document.activeElement;
+    const tiles = order.map(({name}) => /** @type {Tile} */ (this.tiles.get(name)));
     this.wall.hidden = this.look !== "wall";
     this.table.hidden = this.look !== "table";
-    order.forEach((camera, i) => {
-      const tile = /** @type {Tile} */ (this.tiles.get(camera.name));
-      tile.item.hidden = tile.row.hidden = !camera.name.toLowerCase().includes(wanted);
-      if (this.wall.children[i] !== tile.item)
-        this.wall.insertBefore(tile.item, this.wall.children[i] ?? null);
-      if (this.rows.children[i] !== tile.row)
-        this.rows.insertBefore(tile.row, this.rows.children[i] ?? null);
-    });
-    if (focus instanceof HTMLElement && focus !== document.activeElement && document.contains(focus))
-      focus.focus({preventScroll: true});
-    const shown = order.filter((camera) => camera.name.toLowerCase().includes(wanted)).length;
-    this.empty.hidden = shown > 0;
+    for (const tile of tiles)
+      tile.item.hidden = tile.row.hidden = !tile.name.toLowerCase().includes(wanted);
+    arrange(this.wall, tiles.map((tile) => tile.item));
+    arrange(this.rows, tiles.map((tile) => tile.row));
+    this.empty.hidden = tiles.some((tile) => !tile.item.hidden);
     this.empty.replaceChildren(...(order.length
       ? [`No camera's name holds “${this.filter.value}”.`]
       : ["No camera is configured. ", h("a", {href: "#/new"}, "Find and add one"), "."]));
@@ -153,34 +144,16 @@ export class Overview {
     for (const tile of this.tiles.values())
       tile.tellAge();
   }
-
-  /**
-   * Arrows go from tile to tile and from row to row.
-   * @param {KeyboardEvent} event
-   */
-  key(event) {
-    const links = [...document.querySelectorAll(".wall li:not([hidden]) > a, .cameras tbody tr:not([hidden]) a")]
-      .filter((link) => /** @type {HTMLElement} */ (link).offsetParent);
-    const at = links.indexOf(/** @type {Element} */ (document.activeElement));
-    const top = links[0]?.getBoundingClientRect().top;
-    const across = Math.max(1, links.findIndex((link) => link.getBoundingClientRect().top > top + 4));
-    const columns = this.look === "wall" && links.some((link) => link.getBoundingClientRect().top > top + 4) ? across : this.look === "wall" ? links.length : 1;
-    /** @type {Object<string, number>} */
-    const steps = {ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns, Home: -at, End: links.length - 1 - at};
-    const step = steps[event.key];
-    if (at < 0 || step === undefined)
-      return;
-    event.preventDefault();
-    /** @type {HTMLElement | undefined} */ (links[at + step])?.focus();
-  }
 }
 
 class Band {
   constructor() {
     this.sentence = h("p", {class: "sentence"});
+    this.clusterWords = h("span", {});
+    this.cluster = h("p", {class: "whole", hidden: true}, this.clusterWords, " ", h("a", {href: "#/cluster"}, "All nodes and cameras"));
     this.meters = h("div", {class: "meters"});
     this.lossWords = h("span", {}, "–");
-    this.element = h("section", {class: "band", "aria-label": "The whole daemon"}, this.sentence, this.meters,
+    this.element = h("section", {class: "band", "aria-label": "The whole daemon"}, this.sentence, this.cluster, this.meters,
       h("p", {class: "losses"}, h("b", {}, "Lost in 5 minutes "), this.lossWords));
   }
 
@@ -201,12 +174,23 @@ class Band {
       words.push(bound.cameras_more > 0 ? `Room for ${bound.cameras_more} more.` : "No room for more.");
     setText(this.sentence, words.join(" "));
     this.element.classList.toggle("bad", showing + paused < all);
+    this.tellCluster(status.cluster);
     const process = status.process, cpu = bound.cpu ?? process.cpu_cores, cores = process.cpu_cores_allowed;
     const decoders = status.devices.filter((device) => device.nvdec !== null);
     this.meters.replaceChildren(
       meter("Processors", cpu / cores, `${cpu.toFixed(1)} of ${cores.toFixed(0)} cores, framed ${process.cpu_cores.toFixed(2)}`),
       meter("Memory", null, bytes(process.resident_bytes)),
       ...decoders.map((device) => meter(`NVDEC ${device.number}`, device.nvdec, percent(device.nvdec))));
+  }
+
+  /** @param {Summary["cluster"]} cluster */
+  tellCluster(cluster) {
+    this.cluster.hidden = !cluster;
+    if (!cluster)
+      return;
+    const {state, nodes, cameras, elsewhere, troubled} = cluster, stale = state !== "in";
+    this.clusterWords.className = stale ? "verdict bad" : troubled ? "verdict warn" : "";
+    setText(this.clusterWords, `${memberWords(cluster)}${stale ? "" : ` ${nodes} node${nodes === 1 ? "" : "s"}, ${cameras} camera${cameras === 1 ? "" : "s"}: ${elsewhere} at other nodes, ${troubled} not running.`}`);
   }
 
   /** @param {Losses} losses */

@@ -6,7 +6,18 @@ import {getJson} from "./api.js";
  * A camera on the wall: what there is nothing to say of is not there.
  * @typedef {{name: string, state: string, fps_in: number, fps_out: number, damaged: number, next_try_s?: number, p99_s?: number,
  *     max_age_s?: number, stream?: string, alerts?: string[], error?: string, output_error?: string}} Brief
- * @typedef {{time_ms: number, http_write: boolean, process: any, bound: any, devices: any[], cameras: Brief[]}} Summary
+ * @typedef {{time_ms: number, http_write: boolean, process: any, bound: any, devices: any[], cluster?: Member & {nodes: number,
+ *     cameras: number, elsewhere: number, troubled: number}, cameras: Brief[]}} Summary
+ */
+
+/**
+ * This daemon in its cluster, and the whole site; without a cluster Cluster is empty.
+ * @typedef {{node: string, site: string, state: string, plan: number, alone_s: number | null, error: string | null}} Member
+ * @typedef {{name: string, readable: boolean, http: string, version: string, room: number, used: number, draining: boolean, obeys: number,
+ *     behind: boolean, cameras: number, running: number, since_ms: number, labels: Object<string, string>, refused: string[]}} SiteNode
+ * @typedef {{name: string, node: string | null, generation: number, state: string, why: string | null, wish: string | null,
+ *     on: Object<string, string>}} SiteCamera
+ * @typedef {Member & {nodes: SiteNode[], cameras: SiteCamera[]}} Cluster
  */
 
 /**
@@ -25,11 +36,12 @@ import {getJson} from "./api.js";
  *     thread: Object<string, number>, network: Object<string, any> | null, last_error: Problem | null,
  *     scene: any, availability: {share: number, known_s: number, days: (number | null)[]} | null, alerts: string[],
  *     outputs: Output[]}} Camera
- * @typedef {{time_ms: number, http_write: boolean, cameras: Camera[]}} Status
+ * @typedef {{time_ms: number, http_write: boolean, cluster?: Member, cameras: Camera[]}} Status
  */
 
 const EVERY_MS = 1000;
 const SUMMARY = "api/v1/summary";
+export const CLUSTER = "api/v1/cluster";
 /** @type {Set<(status: any) => void>} */
 const listeners = new Set();
 /** @type {any} */
@@ -63,6 +75,11 @@ export function onCamera(name, listener) {
   return on(`api/v1/status?camera=${encodeURIComponent(name)}`, listener);
 }
 
+/** @param {(cluster: Cluster) => void} listener */
+export function onCluster(listener) {
+  return on(CLUSTER, listener);
+}
+
 /**
  * @param {string} wanted
  * @param {(status: any) => void} listener
@@ -86,7 +103,8 @@ export async function refresh() {
   const after = Date.now();
   if (asked !== path)
     return;
-  clockAhead = (before + after) / 2 - status.time_ms;
+  if (status.time_ms)
+    clockAhead = (before + after) / 2 - status.time_ms;
   latest = status;
   for (const listener of listeners)
     listener(status);

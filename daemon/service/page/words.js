@@ -105,6 +105,20 @@ export function health(camera) {
   }
 }
 
+/** @param {import("./status.js").Member} member */
+export function memberWords({node, site, state, alone_s: alone, error}) {
+  const verb = state === "in" ? "is in" : state === "joining" && alone === null ? "joins" : "is out of";
+  return `${node} ${verb} the cluster ${site}${alone === null ? "" : `, alone for ${duration(alone)}`}${error ? `: ${error}` : ""}.`;
+}
+
+/**
+ * @param {{name: string}} a
+ * @param {{name: string}} b
+ */
+export function byName(a, b) {
+  return a.name.localeCompare(b.name, "en", {numeric: true});
+}
+
 const ORDER = ["bad", "warn", "good", "off"];
 
 /**
@@ -115,7 +129,7 @@ export function problemsFirst(cameras) {
   return [...cameras].sort((a, b) =>
     ORDER.indexOf(health(a).level) - ORDER.indexOf(health(b).level)
     || (b.damaged > 0 ? 1 : 0) - (a.damaged > 0 ? 1 : 0)
-    || a.name.localeCompare(b.name, "en", {numeric: true}));
+    || byName(a, b));
 }
 
 /**
