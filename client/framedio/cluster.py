@@ -1,19 +1,18 @@
-"""A reader that follows a camera of a cluster from box to box."""
-import base64
-import json
+"""Readers that follow a camera of a cluster from box to box."""
 import os
+import re
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 
-from .reader import Gone, Reader, Timeout
+from .etcd import ASK_SECONDS, Etcd, NotThere, context_of, hosts_of, user_of
+from .exchange import ask
+from .reader import AsyncReader, Gone, Reader, Timeout
 
 LOOK_SECONDS = 1.0  # without a frame, until the cluster is asked again
 WAIT_SECONDS = 0.2  # from a box that does not show the camera yet to the next look
-ASK_SECONDS = 2.0
-SCHEME = "cluster:etcd://"
-ALLOWED = "cluster:etcd://HOST[:PORT][,HOST[:PORT]...]/SITE/CAMERA/OUTPUT"
+SEARCH_SECONDS = 10.0  # for one look in all
+SCHEMES = {"cluster:etcd": False, "cluster:etcds": True}  # with TLS, as rediss, amqps and mqtts have it
+ALLOWED = "cluster:etcd://HOST[:PORT][,HOST[:PORT]...]/SITE/CAMERA/OUTPUT, with TLS cluster:etcds://..."
 
 
 def newer(epoch, than):
@@ -21,52 +20,57 @@ def newer(epoch, than):
     return (epoch - than) & 0xFFFFFFFF < 1 << 31
 
 
-class NotThere(Exception):
-    """The cluster does not say where the camera is, or nobody answers."""
-
-
 class Cluster:
     """Where the cameras of a site are."""
 
-    def __init__(self, hosts, site, token):
-        self.hosts, self.site, self.token = hosts, site, token
+    def __init__(self, etcd, site, token):
+        self.etcd, self.site, self.token = etcd, site, token
 
-    def value(self, key):
-        """Of a key of the site; None: there is none."""
-        body = json.dumps({"key": base64.b64encode(f"/framed/{self.site}/{key}".encode()).decode()}).encode()
-        for host in self.hosts:
-            try:
-                with urllib.request.urlopen(f"http://{host}/v3/kv/range", body, timeout=ASK_SECONDS) as answer:
-                    pairs = json.load(answer).get("kvs", [])
-                return json.loads(base64.b64decode(pairs[0]["value"])) if pairs else None
-            except (OSError, ValueError):
-                continue
-        raise NotThere(f"no etcd answers at {', '.join(self.hosts)}")
+    def value(self, key, end):
+        """Of a key of the site, which is an object; empty where there is none."""
+        found = self.etcd.value(f"/framed/{self.site}/{key}", end)
+        return found if isinstance(found, dict) else {}
 
-    def address(self, camera, output):
+    def address(self, camera, output, end):
         """Of the camera's output, as the box that shows it says."""
-        entry = ((self.value("plan") or {}).get("cameras") or {}).get(camera)
-        if not entry or not entry.get("node"):
+        cameras = self.value("plan", end).get("cameras")
+        entry = cameras.get(camera) if isinstance(cameras, dict) else None
+        name = entry.get("node") if isinstance(entry, dict) else None
+        if not isinstance(name, str) or not name:
             raise NotThere(f"no box of {self.site} shows {camera}")
-        node = self.value(f"node/{entry['node']}")
-        if not node or not node.get("http"):
-            raise NotThere(f"{entry['node']} is away, or serves no HTTP")
-        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        request = urllib.request.Request(f"{node['http']}/api/v1/where/{urllib.parse.quote(camera)}", headers=headers)
-        try:
-            with urllib.request.urlopen(request, timeout=ASK_SECONDS) as answer:
-                found = json.load(answer)
-        except (OSError, ValueError) as error:
-            raise NotThere(f"{entry['node']}: {error}") from error
-        sinks = {each["name"]: each["sink"] for each in found["outputs"]}
+        http = self.value(f"node/{name}", end).get("http")
+        if not isinstance(http, str) or not http:
+            raise NotThere(f"{name} is away, or serves no HTTP")
+        sinks = self.sinks(name, http, camera, end)
         if output not in sinks:
             raise ValueError(f"{camera} has no output {output} ({', '.join(sinks) or 'none'})")
-        return reachable(sinks[output], urllib.parse.urlsplit(node["http"]).hostname)
+        return reachable(sinks[output], urllib.parse.urlsplit(http).hostname)
+
+    def sinks(self, node, http, camera, end):
+        """Output -> sink, of a camera that the node shows."""
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        until = min(end, time.monotonic() + ASK_SECONDS)
+        try:
+            url = urllib.parse.urlsplit(http)
+            if url.scheme != "http" or not url.hostname or url.username or url.port == 0:
+                raise ValueError
+            status, found = ask(url.netloc, f"/api/v1/where/{urllib.parse.quote(camera, safe='')}", until, headers=headers)
+        except ValueError:
+            raise NotThere(f"{node}: its HTTP has a wrong address") from None
+        except OSError as error:
+            raise NotThere(f"{node}: {http}: {error}") from error
+        if status != 200:
+            why = {307: "does not show the camera any more", 401: "wants another token (token=, or FRAMED_HTTP_TOKEN)"}
+            raise NotThere(f"{node}: {why.get(status, f'HTTP {status}')}")
+        try:
+            return {str(each["name"]): str(each["sink"]) for each in found["outputs"]}
+        except (TypeError, LookupError):
+            raise NotThere(f"{node}: {http} is no framed") from None
 
 
 def reachable(sink, host):
     """A tcp sink on every interface is reached where the box's HTTP is."""
-    if not sink or not sink.startswith("tcp:"):
+    if not sink.startswith("tcp:"):
         return sink
     port = sink.rpartition(":")[2]
     listens = sink[len("tcp:"):-len(port) - 1].strip("[]")
@@ -74,68 +78,95 @@ def reachable(sink, host):
     return f"tcp:[{name}]:{port}" if ":" in name else f"tcp:{name}:{port}"
 
 
-class ClusterReader:
-    """Frames of one camera, wherever it is; frames that a box which was frozen still sends are left out. An iterator that
-    never ends by itself."""
+class Follower:
+    """What both readers are: frames of one camera, wherever it is; those that a box which was frozen still sends are left out."""
 
-    def __init__(self, address, newest=True, timeout=None, token=None):
-        hosts, _, path = address[len(SCHEME):].partition("/")
+    def __init__(self, address, newest=True, timeout=None, token=None, user=None, password=None, ca=None, certificate=None,
+                 keyfile=None):
+        scheme, _, rest = address.partition("://")
+        hosts, _, path = rest.partition("/")
         parts = path.split("/")
-        if not address.startswith(SCHEME) or not hosts or len(parts) != 3 or not all(parts):
-            raise ValueError(f"{address}: is not {ALLOWED}")
-        hosts = [host if ":" in host else f"{host}:2379" for host in hosts.split(",")]
+        self.address = re.sub("//.*@", "//***@", address)
+        if scheme not in SCHEMES or not hosts_of(hosts) or len(parts) != 3 or not all(parts):
+            raise ValueError(f"{self.address}: is not {ALLOWED}")
         site, self.camera, self.output = parts
-        self.address, self.newest, self.timeout = address, newest, timeout
-        self._cluster = Cluster(hosts, site, token or os.environ.get("FRAMED_HTTP_TOKEN"))
+        etcd = Etcd(hosts_of(hosts), user_of(user, password), context_of(SCHEMES[scheme], ca, certificate, keyfile))
+        self._cluster = Cluster(etcd, site, token or os.environ.get("FRAMED_HTTP_TOKEN"))
+        self.newest, self.timeout = newest, timeout
         self._reader, self._at, self._epoch, self.error = None, None, None, ""
 
-    def _look(self):
-        """Moves to where the camera is now."""
+    def _ask(self, end):
+        """Where the camera is now; None: nobody says. It takes a while."""
         try:
-            at = self._cluster.address(self.camera, self.output)
+            return self._cluster.address(self.camera, self.output, min(end, time.monotonic() + SEARCH_SECONDS))
         except NotThere as error:
-            self.error = str(error)
-            time.sleep(WAIT_SECONDS)
-            return
-        if self._reader and at == self._at:
-            return
-        self._leave()
-        self._at, self._reader = at, Reader(at, self.newest, reconnect=False)
+            if not self.error or time.monotonic() < end:  # else it was cut short, and what was wrong before says more
+                self._note(error)
+            return None
+
+    def _go(self, at, kind):
+        """To a box, unless the reader is there. Whether there is one."""
+        if at and not (self._reader and at == self._at):
+            self._leave()
+            self._at, self._reader = at, kind(at, self.newest, reconnect=False)
+        return bool(at)
+
+    def _note(self, error):
+        if str(error) != self.error:
+            import logging
+
+            logging.getLogger("framedio").warning("%s: %s", self.address, error)
+        self.error = str(error)
 
     def _leave(self):
         if self._reader:
             self._reader.close()
         self._reader = None
 
-    def _frame(self, seconds):
-        """The next frame of its present box that is not older than what came before; or None."""
-        try:
-            frame = self._reader.next(seconds)
-        except Timeout:
-            self._look()
-            return None
-        except Gone as error:
-            self.error = str(error)
-            self._leave()
-            time.sleep(WAIT_SECONDS)
-            return None
+    def _left(self, end):
+        """Seconds until the cluster is to be asked again."""
+        left = end - time.monotonic()
+        if left <= 0:
+            raise Timeout(f"{self.address}: no frame in time. {self.error}".rstrip(". "))
+        return min(left, LOOK_SECONDS)
+
+    def _accept(self, frame):
+        """Whether it is not older than what came before."""
         if self._epoch is not None and not newer(frame.epoch, self._epoch):
-            self._look()
-            return None
-        self._epoch = frame.epoch
-        return frame
+            return False
+        self._epoch, self.error = frame.epoch, ""
+        return True
+
+    def close(self):
+        self._leave()
+
+
+def end_of(timeout):
+    return float("inf") if timeout is None else time.monotonic() + timeout
+
+
+class ClusterReader(Follower):
+    """An iterator that never ends by itself."""
 
     def next(self, timeout=None):
         """The next Frame. Timeout: there was none for so many seconds."""
-        end = None if timeout is None else time.monotonic() + timeout
+        end = end_of(timeout)
         while True:
-            left = LOOK_SECONDS if end is None else min(end - time.monotonic(), LOOK_SECONDS)
-            if left <= 0:
-                raise Timeout(f"{self.address}: no frame for {timeout} s {self.error}".rstrip())
-            if not self._reader:
-                self._look()
-            elif frame := self._frame(left):
+            left, frame = self._left(end), None
+            if self._reader:
+                try:
+                    frame = self._reader.next(left)
+                except Timeout:
+                    pass  # the camera may have moved
+                except Gone as error:
+                    self._note(error)
+                    self._leave()
+                    time.sleep(min(left, WAIT_SECONDS))
+                    continue
+            if frame is not None and self._accept(frame):
                 return frame
+            if not self._go(self._ask(end), Reader):
+                time.sleep(min(left, WAIT_SECONDS))
 
     def __iter__(self):
         return self
@@ -143,11 +174,43 @@ class ClusterReader:
     def __next__(self):
         return self.next(self.timeout)
 
-    def close(self):
-        self._leave()
-
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        self.close()
+
+
+class AsyncClusterReader(Follower):
+    """The same for `async for`. The cluster is asked in a thread, which may go on for some seconds when it is closed."""
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        import asyncio
+
+        end = end_of(self.timeout)
+        while True:
+            left, frame = self._left(end), None
+            if self._reader:
+                self._reader.timeout = left
+                try:
+                    frame = await self._reader.__anext__()
+                except Timeout:
+                    pass  # the camera may have moved
+                except Gone as error:
+                    self._note(error)
+                    self._leave()
+                    await asyncio.sleep(min(left, WAIT_SECONDS))
+                    continue
+            if frame is not None and self._accept(frame):
+                return frame
+            if not self._go(await asyncio.to_thread(self._ask, end), AsyncReader):
+                await asyncio.sleep(min(left, WAIT_SECONDS))
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
         self.close()

@@ -184,18 +184,3 @@ class AsyncReader(Base):
 
     async def __aexit__(self, *_):
         self.close()
-
-
-def open(address, newest=True, reconnect=True, timeout=None):
-    """A Reader of `unix:PATH`, `tcp:HOST:PORT` or `ring:PATH`, the address of an output's sink.
-
-    newest: skip to the newest frame, else each in turn. reconnect: connect again after 0.1, 0.2 ... 5 s, for ever; else
-    Gone is raised. timeout: seconds without a frame behind which Timeout is raised. Why a connection could not be made, or
-    ended, is a warning of logging's "framedio".
-    """
-    return Reader(address, newest, reconnect, timeout)
-
-
-def aopen(address, newest=True, reconnect=True, timeout=None):
-    """The same as an AsyncReader, for `async for`."""
-    return AsyncReader(address, newest, reconnect, timeout)

@@ -1,4 +1,4 @@
-"""A certificate of a camera that speaks TLS."""
+"""Certificates: of a camera that speaks TLS, and of an authority."""
 import os
 import subprocess
 
@@ -13,3 +13,17 @@ def make_certificate(where, name):
     with open(path, "a") as both, open(path + ".key") as key:
         both.write(key.read())
     return path, told.strip().split("=")[1].replace(":", "").lower()
+
+
+def make_authority(where):
+    """An authority, and certificates of it for a server and a client: {name: file}"""
+    run = lambda *arguments: subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=where)
+    run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
+    run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=other", "-keyout", "other.key", "-out", "other.pem")
+    with open(f"{where}/extensions", "w") as file:
+        file.write("subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n")
+    for name in ("server", "client"):
+        run("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
+        run("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
+            "-extfile", "extensions", "-out", f"{name}.pem")
+    return {name: f"{where}/{name}" for name in ("ca.pem", "other.pem", "server.pem", "server.key", "client.pem", "client.key")}

@@ -1,4 +1,5 @@
 """Real etcds on loopback: one alone, or the members of a cluster."""
+import base64
 import contextlib
 import json
 import shutil
@@ -80,3 +81,18 @@ def cluster(where, n):
             member.wait()
         states = [member.ask("maintenance/status", {}) for member in members]
         yield sorted(members, key=lambda member: (state := states[members.index(member)])["leader"] != state["header"]["member_id"])
+
+
+def code(key):
+    return base64.b64encode(key.encode()).decode()
+
+
+def add_users(etcd):
+    """The user framed, who may read and write below /framed/; who is no user may nothing from then on."""
+    etcd.ask("auth/user/add", {"name": "root", "password": "r00t"})
+    etcd.ask("auth/user/grant", {"user": "root", "role": "root"})
+    etcd.ask("auth/role/add", {"name": "site"})
+    etcd.ask("auth/role/grant", {"name": "site", "perm": {"permType": "READWRITE", "key": code("/framed/"), "range_end": code("/framed0")}})
+    etcd.ask("auth/user/add", {"name": "framed", "password": "s3cret"})
+    etcd.ask("auth/user/grant", {"user": "framed", "role": "site"})
+    etcd.ask("auth/enable", {})

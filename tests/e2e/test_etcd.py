@@ -1,20 +1,15 @@
 #!/usr/bin/python3
 """The client of etcd beside a real etcd: transactions, leases, watches over restarts and compaction, TLS, users."""
-import base64
 import itertools
-import subprocess
 import threading
 import time
 
+from certificate import make_authority
 from etcd_client import Client
-from etcd_server import INSTALLED, Etcd, cluster
+from etcd_server import INSTALLED, Etcd, add_users, cluster
 from framed_client import SANITIZED, Checks, folder, until
 
 LEASE = 2  # seconds: the shortest that etcd gives
-
-
-def code(text):
-    return base64.b64encode(text.encode()).decode()
 
 
 def check_requests(checks, etcd):
@@ -122,20 +117,6 @@ def check_compaction(checks, etcd):
         checks.check(len(client.told) == 2 and client.close() == 0, f"after the watch was ended: {client.told}")
 
 
-def make_authority(where):
-    """An authority, and certificates of it for a server and a client: {name: file}"""
-    run = lambda *arguments: subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=where)
-    run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
-    run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=other", "-keyout", "other.key", "-out", "other.pem")
-    with open(f"{where}/extensions", "w") as file:
-        file.write("subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n")
-    for name in ("server", "client"):
-        run("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
-        run("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
-            "-extfile", "extensions", "-out", f"{name}.pem")
-    return {name: f"{where}/{name}" for name in ("ca.pem", "other.pem", "server.pem", "server.key", "client.pem", "client.key")}
-
-
 def check_tls(checks, where):
     files = make_authority(where)
     own = {"cert": files["client.pem"], "key": files["client.key"]}
@@ -154,16 +135,6 @@ def check_tls(checks, where):
                 answer = client.ask("get", 1000, "/")
                 checks.check(answer["errno"] == "EACCES" and answer["error"].startswith(f"{etcd.url}: "), f"{name}: {answer}")
                 checks.check((status := client.close()) == 0, f"the client ends with {status}")
-
-
-def add_users(etcd):
-    etcd.ask("auth/user/add", {"name": "root", "password": "r00t"})
-    etcd.ask("auth/user/grant", {"user": "root", "role": "root"})
-    etcd.ask("auth/role/add", {"name": "site"})
-    etcd.ask("auth/role/grant", {"name": "site", "perm": {"permType": "READWRITE", "key": code("/framed/"), "range_end": code("/framed0")}})
-    etcd.ask("auth/user/add", {"name": "framed", "password": "s3cret"})
-    etcd.ask("auth/user/grant", {"user": "framed", "role": "site"})
-    etcd.ask("auth/enable", {})
 
 
 def check_users(checks, where):
