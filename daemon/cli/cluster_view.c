@@ -54,7 +54,7 @@ static void put_node(struct table *table, const struct site *site, int i)
     table_cell(table, "%.1f", site_node_used(document));
     table_cell(table, "%d", site_planned(site, site->nodes[i].name));
     table_cell(table, "%d", document->n_running);
-    if (!site->plan || site_node_obeys(site, document))
+    if (site_node_obeys(site, document))
         table_cell(table, "%lld", (long long)document->obeys);
     else
         table_cell(table, "%lld of %lld", (long long)document->obeys,
@@ -165,8 +165,8 @@ static json_t *node_json(const struct site *site, int i)
                      "http", document->http, "room", document->room, "taken",
                      site_node_used(document), "cameras", site_planned(site, name), "running",
                      document->n_running, "plan", (json_int_t)document->obeys, "obeys",
-                     site_node_obeys(site, document), "draining", site->nodes[i].draining,
-                     "since_ms", (json_int_t)document->since_ms, "labels",
+                     site->plan && site_node_obeys(site, document), "draining",
+                     site->nodes[i].draining, "since_ms", (json_int_t)document->since_ms, "labels",
                      document_of_labels(&document->labels));
 }
 

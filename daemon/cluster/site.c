@@ -311,10 +311,15 @@ const struct trouble_document *site_trouble(const struct site *site, const char 
     return found ? &found->document : &none;
 }
 
+bool site_node_obeys(const struct site *site, const struct node_document *node)
+{
+    return !site->plan || node->obeys == site->plan->version;
+}
+
 bool site_obeys(const struct site *site)
 {
     for (int i = 0; i < site->n_nodes; i++)
-        if (site->plan && site->nodes[i].obeys != site->plan->version)
+        if (!site_node_obeys(site, &site->node_keys[i]->node))
             return false;
     return true;
 }

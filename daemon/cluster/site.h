@@ -56,7 +56,8 @@ const struct plan_camera *site_camera(const struct site *, const char *name);
 const struct site_key *site_camera_key(const struct site *, const char *name);
 // Why a node refused the camera, or empty.
 const struct trouble_document *site_trouble(const struct site *, const char *camera);
-// Whether every node has carried out the plan.
+// Whether a node, or every node, has carried out the plan, if there is one.
+bool site_node_obeys(const struct site *, const struct node_document *);
 bool site_obeys(const struct site *);
 
 #endif

@@ -23,11 +23,6 @@ double site_node_used(const struct node_document *node)
     return sum;
 }
 
-bool site_node_obeys(const struct site *site, const struct node_document *node)
-{
-    return site->plan && node->obeys >= site->plan->version;
-}
-
 int site_planned(const struct site *site, const char *node)
 {
     int n = 0;

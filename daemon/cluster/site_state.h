@@ -19,9 +19,8 @@ struct site_camera_state {
 struct site_camera_state site_camera_state(const struct site *, const struct plan_camera *);
 
 // Each for a node of the site:
-bool site_node_readable(const struct node_document *); // else a newer framed wrote it
-double site_node_used(const struct node_document *);   // of its room, by all of its cameras
-bool site_node_obeys(const struct site *, const struct node_document *); // the newest plan
+bool site_node_readable(const struct node_document *);   // else a newer framed wrote it
+double site_node_used(const struct node_document *);     // of its room, by all of its cameras
 int site_planned(const struct site *, const char *node); // cameras that the plan gives it
 
 // Counts of cameras.

@@ -68,15 +68,14 @@ static json_t *node_json(const struct site *site, int i)
 {
     const struct plan_node *node = &site->nodes[i];
     const struct node_document *document = &site->node_keys[i]->node;
-    return json_pack("{s:s, s:b, s:s, s:s, s:f, s:f, s:f, s:b, s:I, s:b, s:i, s:i, s:I, s:o, s:o}",
-                     "name", node->name, "readable", site_node_readable(document), "http",
-                     document->http, "version", document->version, "room", node->room, "taken",
-                     node->taken, "used", site_node_used(document), "draining", node->draining,
-                     "obeys", (json_int_t)document->obeys, "behind",
-                     site->plan && !site_node_obeys(site, document), "cameras",
-                     site_planned(site, node->name), "running", document->n_running, "since_ms",
-                     (json_int_t)document->since_ms, "labels",
-                     document_of_labels(&document->labels), "refused", refused_json(document));
+    return json_pack(
+        "{s:s, s:b, s:s, s:s, s:f, s:f, s:f, s:b, s:I, s:b, s:i, s:i, s:I, s:o, s:o}", "name",
+        node->name, "readable", site_node_readable(document), "http", document->http, "version",
+        document->version, "room", node->room, "taken", node->taken, "used",
+        site_node_used(document), "draining", node->draining, "obeys", (json_int_t)document->obeys,
+        "behind", !site_node_obeys(site, document), "cameras", site_planned(site, node->name),
+        "running", document->n_running, "since_ms", (json_int_t)document->since_ms, "labels",
+        document_of_labels(&document->labels), "refused", refused_json(document));
 }
 
 static json_t *text_or_null(const char *text)

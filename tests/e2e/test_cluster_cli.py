@@ -136,6 +136,8 @@ def check_view(checks, site):
     site.run("drain", "box1")
     checks.check("every node that may run it is draining" in site.run("where", "cam5")[2][0], site.said[-200:])
     site.run("undrain", "box1")
+    site.put("node/box2", node(obeys=9))  # of a plan before etcd was restored
+    checks.check(any(line.split()[:7] == "box2 9.8.7 16.0 2.0 1 0 9".split() and " 9 of 7 " in line for line in site.run("status")[1]), site.said[-900:])
     # One that runs goes on by the text before the one that its node refused; what another refused is over.
     for refuser, expected in (("box1", "cam1 box1 3 running box1: no"), ("box2", "cam1 box1 3 running")):
         site.put("trouble/cam1", {"node": refuser, "why": "no"})
