@@ -223,6 +223,8 @@ def main():
             check_narrow(checks, browser, one)
             check_killed(checks, browser, one, other)
             check_alone(checks, browser, one, etcd)
+            text = one.errors() + other.errors()
+            checks.check("ERROR" not in text and "runtime error" not in text, text)
     checks.end()
 
 
