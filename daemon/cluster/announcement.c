@@ -50,7 +50,8 @@ bool facts_differ(const struct member_facts *a, const struct member_facts *b)
 
 // --- the own key
 
-// Those whose text is still the one that was refused, and that do not go on by the one before.
+// Those whose text is still the one that was refused, and that do not go on by the one before. `to`
+// NULL: counts them.
 static int64_t list_refused(const struct site *site, const struct member_facts *facts,
                             char (*to)[PLAN_NAME_SIZE])
 {
@@ -58,13 +59,16 @@ static int64_t list_refused(const struct site *site, const struct member_facts *
     for (int i = 0; i < facts->n_refused; i++) {
         const struct refused_camera *refused = &facts->refused[i];
         const struct site_key *camera = site_camera_key(site, refused->camera);
-        if (!refused->runs && camera && camera->revision == refused->revision)
-            memcpy(to[n++], refused->camera, sizeof *to);
+        if (refused->runs || !camera || camera->revision != refused->revision)
+            continue;
+        if (to)
+            memcpy(to[n], refused->camera, sizeof *to);
+        n++;
     }
     return n;
 }
 
-static char *print(const struct announcement *own, const struct member_facts *facts, int64_t obeys)
+static char *print(struct announcement *own, const struct member_facts *facts, int64_t obeys)
 {
     struct node_document document = {
         .incarnation = own->lease,
@@ -79,7 +83,7 @@ static char *print(const struct announcement *own, const struct member_facts *fa
     };
     if (!document.refused)
         return NULL;
-    document.n_refused = list_refused(own->site, facts, document.refused);
+    document.n_refused = own->n_refused = list_refused(own->site, facts, document.refused);
     snprintf(document.http, sizeof document.http, "%s", own->http);
     snprintf(document.version, sizeof document.version, "%s", own->version);
     char *json = node_document_print(&document);
@@ -139,7 +143,9 @@ static void written(void *opaque, int rc, const struct etcd_answer *answer)
 
 void announcement_refresh(struct announcement *own, const struct member_facts *facts, bool urgent)
 {
-    own->stale |= urgent; // until it is written; a write under way has the facts before
+    // Until it is written; a write under way has the facts before. A text that was refused may be
+    // another one by now.
+    own->stale |= urgent || list_refused(own->site, facts, NULL) != own->n_refused;
     if (own->writing || (!own->stale && boottime_ns() - own->written_ns < LOAD_NS))
         return;
     char *json = print(own, facts, facts->obeys);

@@ -41,6 +41,7 @@ struct announcement {
     int64_t lease, written_lease; // of the box; of the write that is under way
     int64_t joined_ms;            // CLOCK_REALTIME
     int64_t written_ns;
+    int64_t n_refused; // cameras, as it was written
     bool writing;
     bool stale; // etcd does not have the newest facts, for which others may wait
 };
