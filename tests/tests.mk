@@ -8,7 +8,7 @@ $(TESTS) $(B)/tests/e2e/etcd_client: LDFLAGS += -fuse-ld=lld
 endif
 
 # These look at no clock of their own: at -O1 they compile in half the time.
-$(patsubst %,$(B)/tests/%.o,client/% config/% daemon/% fuzz/%): override CFLAGS += -O1
+$(patsubst %,$(B)/tests/%.o,client/% cluster/% config/% daemon/% fuzz/%): override CFLAGS += -O1
 
 $(B)/tests/config/%: $(B)/tests/config/%.o $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(link) $(CONFIG_LIBS)
@@ -29,6 +29,15 @@ $(B)/tests/e2e/etcd_client: $(B)/tests/e2e/etcd_client.o $(DAEMON_OBJ) $(CONFIG_
 
 $(B)/tests/daemon/%: $(B)/tests/daemon/%.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
 	$(link) $(DAEMON_LIBS)
+
+# Of the daemon these have the cluster alone: the rest of it, etcd and the clock are the simulation's.
+SIMULATED := $(B)/tests/daemon/cluster/member $(B)/tests/daemon/cluster/simulation
+SIMULATION_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/cluster/simulation/*.c))
+$(SIMULATED): $(B)/tests/daemon/cluster/%: $(B)/tests/daemon/cluster/%.o $(SIMULATION_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ) \
+		$(filter-out %/etcd.o %/etcd_call.o %/etcd_json.o,$(filter $(B)/daemon/cluster/%,$(DAEMON_OBJ))) \
+		$(B)/daemon/supervisor/edit.o $(B)/daemon/base/log.o
+	$(link) $(DAEMON_LIBS)
+$(SIMULATED): LDFLAGS += -Wl,--wrap=pthread_create,--wrap=pthread_timedjoin_np,--wrap=log_event,--wrap=member_report
 
 $(B)/tests/daemon/output/disk $(B)/tests/daemon/output/keep: $(B)/tests/faults/disk.o
 $(B)/tests/daemon/decode/hardware_codec $(B)/tests/daemon/decode/hardware_retry: $(B)/tests/faults/decoder.o
@@ -83,9 +92,10 @@ check-sanitized: ## run the tests of the configuration, of the daemon's parts an
 	@$(MAKE) --no-print-directory $(JOBS) NVCC= SCALAR=1 SAN=address,undefined CFLAGS='-O1 -g1' B=$(B)/sanitized part-tests
 	@B=$(B)/sanitized SAN=address,undefined FLIPS=10 tests/run tests/config tests/daemon tests/client tests/fuzz
 
-check-long: ## 82,000 cases of the warps, 50 pictures of each recipe (check: 14,000 and 20), kernels' tests under ASan and UBSan, the page's memory for five minutes
+check-long: ## 82,000 cases of the warps, 50 pictures of each recipe (check: 14,000 and 20), kernels' tests under ASan and UBSan, the page's memory for five minutes, 20,000 schedules of faults of a cluster
 	@scripts/setup check
-	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/tests/kernels/cpu/versions client
+	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/tests/kernels/cpu/versions $(B)/tests/daemon/cluster/simulation client
+	@SEED=$(SEED) CASES=20000 $(B)/tests/daemon/cluster/simulation
 	@B=$(B) LONG=1 tests/run tests/kernels/cpu/versions.c test_recipes test_page
 	@$(MAKE) --no-print-directory $(JOBS) NVCC= SAN=address,undefined CFLAGS='-O1 -g1' B=$(B)/long CASES=2000 check-kernels
 

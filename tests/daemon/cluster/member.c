@@ -1,0 +1,422 @@
+// The rules of a member of a cluster one by one, each in the state of affairs that it is for. What
+// chance brings about is tried by simulation.c.
+#include "daemon/cluster/member.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/cluster/documents.h"
+#include "tests/cluster/simulation/rules.h"
+
+#include "tests/test.h"
+
+static const int64_t LEASE_NS = 5 * NS_SECOND, FENCE_NS = 3 * NS_SECOND;
+enum { STEPS_MAX = 80 }; // of a thread in a second, whatever etcd does
+
+// --- the site
+
+static struct process *start(const char *name)
+{
+    return process_start(name,
+                         &(struct cluster_config){.site = "yard", .lease = {LEASE_NS}, .room = 20});
+}
+
+// `bad` is a box that refuses the text; NULL: none.
+static void put_camera(int number, const char *bad)
+{
+    static int texts;
+    char key[STORE_KEY_SIZE], text[64];
+    snprintf(key, sizeof key, SITE_PREFIX "camera/cam%d", number);
+    snprintf(text, sizeof text, "cameras: {cam%d: %d} # bad %s;", number, ++texts, bad ? bad : "");
+    char *json = camera_document_print(&(struct camera_document){.text = text});
+    store_put(key, json);
+    free(json);
+}
+
+static int64_t check_rules(void)
+{
+    rules_check();
+    return NS_NEVER;
+}
+
+static void pass(int64_t ns)
+{
+    world_run(world.now_ns + ns, check_rules);
+}
+
+static void begin(uint64_t seed)
+{
+    world_open(seed);
+    rules_open();
+    rules_touch_all();
+}
+
+static void end(void)
+{
+    CHECK(!world.broken, "%s: %s", world.broken, world.why);
+    world_close();
+    rules_close();
+}
+
+static struct member_health health_of(const struct process *p)
+{
+    return member_health(cluster_member(p->cluster));
+}
+
+static bool shows(const struct process *p, int camera)
+{
+    const struct shown *shown = &rules.shown[camera];
+    return shown->process == p && world.now_ns - shown->last_ns <= 40 * NS_MS;
+}
+
+// Two boxes that share as many cameras.
+static void begin_pair(uint64_t seed, struct process **one, struct process **other, int cameras)
+{
+    begin(seed);
+    for (int i = 0; i < cameras; i++)
+        put_camera(i, NULL);
+    *one = start("box0");
+    *other = start("box1");
+    pass(6 * NS_SECOND);
+    const char *why = rules_unsettled();
+    CHECK(!why, "%s", why);
+}
+
+// --- the fence
+
+// Answers come 0.9 s after they were asked for, and then none: the fence counts from the asking.
+static void test_fence(void)
+{
+    struct process *one, *other;
+    for (int requests = 0; requests < 2; requests++) {
+        begin_pair(1, &one, &other, 2);
+        one->late_ns[STORE_KEEPALIVE] = 900 * NS_MS;
+        pass(3 * NS_SECOND);
+        const int camera = shows(one, 0) ? 0 : 1;
+        const int asked = one->asked[STORE_KEEPALIVE];
+        while (one->asked[STORE_KEEPALIVE] == asked)
+            pass(NS_MS);
+        pass(905 * NS_MS); // until it is answered
+        const int64_t last_ns = world.now_ns - 905 * NS_MS;
+        one->disturbance = (struct disturbance){
+            .until_ns = NS_NEVER, .loses_requests = requests, .loses_answers = !requests};
+        pass(FENCE_NS - 1000 * NS_MS - 905 * NS_MS);
+        CHECK(shows(one, camera), "%d stops early", requests);
+        pass(4 * LEASE_NS);
+        CHECK(shows(other, camera), "%d: nobody takes the camera", requests);
+        CHECK(rules.longest_black_ns == 0 && one->disturbance.until_ns, "not counted");
+        CHECK(process_state(one) != MEMBER_IN, "it is in");
+        CHECK(health_of(one).alone_ns - one->boot_ns <= last_ns + NS_SECOND, "alone since %lld",
+              (long long)health_of(one).alone_ns);
+        end();
+    }
+}
+
+static int64_t latest_ns; // that a frozen box showed a picture with its first generation
+static struct process *frozen;
+static uint32_t frozen_generation;
+static int frozen_camera;
+
+static int64_t note_latest(void)
+{
+    const struct shown *shown = &rules.shown[frozen_camera];
+    if (shown->process == frozen && shown->generation == frozen_generation)
+        latest_ns = shown->last_ns;
+    return check_rules();
+}
+
+// Its keepalive was answered while it was frozen: it does not begin again behind the fence.
+static void test_frozen(void)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct process *one, *other;
+        begin_pair(seed, &one, &other, 2);
+        frozen = one;
+        frozen_camera = shows(one, 0) ? 0 : 1;
+        frozen_generation = rules.shown[frozen_camera].generation;
+        const int asked = one->asked[STORE_KEEPALIVE];
+        while (one->asked[STORE_KEEPALIVE] == asked)
+            world_run(world.now_ns + NS_MS, note_latest);
+        const int64_t from_ns = world.now_ns;
+        one->frozen_ns = from_ns + FENCE_NS + 200 * NS_MS;
+        world_run(from_ns + 3 * LEASE_NS, note_latest);
+        CHECK(latest_ns <= from_ns + 10 * NS_MS, "a picture %lld ms later",
+              (long long)((latest_ns - from_ns) / NS_MS));
+        CHECK(health_of(one).lost == 1 && process_state(one) == MEMBER_IN, "lost %d times",
+              (int)health_of(one).lost);
+        end();
+    }
+}
+
+// --- its key
+
+static void test_key_removed(void)
+{
+    struct process *one, *other;
+    begin_pair(1, &one, &other, 2);
+    const int camera = shows(one, 0) ? 0 : 1;
+    store_put(SITE_PREFIX "node/box0", NULL);
+    rules_send_astray(one);
+    pass(100 * NS_MS);
+    CHECK(health_of(one).lost == 1 && !shows(one, camera), "it goes on");
+    pass(10 * NS_SECOND);
+    CHECK(process_state(one) == MEMBER_IN && health_of(one).lost == 1, "it is not back");
+    CHECK(!rules_unsettled(), "%s", rules_unsettled());
+    end();
+}
+
+static void test_same_name(void)
+{
+    struct process *one, *other;
+    begin_pair(1, &one, &other, 4);
+    struct process *second = start("box0");
+    for (int i = 0; i < 40; i++) {
+        pass(NS_SECOND / 2);
+        CHECK(process_state(second) != MEMBER_IN, "it is in");
+    }
+    CHECK(strstr(health_of(second).error, "a box with the name box0 is in the cluster"), "%s",
+          health_of(second).error);
+    CHECK(health_of(one).lost == 0 && rules.moves == 0, "the first is disturbed");
+    process_kill(one);
+    pass(2 * LEASE_NS);
+    CHECK(process_state(second) == MEMBER_IN && !rules_unsettled(), "it does not follow");
+    end();
+}
+
+// The key is another process's at once: its first owner leaves, and does not write over it.
+static void test_key_taken(void)
+{
+    struct process *one, *other;
+    begin_pair(1, &one, &other, 4);
+    struct process *second = start("box0");
+    pass(NS_SECOND);
+    const int plans = rules.plans;
+    one->silent_ns = NS_NEVER; // its watch
+    while (process_state(second) != MEMBER_IN && !world.broken) {
+        rules_send_astray(one);
+        if (process_state(second) == MEMBER_JOINING && store_find(SITE_PREFIX "node/box0"))
+            store_put(SITE_PREFIX "node/box0", NULL);
+        pass(NS_MS);
+    }
+    pass(3 * LEASE_NS);
+    CHECK((process_state(one) == MEMBER_IN) != (process_state(second) == MEMBER_IN), "both");
+    CHECK(rules.plans - plans < 6, "%d plans", rules.plans - plans);
+    end();
+}
+
+// --- answers that come late, or never
+
+static int fewest_cameras; // that a box knew of
+static struct process *reader;
+
+static int64_t note_fewest(void)
+{
+    const int n = health_of(reader).cameras;
+    fewest_cameras = n < fewest_cameras ? n : fewest_cameras;
+    return check_rules();
+}
+
+// All keys are read again, since etcd has changes that the watch does not give. The answer is
+// older than what the watch says meanwhile.
+static void test_old_reading(void)
+{
+    struct process *other;
+    begin_pair(1, &reader, &other, 2);
+    reader->late_ns[STORE_GET] = 800 * NS_MS;
+    const int asked = reader->asked[STORE_GET];
+    store.now.revision += 5;
+    while (reader->asked[STORE_GET] == asked && !world.broken)
+        pass(NS_MS);
+    put_camera(2, NULL);
+    pass(100 * NS_MS);
+    CHECK(health_of(reader).cameras == 3, "the watch says nothing");
+    fewest_cameras = 3;
+    world_run(world.now_ns + 5 * NS_SECOND, note_fewest);
+    CHECK(fewest_cameras == 3, "a camera was forgotten");
+    CHECK(!rules_unsettled(), "%s", rules_unsettled());
+    end();
+}
+
+// That its key was gone, as a write is told late, was of the membership before.
+static void test_old_write(void)
+{
+    struct process *one, *other;
+    begin_pair(1, &one, &other, 2);
+    one->late_ns[STORE_COMMIT] = 950 * NS_MS;
+    rules_send_astray(one);
+    store_put(SITE_PREFIX "node/box0", NULL);
+    const int asked = one->asked[STORE_COMMIT];
+    one->silent_ns = world.now_ns + 100 * NS_MS;
+    put_camera(2, "box0"); // gives it something to say
+    one->tick_ns = world.now_ns;
+    for (int i = 0; i < 11000 && one->asked[STORE_COMMIT] == asked; i++)
+        pass(NS_MS);
+    one->late_ns[STORE_COMMIT] = 0;
+    pass(10 * NS_SECOND);
+    CHECK(health_of(one).lost == 1, "lost %d times", (int)health_of(one).lost);
+    CHECK(!rules_unsettled(), "%s", rules_unsettled());
+    end();
+}
+
+static void test_lost_answer(void)
+{
+    struct process *one, *other;
+    begin_pair(1, &one, &other, 2);
+    one->loses_next = other->loses_next = true;
+    put_camera(2, NULL);
+    pass(8 * NS_SECOND);
+    CHECK(rules.plan->version <= 3, "version %lld", (long long)rules.plan->version);
+    CHECK(!rules_unsettled(), "%s", rules_unsettled());
+    put_camera(3, NULL); // and goes on
+    pass(3 * NS_SECOND);
+    CHECK(!rules_unsettled(), "%s", rules_unsettled());
+    end();
+}
+
+// A backup of etcd has an older revision, and no watch says so.
+static void test_backup(void)
+{
+    static struct store_state backup;
+    struct process *one, *other;
+    begin_pair(1, &one, &other, 2);
+    pass(2 * NS_SECOND);
+    store_save(&backup);
+    put_camera(2, NULL);
+    pass(5 * NS_SECOND);
+    rules_send_astray(one);
+    rules_send_astray(other);
+    store_restore(&backup, world.now_ns);
+    pass(10 * NS_SECOND);
+    CHECK(health_of(one).cameras == 2 && health_of(other).cameras == 2, "they know %d and %d",
+          health_of(one).cameras, health_of(other).cameras);
+    CHECK(!rules_unsettled(), "%s", rules_unsettled());
+    store_free_state(&backup);
+    end();
+}
+
+// --- cameras that a box cannot run
+
+static void test_refused(void)
+{
+    struct process *one;
+    begin(1);
+    put_camera(0, "box0");
+    one = start("box0");
+    pass(10 * NS_SECOND);
+    CHECK(store_find(SITE_PREFIX "trouble/cam0") && one->cameras.n == 0, "it is not refused");
+    put_camera(0, NULL);
+    pass(2 * NS_SECOND);
+    CHECK(shows(one, 0) && !store_find(SITE_PREFIX "trouble/cam0"), "its new text is not tried");
+    one->mistake_ns = world.now_ns + 20 * NS_SECOND;
+    put_camera(1, NULL);
+    pass(30 * NS_SECOND);
+    CHECK(store_find(SITE_PREFIX "trouble/cam1"), "it is not refused");
+    pass(610 * NS_SECOND);
+    CHECK(shows(one, 1) && !store_find(SITE_PREFIX "trouble/cam1"), "it is black for ever");
+    end();
+}
+
+// A box with a mistake in its own file gives its cameras away, and the others start them.
+static void test_own_mistake(void)
+{
+    struct process *one, *other;
+    begin_pair(1, &one, &other, 4);
+    one->mistake_ns = NS_NEVER;
+    store_put(SITE_PREFIX "drain/box0", "");
+    pass(3 * NS_SECOND);
+    for (int i = 0; i < 4; i++)
+        CHECK(shows(other, i), "cam%d is not shown", i);
+    one->mistake_ns = 0;
+    pass(3 * NS_SECOND);
+    CHECK(one->cameras.n == 0, "they stay in its configuration");
+    end();
+}
+
+// Of several boxes that cannot run a camera one is named.
+static void test_refused_by_all(void)
+{
+    struct process *one, *other;
+    begin_pair(1, &one, &other, 2);
+    one->mistake_ns = other->mistake_ns = world.now_ns + 3 * NS_SECOND;
+    put_camera(2, NULL);
+    pass(10 * NS_SECOND);
+    CHECK(store_find(SITE_PREFIX "trouble/cam2"), "nobody is named");
+    const int64_t requests = world.requests;
+    pass(10 * NS_SECOND);
+    CHECK(world.requests - requests < 60, "%lld requests", (long long)(world.requests - requests));
+    end();
+}
+
+// --- the plan
+
+// A box whose loop hangs over the loss of the plan does not seem to obey the next one.
+static void test_plan_lost(void)
+{
+    struct process *one, *other;
+    begin_pair(1, &one, &other, 6);
+    other->hung_ns = world.now_ns + 2900 * NS_MS;
+    store_put(SITE_PREFIX "plan", NULL);
+    store_put(SITE_PREFIX "drain/box1", "");
+    pass(15 * NS_SECOND);
+    CHECK(rules.plan && one->cameras.n == 6, "box0 has %d", one->cameras.n);
+    end();
+}
+
+// --- threads that wait
+
+static void check_steps(struct process *p, const char *while_)
+{
+    p->most_steps = 0;
+    const int64_t requests = world.requests;
+    pass(20 * NS_SECOND);
+    CHECK(p->most_steps > 0 && p->most_steps < STEPS_MAX, "%s: %d steps in a second", while_,
+          p->most_steps);
+    CHECK(world.requests - requests < 20 * 20, "%s: %lld requests", while_,
+          (long long)(world.requests - requests));
+}
+
+static void test_waiting(void)
+{
+    struct process *one, *other;
+    begin_pair(1, &one, &other, 4);
+    check_steps(one, "all is well");
+    store.full = true;
+    put_camera(4, NULL); // a plan is due
+    process_stop(other);
+    check_steps(one, "the disk is full");
+    store.full = false;
+    store_put(SITE_PREFIX "plan", "{\"schema\":2,\"version\":9,\"cameras\":{}}");
+    check_steps(one, "the plan is of a newer framed");
+    store_put(SITE_PREFIX "plan", "{");
+    check_steps(one, "the plan cannot be read");
+    store_put(SITE_PREFIX "plan", NULL);
+    check_steps(start("box0"), "its name is taken");
+    world.etcd_away_ns = NS_NEVER;
+    check_steps(one, "etcd refuses connections");
+    world.etcd_silent = true;
+    check_steps(one, "etcd is silent");
+    end();
+}
+
+int main(void)
+{
+#ifdef __SANITIZE_THREAD__
+    SKIP("it does not know coroutines");
+    return test_end();
+#endif
+    TEST(test_fence());
+    TEST(test_frozen());
+    TEST(test_key_removed());
+    TEST(test_same_name());
+    TEST(test_key_taken());
+    TEST(test_old_reading());
+    TEST(test_old_write());
+    TEST(test_lost_answer());
+    TEST(test_backup());
+    TEST(test_refused());
+    TEST(test_own_mistake());
+    TEST(test_refused_by_all());
+    TEST(test_plan_lost());
+    TEST(test_waiting());
+    return test_end();
+}
