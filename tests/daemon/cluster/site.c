@@ -87,7 +87,8 @@ static void test_keys(void)
               gate->generation == 3,
           "%g, %u", gate->cost, gate->generation);
     CHECK(!camera_named("yard")->on && camera_named("yard")->cost == 0, "nobody measured it");
-    CHECK(!strcmp(site_camera_key(&site, "gate")->camera.text, "gate") && !site_camera_key(&site, "hall"),
+    CHECK(!strcmp(site_camera_key(&site, "gate")->camera.text, "gate") &&
+              !site_camera_key(&site, "hall"),
           "texts");
     CHECK(site_camera_key(&site, "yard")->revision == 2, "%lld",
           (long long)site_camera_key(&site, "yard")->revision);
@@ -106,8 +107,9 @@ static void test_shared(void)
 {
     begin();
     const uint64_t placement = site.placement;
-    const struct site_key *gate = site_camera_key(&site, "gate"), *yard = site_camera_key(&site, "yard"),
-                          *box = site.node_keys[0], *plan = site.plan_key;
+    const struct site_key *gate = site_camera_key(&site, "gate"),
+                          *yard = site_camera_key(&site, "yard"), *box = site.node_keys[0],
+                          *plan = site.plan_key;
     put_node("box1", "{\"camera\":\"yard\",\"generation\":7,\"cost\":1.5}");
     put_node("box0", "");
     read_site();
@@ -151,8 +153,8 @@ static void test_restored(void)
     const struct etcd_answer answer = {.revision = was, .entries = &entry, .n = 1};
     CHECK(mirror_set(&mirror, &answer) == 0, "no memory");
     read_site();
-    CHECK(site.n_cameras == 1 && !strcmp(site_camera_key(&site, "yard")->camera.text, "another"), "%s",
-          site_camera_key(&site, "yard")->camera.text);
+    CHECK(site.n_cameras == 1 && !strcmp(site_camera_key(&site, "yard")->camera.text, "another"),
+          "%s", site_camera_key(&site, "yard")->camera.text);
 }
 
 // What a node measured stays known when it is dead, and by which generation cameras ran when the
