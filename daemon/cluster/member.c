@@ -550,11 +550,13 @@ static void revoked(void *opaque, int rc, const struct etcd_answer *answer)
 static void give_back(struct member *member)
 {
     const int64_t until_ns = boottime_ns() + 500 * MS_NS;
+    const bool was_in = member->state == MEMBER_IN;
+    set_state(member, MEMBER_OUT); // a keepalive that is answered now moves no fence
     if (member->fences)
         atomic_store(&member->fences->until_ns, 0);
     etcd_unwatch(member->etcd);
-    member->leaving = member->state == MEMBER_IN &&
-                      etcd_revoke(member->etcd, member->lease, 500 * MS_NS, revoked, member) == 0;
+    member->leaving =
+        was_in && etcd_revoke(member->etcd, member->lease, 500 * MS_NS, revoked, member) == 0;
     while (member->leaving && boottime_ns() < until_ns)
         etcd_run(member->etcd, until_ns);
 }
