@@ -38,6 +38,10 @@ def now():
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def encode(text):
+    return base64.b64encode(text.encode()).decode()
+
+
 def ticks(path):
     """Processor time in seconds, of a process's or a thread's stat."""
     with open(path) as file:
@@ -143,10 +147,15 @@ class Site:
         return sum(len(node.running) for node in self.nodes.values())
 
     def count(self, kind):
-        start = f"/framed/bench/{kind}/".encode()
-        answer = self.etcds[0].ask("kv/range", {
-            "key": base64.b64encode(start).decode(), "range_end": base64.b64encode(start[:-1] + b"0").decode(), "count_only": True})
+        answer = self.etcds[0].ask("kv/range", {"key": encode(f"/framed/bench/{kind}/"), "range_end": encode(f"/framed/bench/{kind}0"),
+                                                "count_only": True})
         return int(answer.get("count", 0))
+
+    def get(self, key):
+        return base64.b64decode(self.etcds[0].ask("kv/range", {"key": encode(f"/framed/bench/{key}")})["kvs"][0]["value"]).decode()
+
+    def put(self, key, value):
+        self.etcds[0].ask("kv/put", {"key": encode(f"/framed/bench/{key}"), "value": encode(value)})
 
     def revision(self):
         return int(self.etcds[0].ask("kv/range", {"key": "AA=="})["header"]["revision"])
@@ -210,16 +219,22 @@ def watch_starts(site, result, cameras, since, seconds):
     result["moved"] = sum(len(site.started[camera]) - before.get(camera, 0) - (camera in due) for camera in filter(news, list(site.started)))
 
 
-def add_one_by_one(site, result, numbers, wait):
-    """Each once the one before is written, or, to wait, once that runs."""
+def add_one_by_one(site, result, numbers, pause):
+    """Each is written once the one before runs, or `pause` seconds after it."""
     before, written = sum(map(len, site.started.values())), {}
+    document = site.get("camera/cam0001")
 
     def all_run():
         return all(site.started.get(camera) for camera in written)
 
     for n in numbers:
-        written[f"cam{n:04}"] = site.run("add", site.cameras([n]))
-        site.wait(all_run if wait else lambda: True, 10)
+        if pause is None:
+            written[f"cam{n:04}"] = site.run("add", site.cameras([n]))
+            site.wait(all_run, 10)
+        else:
+            site.put(f"camera/cam{n:04}", document.replace("cam0001", f"cam{n:04}"))
+            written[f"cam{n:04}"] = now()
+            site.wait(lambda: False, pause)
     site.wait(all_run, 20)
     ran = [camera for camera in written if site.started.get(camera)]
     result["never"] = len(written) - len(ran)
@@ -247,6 +262,10 @@ def measure(site, table):
     site.wait(lambda: False, 5)
     with table.phase("rest"):
         site.wait(lambda: False, options.rest)
+    with table.phase("rest, others write ten keys a second"):
+        for _ in range(100):
+            site.etcds[0].ask("kv/put", {"key": encode("/others/key"), "value": encode("1")})
+            site.wait(lambda: False, 0.1)
     with table.phase("a node dies") as result:
         watch_starts(site, result, site.kill(names[7]), now(), 30)
     with table.phase("it comes back"):
@@ -258,9 +277,9 @@ def measure(site, table):
     with table.phase("the first by name dies") as result:
         watch_starts(site, result, site.kill(names[0]), now(), 30)
     with table.phase("one is added, five times") as result:
-        add_one_by_one(site, result, range(options.cameras + 1, options.cameras + 6), True)
-    with table.phase("30 are added without a pause") as result:
-        add_one_by_one(site, result, range(options.cameras + 6, options.cameras + 36), False)
+        add_one_by_one(site, result, range(options.cameras + 1, options.cameras + 6), None)
+    with table.phase("50 are added, five a second") as result:
+        add_one_by_one(site, result, range(options.cameras + 6, options.cameras + 56), 0.2)
     with table.phase("a node drains") as result:
         cameras = set(site.nodes[names[9]].running)
         site.run("drain", names[9])
@@ -268,7 +287,7 @@ def measure(site, table):
     with table.phase("a node is stopped") as result:
         watch_starts(site, result, site.stop(names[11]), now(), 30)
     memory = sorted(node.memory() for node in site.nodes.values())
-    print(f"resident: a node {memory[0]:.1f} to {memory[-1]:.1f} MiB; cameras: {site.n_running()} of {options.cameras + 35}, "
+    print(f"resident: a node {memory[0]:.1f} to {memory[-1]:.1f} MiB; cameras: {site.n_running()} of {options.cameras + 55}, "
           f"{site.twice} were shown twice; nodes lost their lease {site.lost()} times")
     return table.bad + site.twice
 
