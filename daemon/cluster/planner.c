@@ -17,6 +17,7 @@ static const int64_t CALM_NS = 60 * INT64_C(1000000000); // without a change of 
 static const int64_t FIRST_NS = 2 * INT64_C(1000000000);
 static const int64_t RETRY_NS =
     INT64_C(1000000000); // until a plan that etcd refused is tried again
+static const int64_t GATHER_NS = 500 * INT64_C(1000000); // for boxes to obey a plan before the next
 static const int64_t MOVE_NS = 10 * INT64_C(1000000000); // from one such move to the next
 
 static void hash(uint64_t *state, const void *bytes, size_t n)
@@ -39,6 +40,10 @@ void planner_note_nodes(struct planner *planner)
         planner->joined_ns = 0; // one went while this box looked on, and does not come at once
     planner->nodes = state;
     planner->n_nodes = planner->site->n_nodes;
+    if (planner->site->plan && planner->site->plan->version != planner->version) {
+        planner->version = planner->site->plan->version;
+        planner->plan_ns = boottime_ns();
+    }
     planner->planned = planner->balanced = false;
 }
 
@@ -120,6 +125,14 @@ static bool may_rebalance(const struct planner *planner, int64_t now_ns)
            now_ns - planner->move_ns > MOVE_NS && site_obeys(planner->site);
 }
 
+// Each plan has every box write its key, and read what all others write: of many changes, one after
+// another, those that come meanwhile make one plan.
+static int64_t gather_ns(const struct planner *planner, int64_t now_ns)
+{
+    const int64_t left_ns = planner->plan_ns + GATHER_NS - now_ns;
+    return planner->site->plan && left_ns > 0 && !site_obeys(planner->site) ? left_ns : 0;
+}
+
 // Whether the next plan is this box's to write now; else when to look again.
 static bool is_own_turn(struct planner *planner, int64_t now_ns)
 {
@@ -128,6 +141,7 @@ static bool is_own_turn(struct planner *planner, int64_t now_ns)
         wait_ns = TURN_MOST_NS;
     if (!planner->site->plan || (planner->joined_ns && now_ns - planner->joined_ns < FIRST_NS))
         wait_ns += FIRST_NS;
+    wait_ns += gather_ns(planner, now_ns);
     if (planner->turn_ns == 0)
         planner->turn_ns = now_ns + wait_ns;
     return now_ns >= planner->turn_ns;

@@ -20,6 +20,7 @@ struct planner {
     int64_t nodes_ns, move_ns; // when the set of nodes changed, when a camera was rebalanced
     uint64_t nodes;            // a hash of that set
     int n_nodes;               // in it
+    int64_t plan_ns, version;  // when the plan came, and its version
     bool planned;              // the site as it is asks for no other plan,
     bool balanced;             // nor, for the nodes' balance, may a camera move
     bool writing;
