@@ -14,9 +14,6 @@
 
 static const int64_t SECOND_NS = INT64_C(1000000000), MS_NS = INT64_C(1000000);
 
-static const char NEWER_PLAN[] =
-    "the plan is of a newer framed: this box stays out until it is updated";
-
 static const int64_t SAY_NS = 30 * INT64_C(1000000000);   // between errors in the log
 static const int64_t BEHIND_NS = 2 * INT64_C(1000000000); // that a watch may say less than etcd
 
@@ -161,12 +158,6 @@ static bool is_order_due(const struct member *member)
 
 // --- the lease
 
-static void stop_cameras(struct member *member)
-{
-    atomic_store(&member->fences->until_ns, 0);
-    give_orders(member, &(struct member_orders){.fence_ns = &member->fences->until_ns});
-}
-
 static void leave(struct member *member, const char *why)
 {
     const bool was_in = member->state == MEMBER_IN;
@@ -186,8 +177,10 @@ static void leave(struct member *member, const char *why)
     const bool keeps = member->context.config->alone == ALONE_KEEP;
     log_event(LOG_LEVEL_ERROR, "cluster: this box is out: %s; its cameras %s", why,
               keeps ? "go on (alone: keep)" : "stop");
-    if (!keeps)
-        stop_cameras(member);
+    if (!keeps) {
+        atomic_store(&member->fences->until_ns, 0);
+        give_orders(member, &(struct member_orders){.fence_ns = &member->fences->until_ns});
+    }
 }
 
 // Never back: a fence that has passed has stopped cameras.
@@ -203,7 +196,7 @@ static void prove(struct member *member, int64_t sent_ns)
     pthread_mutex_lock(&member->lock);
     member->health.alone_ns = 0;
     pthread_mutex_unlock(&member->lock);
-    if (member->site.plan_rc == 0)
+    if (member->site.plan_rc == 0) // else that is still to be said
         say(member, "");
 }
 
@@ -402,7 +395,9 @@ static void keys_came(void *opaque, int rc, const struct etcd_answer *answer)
     if (rc == 0)
         rc = show(member);
     if (rc == 0 && member->site.plan_rc == -EPROTONOSUPPORT) {
-        fail_to_join(member, 0, NEWER_PLAN);
+        fail_to_join(member, 0,
+                     "the plan is of a newer framed: this box stays out until it is "
+                     "updated");
         return;
     }
     // etcd counts whole seconds: none less than `lease`.
@@ -465,15 +460,6 @@ static void own_key_is_gone(void *opaque)
         leave(member, "its key is gone");
 }
 
-// Boxes that understand the plan have to take the cameras of one that does not, and wait for
-// nobody.
-static void give_way(struct member *member)
-{
-    stop_cameras(member);
-    etcd_revoke(member->etcd, member->lease, lease_ns(member) / 5, ignore, NULL);
-    leave(member, NEWER_PLAN);
-}
-
 // Nobody has this box's name any more, or another process has it. A key that cannot be read is
 // written anew.
 static bool has_lost_key(struct member *member)
@@ -499,11 +485,6 @@ static void look(struct member *member)
         own_key_is_gone(member);
         return;
     }
-    if (member->site.plan_rc == -EPROTONOSUPPORT) {
-        facts_clear(&facts);
-        give_way(member);
-        return;
-    }
     // By a plan that cannot be read, cameras stay where they are.
     if (dirty && member->site.plan_rc == 0 && is_order_due(member))
         order(member);
@@ -511,7 +492,11 @@ static void look(struct member *member)
     if (dirty || urgent)
         announcement_troubles(&member->announcement, &facts);
     facts_clear(&facts);
-    if (planner_advance(&member->planner) == -EBADMSG)
+    const int rc = planner_advance(&member->planner);
+    if (rc == -EPROTONOSUPPORT)
+        say(member, "the plan is of a newer framed: cameras stay where they are, and none starts "
+                    "before this box is updated");
+    else if (rc == -EBADMSG)
         say(member, "the key plan cannot be read: cameras stay where they are");
 }
 

@@ -362,6 +362,27 @@ static void test_plan_lost(void)
     end();
 }
 
+// Who cannot read the plan goes on with its cameras: others wait for it, and take none. Where it is
+// removed, all begin anew.
+static void test_unreadable_plan(void)
+{
+    static const char *const texts[] = {"{", "{\"schema\":2,\"version\":9,\"cameras\":{}}"};
+    for (int i = 0; i < 2; i++) {
+        struct process *one, *other;
+        begin_pair(1, &one, &other, 4);
+        store_put(SITE_PREFIX "plan", texts[i]);
+        pass(20 * NS_SECOND);
+        for (int c = 0; c < 4; c++)
+            CHECK(shows(one, c) || shows(other, c), "%s: cam%d is black", texts[i], c);
+        CHECK(*health_of(one).error, "it does not say so");
+        store_put(SITE_PREFIX "plan", NULL);
+        pass(6 * NS_SECOND);
+        CHECK(!rules_unsettled(), "%s", rules_unsettled());
+        CHECK(!*health_of(one).error, "%s", health_of(one).error);
+        end();
+    }
+}
+
 // --- threads that wait
 
 static void check_steps(struct process *p, const char *while_)
@@ -417,6 +438,7 @@ int main(void)
     TEST(test_own_mistake());
     TEST(test_refused_by_all());
     TEST(test_plan_lost());
+    TEST(test_unreadable_plan());
     TEST(test_waiting());
     return test_end();
 }
