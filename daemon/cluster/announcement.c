@@ -123,7 +123,7 @@ int announcement_join(struct announcement *own, int64_t lease, int64_t before,
     const int64_t obeys = facts->n_running == 0 && plan ? plan->version : facts->obeys;
     own->lease = lease;
     own->joined_ms = realtime_ns() / 1000000;
-    own->writing = own->stale = false;
+    own->stale = false;
     char *json = print(own, facts, obeys);
     const int rc = put(own, json, is_own_name(own, before), done, opaque);
     free(json);
@@ -132,27 +132,45 @@ int announcement_join(struct announcement *own, int64_t lease, int64_t before,
 
 static void written(void *opaque, int rc, const struct etcd_answer *answer)
 {
-    struct announcement *own = opaque;
-    own->writing = false;
+    struct announcement_write *write = opaque;
+    struct announcement *own = write->own;
+    write->under_way = false;
+    if (write->lease != own->lease) // of a membership before
+        return;
     own->stale |= rc < 0; // then the next step tries again
     if (rc == 0 && own->stale)
         etcd_wake(own->etcd);
-    if (rc == 0 && !answer->succeeded && own->written_lease == own->lease)
+    if (rc == 0 && !answer->succeeded)
         own->gone(own->opaque);
+}
+
+// NULL: one is under way, or too many of memberships before are.
+static struct announcement_write *next_write(struct announcement *own)
+{
+    struct announcement_write *next = NULL;
+    for (int i = 0; i < ANNOUNCEMENT_WRITES; i++) {
+        struct announcement_write *write = &own->writes[i];
+        if (write->under_way && write->lease == own->lease)
+            return NULL;
+        if (!write->under_way)
+            next = write;
+    }
+    return next;
 }
 
 void announcement_refresh(struct announcement *own, const struct member_facts *facts, bool urgent)
 {
+    struct announcement_write *write = next_write(own);
     // Until it is written; a write under way has the facts before. A text that was refused may be
     // another one by now.
     own->stale |= urgent || list_refused(own->site, facts, NULL) != own->n_refused;
-    if (own->writing || (!own->stale && boottime_ns() - own->written_ns < LOAD_NS))
+    if (!write || (!own->stale && boottime_ns() - own->written_ns < LOAD_NS))
         return;
     char *json = print(own, facts, facts->obeys);
-    own->written_lease = own->lease;
-    own->writing =
-        put(own, json, (struct etcd_compare){.kind = ETCD_VERSION_ABOVE}, written, own) == 0;
-    own->stale &= !own->writing;
+    *write = (struct announcement_write){.own = own, .lease = own->lease};
+    write->under_way =
+        put(own, json, (struct etcd_compare){.kind = ETCD_VERSION_ABOVE}, written, write) == 0;
+    own->stale &= !write->under_way;
     free(json);
 }
 

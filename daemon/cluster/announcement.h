@@ -27,6 +27,14 @@ void facts_clear(struct member_facts *);
 // Whether they differ in more than the load, so that other boxes wait for them.
 bool facts_differ(const struct member_facts *, const struct member_facts *);
 
+// A write of the own key. Its answer may come when the box has left, joined again and writes anew.
+struct announcement_write {
+    struct announcement *own;
+    int64_t lease;
+    bool under_way;
+};
+enum { ANNOUNCEMENT_WRITES = 4 }; // a box joins at most so often within `timeout_ns`
+
 // The public members are set, the private ones zero.
 struct announcement {
     struct etcd *etcd;
@@ -38,11 +46,11 @@ struct announcement {
     void (*gone)(void *opaque); // the own key is not there any more. Within etcd_run
     void *opaque;
     // Private:
-    int64_t lease, written_lease; // of the box; of the write that is under way
-    int64_t joined_ms;            // CLOCK_REALTIME
+    int64_t lease;
+    int64_t joined_ms; // CLOCK_REALTIME
     int64_t written_ns;
     int64_t n_refused; // cameras, as it was written
-    bool writing;
+    struct announcement_write writes[ANNOUNCEMENT_WRITES];
     bool stale; // etcd does not have the newest facts, for which others may wait
 };
 

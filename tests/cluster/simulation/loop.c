@@ -57,13 +57,22 @@ static void add_camera(struct process *p, const struct edit *edit)
     p->cameras.list[p->cameras.n++] = camera;
 }
 
-void process_show(struct process *p)
+// The thread of a camera that looks at a fence which has passed ends.
+void process_meet_fences(struct process *p)
 {
     for (int i = 0; i < p->cameras.n; i++) {
-        const struct camera *camera = p->cameras.list[i];
-        if (!camera->joined && world.now_ns + p->boot_ns < atomic_load(camera->config->fence_ns))
-            world.picture(p, (const struct simulated_camera *)camera);
+        struct camera *camera = p->cameras.list[i];
+        if (world.now_ns + p->boot_ns >= atomic_load(camera->config->fence_ns))
+            camera->joined = true;
     }
+}
+
+void process_show(struct process *p)
+{
+    process_meet_fences(p);
+    for (int i = 0; i < p->cameras.n; i++)
+        if (!p->cameras.list[i]->joined)
+            world.picture(p, (const struct simulated_camera *)p->cameras.list[i]);
 }
 
 struct camera_description camera_report_describe(const struct camera_report *report)

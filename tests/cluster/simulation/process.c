@@ -224,6 +224,8 @@ void process_advance(struct process *p)
     const bool first = draw(2);
     if (world.now_ns < p->frozen_ns)
         return;
+    if (draw(2))
+        process_meet_fences(p);
     if (first)
         advance_thread(p);
     if (world.now_ns >= loop_next_ns(p)) {

@@ -348,10 +348,12 @@ void schedule_end_faults(void)
             struct process *p = &world.processes[k];
             if (!process_is_alive(p) || p->stopping || box_number(p->name) != i)
                 continue;
-            if (other)
+            if (other) {
+                rules.touched[i] = true;
                 process_kill(p);
-            else
+            } else {
                 other = p;
+            }
         }
     }
     const struct store_key *plan = store_find(SITE_PREFIX "plan");

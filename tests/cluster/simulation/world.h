@@ -120,7 +120,8 @@ void process_kill(struct process *); // as kill -9
 bool process_is_alive(const struct process *);
 int64_t process_next_ns(const struct process *); // when its loop or its thread has to do
 void process_advance(struct process *);
-void process_show(struct process *); // pictures of its cameras
+void process_meet_fences(struct process *); // its cameras
+void process_show(struct process *);        // their pictures
 enum member_state process_state(const struct process *);
 
 // --- loop.c, of a process
