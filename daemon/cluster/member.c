@@ -41,6 +41,7 @@ struct member {
     bool seen;                   // the own key was among the keys, since the box joined
     int64_t said_ns;             // when an error was last logged; 0: never
     int64_t behind_ns;           // since etcd has more changes than the watch gave; 0: it has not
+    int64_t behind_revision;     // that it had then
     struct planner planner;
     struct announcement announcement;
     bool dirty, leaving;
@@ -253,17 +254,24 @@ static void reread(void *opaque, int rc, const struct etcd_answer *answer)
     look_soon(member); // etcd is asked again while it is behind
 }
 
-// etcd's other users change the store, too, of which the watch says nothing: then one reading
-// catches up.
+static void begin_to_lag(struct member *member, int64_t revision, int64_t now_ns)
+{
+    member->behind_ns = now_ns;
+    member->behind_revision = revision;
+}
+
+// etcd's other users change the store, too, of which the watch says nothing: where it does not
+// reach what etcd had, one reading catches up.
 static void compare_revision(struct member *member, int64_t revision)
 {
-    const int64_t now_ns = boottime_ns();
-    if (member->mirror.revision == revision) // a backup of etcd that was restored goes back
+    const int64_t now_ns = boottime_ns(), known = member->mirror.revision;
+    const bool is_ahead = revision > known; // a backup of etcd that was restored goes back
+    if (revision == known)
         member->behind_ns = 0;
-    else if (member->behind_ns == 0)
-        member->behind_ns = now_ns;
+    else if (member->behind_ns == 0 || (is_ahead && known >= member->behind_revision))
+        begin_to_lag(member, revision, now_ns);
     else if (now_ns - member->behind_ns > BEHIND_NS && ask_again(member) == 0)
-        member->behind_ns = now_ns;
+        begin_to_lag(member, revision, now_ns);
 }
 
 static void kept_alive(void *opaque, int rc, const struct etcd_answer *answer)
