@@ -44,6 +44,7 @@ void camera_report_picture(struct camera_report *report, const struct frame *fra
     if (frame->info.converted)
         count(&report->converted);
     count(&report->pictures);
+    atomic_store(&report->epoch, frame->info.epoch);
     latency_observe(&report->decoding, frame->info.decoded_ns - frame->info.received_ns);
     struct stream_memory now = *memory;
     now.width = frame->image.width;

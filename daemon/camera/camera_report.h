@@ -40,6 +40,7 @@ struct camera_report {
     struct latency decoding;     // from received to decoded
     // Pictures that the decoder gave out, and of these:
     _Atomic uint64_t pictures;
+    _Atomic uint32_t epoch; // of the last; 0: there was none
     _Atomic uint64_t flagged[COUNTED_FLAGS];
     _Atomic int decodes;        // enum decoded_pictures: what is decoded now
     _Atomic uint64_t skipped;   // packets that were left out by that

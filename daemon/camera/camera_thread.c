@@ -670,6 +670,6 @@ void camera_thread_release_device(struct camera_thread *t)
 
 void camera_thread_continue(struct camera_thread *t, const struct camera_thread *before)
 {
-    if (t->stream.epoch <= before->stream.epoch)
+    if ((int32_t)(t->stream.epoch - before->stream.epoch) <= 0) // they are serial numbers
         t->stream.epoch = before->stream.epoch + 1;
 }

@@ -14,9 +14,10 @@
 static const int64_t REFUSED_NS = 600 * INT64_C(1000000000);
 
 enum {
-    TEND_MS = 1000,     // between reports, and until what could not be done is tried again
-    LEAVE_MS = 700,     // for the lease to be given back
-    GUESS_PROCESSOR = 5 // cameras that a processor takes, until cameras that run tell
+    TEND_MS = 1000,      // between reports, and until what could not be done is tried again
+    LEAVE_MS = 700,      // for the lease to be given back
+    EPOCHS_SPARE = 4096, // of the 65536 of a generation, until the plan gives another one
+    GUESS_PROCESSOR = 5  // cameras that a processor takes, until cameras that run tell
 };
 
 // A camera that was ordered, or is to end.
@@ -92,6 +93,18 @@ static const struct assignment *find_running(const struct cluster *cluster, cons
     return assignment && assignment->runs ? assignment : NULL;
 }
 
+// By which it runs, or soon will, for it has almost used up its epochs: then the plan gives it one
+// above that, and others that it gets elsewhere begin above its epochs in any case.
+static uint32_t generation_of(const struct assignment *assignment, const struct camera *camera)
+{
+    const uint32_t epoch = atomic_load(&camera->report.epoch);
+    const int32_t used = (int32_t)(epoch - (assignment->generation << 16));
+    if (epoch == 0 || used < 0) // no picture yet, or those of the generation before
+        return assignment->generation;
+    const uint32_t above = ((uint32_t)used + EPOCHS_SPARE) >> 16;
+    return (assignment->generation - 1 + above) % PLAN_GENERATION_MAX + 1;
+}
+
 static void add_camera(struct cluster *cluster, const struct camera *camera,
                        struct member_facts *facts, double *all)
 {
@@ -104,7 +117,8 @@ static void add_camera(struct cluster *cluster, const struct camera *camera,
         return;
     }
     struct running_camera *running = &facts->running[facts->n_running++];
-    *running = (struct running_camera){.generation = assignment->generation, .cost = cost};
+    *running =
+        (struct running_camera){.generation = generation_of(assignment, camera), .cost = cost};
     memcpy(running->camera, assignment->camera, sizeof running->camera);
 }
 

@@ -349,6 +349,43 @@ static void test_refused_by_all(void)
     end();
 }
 
+// --- epochs
+
+static void use_epochs(const struct process *p, int camera, uint32_t epochs)
+{
+    for (int i = 0; i < p->cameras.n; i++) {
+        struct camera *list = p->cameras.list[i];
+        if (camera_number(list->config->name) == camera)
+            atomic_store(&list->report.epoch, (list->config->generation << 16) + epochs);
+    }
+}
+
+// A camera that has almost used up the epochs of its generation, or more, gets another one where it
+// is: all that any box shows of it later is of later epochs. `above`: by how much.
+static void check_epochs(uint32_t epochs, uint32_t above)
+{
+    struct process *one, *other;
+    begin_pair(1, &one, &other, 2);
+    struct process *p = shows(one, 0) ? one : other;
+    const uint32_t before = rules.shown[0].generation, of_other = rules.shown[1].generation;
+    use_epochs(p, 0, epochs);
+    pass(4 * NS_SECOND);
+    CHECK(shows(p, 0) && rules.shown[0].generation == before + above, "%x: %u after %u", epochs,
+          rules.shown[0].generation, before);
+    CHECK(rules.shown[1].generation == of_other, "%x: another camera has another one", epochs);
+    CHECK(!rules_unsettled(), "%x: %s", epochs, rules_unsettled());
+    end();
+}
+
+static void test_epochs(void)
+{
+    check_epochs(0, 0);
+    check_epochs(0xefff, 0);
+    check_epochs(0xf000, 2);
+    check_epochs(0x10005, 2);
+    check_epochs(0x1f000, 3);
+}
+
 // --- the plan
 
 // A box whose loop hangs over the loss of the plan does not seem to obey the next one.
@@ -439,6 +476,7 @@ int main(void)
     TEST(test_refused());
     TEST(test_own_mistake());
     TEST(test_refused_by_all());
+    TEST(test_epochs());
     TEST(test_plan_lost());
     TEST(test_unreadable_plan());
     TEST(test_waiting());
