@@ -121,7 +121,8 @@ static bool acquire_lines(struct file_sink *file)
 {
     const struct line_queue *queue = file->sink.context.lines;
     const struct line *line;
-    *file->sink.context.lines_lost += line_queue_skip(queue, &file->next);
+    line_queue_offer(file->sink.context.lines, file->sink.context.account, 1);
+    file->sink.context.account->lost += line_queue_skip(queue, &file->next);
     file->lines.bytes = 0;
     file->lines.n = 0;
     while ((line = line_queue_get(queue, file->next)) &&
@@ -140,8 +141,8 @@ static bool acquire_lines(struct file_sink *file)
 
 static void release_lines(struct file_sink *file, bool written)
 {
-    if (!written)
-        *file->sink.context.lines_lost += (uint64_t)file->lines.n;
+    struct line_account *account = file->sink.context.account;
+    *(written ? &account->delivered : &account->lost) += (uint64_t)file->lines.n;
 }
 
 static void finish_lines(struct file_sink *file)
@@ -152,7 +153,8 @@ static void finish_lines(struct file_sink *file)
 static void stop_lines(struct file_sink *file)
 {
     const uint64_t next = file->sink.context.lines->next;
-    *file->sink.context.lines_lost += next - file->next;
+    line_queue_offer(file->sink.context.lines, file->sink.context.account, 1);
+    file->sink.context.account->lost += next - file->next;
     file->next = next;
 }
 

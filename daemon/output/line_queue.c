@@ -48,6 +48,12 @@ void line_queue_add(struct line_queue *queue, const char *text, size_t bytes, in
     queue->end = (size_t)(at - queue->text) + bytes;
 }
 
+void line_queue_offer(struct line_queue *queue, struct line_account *account, int readers)
+{
+    account->offered += (queue->next - queue->offered) * (uint64_t)readers;
+    queue->offered = queue->next;
+}
+
 uint64_t line_queue_skip(const struct line_queue *queue, uint64_t *reader)
 {
     const uint64_t lost = *reader < queue->first ? queue->first - *reader : 0;

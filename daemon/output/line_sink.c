@@ -16,7 +16,9 @@ struct line_client {
 
 static void enter(struct server *server, struct server_client *base)
 {
-    ((struct line_client *)base)->next = server->sink.context.lines->next;
+    const struct sink_context *context = &server->sink.context;
+    line_queue_offer(context->lines, context->account, server->n_clients - 1); // the others
+    ((struct line_client *)base)->next = context->lines->next;
 }
 
 // Sends what the kernel takes: the bytes taken, or negative errno.
@@ -29,8 +31,10 @@ static ssize_t send_bytes(int fd, const char *bytes, size_t n)
     return sent < 0 ? -errno : sent;
 }
 
-static int send_rest(struct line_client *client)
+static int send_rest(struct line_client *client, struct line_account *account)
 {
+    if (!client->rest)
+        return 0;
     while (client->rest_sent < client->rest_bytes) {
         ssize_t n = send_bytes(client->base.fd, client->rest + client->rest_sent,
                                client->rest_bytes - client->rest_sent);
@@ -41,6 +45,7 @@ static int send_rest(struct line_client *client)
     free(client->rest);
     client->rest = NULL;
     client->rest_bytes = client->rest_sent = 0;
+    account->delivered++;
     return 0;
 }
 
@@ -59,15 +64,19 @@ static int send_lines(struct server *server, struct server_client *base)
     struct line_client *client = (struct line_client *)base;
     const struct line_queue *queue = server->sink.context.lines;
     const struct line *line;
+    struct line_account *account = server->sink.context.account;
     int rc = 0;
-    *server->sink.context.lines_lost += line_queue_skip(queue, &client->next);
-    while ((rc = send_rest(client)) == 0 && (line = line_queue_get(queue, client->next))) {
+    account->lost += line_queue_skip(queue, &client->next);
+    while ((rc = send_rest(client, account)) == 0 && (line = line_queue_get(queue, client->next))) {
         ssize_t n = send_bytes(base->fd, line->text, line->bytes);
         if (n < 0)
             return (int)n;
         client->next++;
-        if ((size_t)n < line->bytes)
+        const bool whole = (size_t)n == line->bytes;
+        if (!whole)
             rc = keep_rest(client, line->text + n, line->bytes - (size_t)n);
+        account->delivered += whole;
+        account->lost += rc < 0;
         if (rc < 0)
             break;
     }
@@ -77,8 +86,9 @@ static int send_lines(struct server *server, struct server_client *base)
 static void leave(struct server *server, struct server_client *base)
 {
     struct line_client *client = (struct line_client *)base;
-    *server->sink.context.lines_lost +=
-        line_queue_skip(server->sink.context.lines, &client->next) + (client->rest != NULL);
+    const struct sink_context *context = &server->sink.context;
+    line_queue_offer(context->lines, context->account, server->n_clients);
+    context->account->lost += context->lines->next - client->next + (client->rest != NULL);
     free(client->rest);
 }
 
@@ -103,8 +113,9 @@ static int open_sink(struct sink **ret, const struct sink_context *context, char
 static void pump_lines(struct sink *sink)
 {
     struct server *server = (struct server *)sink;
+    line_queue_offer(sink->context.lines, sink->context.account, server->n_clients);
     for (int i = 0; i < server->n_clients; i++)
-        *sink->context.lines_lost +=
+        sink->context.account->lost +=
             line_queue_skip(sink->context.lines, &((struct line_client *)server->clients[i])->next);
     server_pump(sink);
 }

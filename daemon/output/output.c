@@ -268,7 +268,7 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
         .results = output->results,
         .packets = output->packets,
         .lines = output->scene ? scene_lines_queue(output->scene) : NULL,
-        .lines_lost = output->scene ? scene_lines_lost(output->scene) : NULL,
+        .account = output->scene ? scene_lines_account(output->scene) : NULL,
         .ledger = &output->ledger,
         .last_error = &output->last_error,
         .closed = sink_was_closed,

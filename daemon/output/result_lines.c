@@ -79,7 +79,7 @@ int result_lines_listen(struct result_lines *lines, uv_loop_t *loop, const char 
         .camera = camera,
         .config = &lines->config,
         .lines = lines->queue,
-        .lines_lost = &lines->results->lines_lost,
+        .account = &lines->results->lines,
         .last_error = last_error,
         .closed = sink_was_closed,
         .opaque = lines,

@@ -12,6 +12,7 @@
 
 #include "config/config.h"
 #include "daemon/base/latency.h"
+#include "daemon/output/line_queue.h"
 #include "daemon/output/pool.h"
 #include "daemon/wire.h"
 
@@ -111,7 +112,7 @@ struct results {
     uint64_t answered; // of these, by a result that is not wrong
     uint64_t results, objects, late;
     uint64_t wrong[RESULT_WRONGS], dropped[OBJECT_DROPS];
-    uint64_t lines_lost;            // that readers of `detections`, or its file, did not get
+    struct line_account lines;      // of `detections`
     struct latency latency;         // from a frame's arrival to its result
     struct latency_window recent;   // sampled by the status
     struct last_found **last_found; // of each camera

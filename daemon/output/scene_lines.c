@@ -12,7 +12,7 @@ static const int64_t GLANCE_NS = 50000000; // how long a wait may overlook *stop
 struct scene_lines {
     struct ledger *ledger;
     struct line_queue *queue;
-    uint64_t lost;
+    struct line_account account;
     char line[SCENE_LINE_BYTES_MAX];
     struct pending {
         uint64_t sequence;
@@ -115,7 +115,7 @@ struct line_queue *scene_lines_queue(struct scene_lines *lines)
     return lines->queue;
 }
 
-uint64_t *scene_lines_lost(struct scene_lines *lines)
+struct line_account *scene_lines_account(struct scene_lines *lines)
 {
-    return &lines->lost;
+    return &lines->account;
 }

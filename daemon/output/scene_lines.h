@@ -24,6 +24,6 @@ bool scene_lines_add(struct scene_lines *, uint64_t sequence, const struct scene
 void scene_lines_write(struct scene_lines *, const char *camera, const char *output,
                        bool has_reader, enum loss reason);
 struct line_queue *scene_lines_queue(struct scene_lines *); // for the sink
-uint64_t *scene_lines_lost(struct scene_lines *);           // lines that readers did not get
+struct line_account *scene_lines_account(struct scene_lines *);
 
 #endif

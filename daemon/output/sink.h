@@ -26,7 +26,7 @@ struct sink_context {
     struct results *results;            // of a ring; outlives the sink, as do:
     struct packet_queue *packets;
     struct line_queue *lines; // of protocol lines, which has no pool
-    uint64_t *lines_lost;     // that readers of these did not get
+    struct line_account *account; // of these
     struct ledger *ledger;
     struct last_error *last_error; // outlives the sink: what it logs as going wrong; or NULL
     // The sink is closed: everything was delivered or counted, descriptors are closed. Called once,

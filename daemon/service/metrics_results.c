@@ -75,7 +75,15 @@ static void print_dropped(FILE *to, const char *labels, const struct results *re
 static void print_lines_lost(FILE *to, const char *labels, const struct results *results)
 {
     metrics_print_sample(to, "framed_result_lines_lost_total", labels, NULL, NULL,
-                         results->lines_lost);
+                         results->lines.lost);
+}
+
+static void print_lines(FILE *to, const char *labels, const struct results *results)
+{
+    metrics_print_sample(to, "framed_result_lines_total", labels, ",stage=\"", "offered",
+                         results->lines.offered);
+    metrics_print_sample(to, "framed_result_lines_total", labels, ",stage=\"", "delivered",
+                         results->lines.delivered);
 }
 
 static void print_result_seconds(FILE *to, const char *labels, const struct results *results)
@@ -101,6 +109,9 @@ void metrics_print_results(FILE *to, const struct metrics *metrics)
         {"framed_result_objects_total", "counter", "Objects in results.", print_objects},
         {"framed_result_objects_dropped_total", "counter",
          "Objects that were left out of results, by reason.", print_dropped},
+        {"framed_result_lines_total", "counter",
+         "Lines of detections, each for each reader, that were offered and those delivered.",
+         print_lines},
         {"framed_result_lines_lost_total", "counter",
          "Lines that a reader of detections was too slow for, or that could not be written.",
          print_lines_lost},

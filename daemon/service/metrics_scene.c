@@ -48,7 +48,22 @@ static int each_scene(FILE *to, const struct metrics *metrics, print_scene_fn *p
     return n;
 }
 
-static int each_lines(FILE *to, const struct metrics *metrics, bool print)
+typedef void print_lines_fn(FILE *, const char *labels, const struct line_account *);
+
+static void print_lines(FILE *to, const char *labels, const struct line_account *account)
+{
+    metrics_print_sample(to, "framed_lines_total", labels, ",stage=\"", "offered",
+                         account->offered);
+    metrics_print_sample(to, "framed_lines_total", labels, ",stage=\"", "delivered",
+                         account->delivered);
+}
+
+static void print_lines_lost(FILE *to, const char *labels, const struct line_account *account)
+{
+    metrics_print_sample(to, "framed_lines_lost_total", labels, NULL, NULL, account->lost);
+}
+
+static int each_lines(FILE *to, const struct metrics *metrics, print_lines_fn *print)
 {
     char labels[128];
     int n = 0;
@@ -59,8 +74,7 @@ static int each_lines(FILE *to, const struct metrics *metrics, bool print)
             snprintf(labels, sizeof labels, "{camera=\"%s\",output=\"%s\"",
                      metrics->cameras[i]->config->name, output->config->name);
             if (print)
-                metrics_print_sample(to, "framed_lines_lost_total", labels, NULL, NULL,
-                                     *scene_lines_lost(output->scene));
+                print(to, labels, scene_lines_account(output->scene));
         }
     }
     return n;
@@ -84,10 +98,14 @@ void metrics_print_scenes(FILE *to, const struct metrics *metrics)
         metrics_print_head(to, families[i].name, families[i].type, families[i].help);
         each_scene(to, metrics, families[i].print);
     }
-    if (each_lines(to, metrics, false) == 0)
+    if (each_lines(to, metrics, NULL) == 0)
         return;
+    metrics_print_head(to, "framed_lines_total", "counter",
+                       "Lines of kernel stats, each for each reader, that were offered and those "
+                       "delivered.");
+    each_lines(to, metrics, print_lines);
     metrics_print_head(to, "framed_lines_lost_total", "counter",
                        "Lines of kernel stats that a reader was too slow for, or that could not be "
                        "written.");
-    each_lines(to, metrics, true);
+    each_lines(to, metrics, print_lines_lost);
 }

@@ -76,7 +76,7 @@ json_t *status_sink_json(const struct output *output)
     if (address->kind == SINK_TCP)
         snprintf(text, sizeof text, "tcp:%s%s%s:%d", brackets ? "[" : "", host, brackets ? "]" : "",
                  port);
-    else if (address->kind == SINK_RTSP)
+    else if (address->url)
         config_url_redacted(address->url, text, sizeof text);
     else
         snprintf(text, sizeof text, "%s%s", address_scheme(address->kind),
@@ -130,6 +130,11 @@ static json_t *consumers_json(const struct output *output)
     return list;
 }
 
+static json_t *lines_json(const struct output *output)
+{
+    return output->scene ? status_account_json(scene_lines_account(output->scene)) : json_null();
+}
+
 static json_t *output_json(const struct output *output, int64_t now)
 {
     // Offered is read last, so that the parts never exceed it.
@@ -137,14 +142,15 @@ static json_t *output_json(const struct output *output, int64_t now)
     json_int_t emitted = (json_int_t)atomic_load(&output->ledger.emitted);
     json_int_t offered = (json_int_t)atomic_load(&output->ledger.offered);
     return json_pack(
-        "{s:s, s:s, s:s, s:o, s:b, s:i, s:o, s:I, s:I, s:o, s:f, s:f, s:o, s:o, s:o}", "name",
+        "{s:s, s:s, s:s, s:o, s:b, s:i, s:o, s:I, s:I, s:o, s:f, s:f, s:o, s:o, s:o, s:o}", "name",
         output->config->name, "kernel", choice_name("kernel", (int)output->config->kernel),
         "protocol", choice_name("protocol", (int)output->config->protocol), "sink",
         status_sink_json(output), "open", output_sink(output) != NULL, "clients",
         clients_of(output), "consumers", consumers_json(output), "offered", offered, "emitted",
         emitted, "lost", losses, "fps_out", rate_counter_rate(&output->emitted), "fps_lost",
-        rate_counter_rate(&output->lost), "latency", latency_json(output), "results",
-        status_results_json(output, now), "last_error", last_error_json(&output->last_error, now));
+        rate_counter_rate(&output->lost), "latency", latency_json(output), "lines",
+        lines_json(output), "results", status_results_json(output, now), "last_error",
+        last_error_json(&output->last_error, now));
 }
 
 static json_t *outputs_json(const struct subscriptions *outputs, int64_t now)

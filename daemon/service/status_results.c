@@ -50,13 +50,22 @@ static json_t *latency_json(const struct results *results)
                      seconds(latency_quantile_ns(&results->recent, &results->latency, 0.99)));
 }
 
-// A line is made only where it is wanted, so readers are counted beside what they lost.
-static json_t *lines_json(const struct result_lines *lines, uint64_t lost)
+json_t *status_account_json(const struct line_account *account)
 {
-    if (!lines)
-        return json_null();
-    return json_pack("{s:b, s:i, s:I}", "open", lines->sink != NULL, "clients",
-                     lines->sink ? sink_clients(lines->sink) : 0, "lost", (json_int_t)lost);
+    return json_pack("{s:I, s:I, s:I}", "offered", (json_int_t)account->offered, "delivered",
+                     (json_int_t)account->delivered, "lost", (json_int_t)account->lost);
+}
+
+// A line is made only where it is wanted, so readers are counted beside what they lost.
+static json_t *lines_json(const struct result_lines *lines, const struct line_account *account)
+{
+    json_t *json = lines ? status_account_json(account) : json_null();
+    if (lines && json) {
+        json_object_set_new(json, "open", json_boolean(lines->sink != NULL));
+        json_object_set_new(json, "clients",
+                            json_integer(lines->sink ? sink_clients(lines->sink) : 0));
+    }
+    return json;
 }
 
 json_t *status_results_json(const struct output *output, int64_t now)
@@ -71,6 +80,6 @@ json_t *status_results_json(const struct output *output, int64_t now)
                      (json_int_t)results->late, "wrong",
                      counts_json(result_wrong_names, results->wrong, RESULT_WRONGS), "dropped",
                      counts_json(object_drop_names, results->dropped, OBJECT_DROPS), "latency",
-                     latency_json(results), "lines", lines_json(output->lines, results->lines_lost),
+                     latency_json(results), "lines", lines_json(output->lines, &results->lines),
                      "cameras", cameras_json(results, now));
 }

@@ -13,4 +13,7 @@ struct json_t;
 // Null of an output that wants no results. NULL: out of memory.
 struct json_t *status_results_json(const struct output *, int64_t now_ns);
 
+// What has become of lines. NULL: out of memory.
+struct json_t *status_account_json(const struct line_account *);
+
 #endif

@@ -68,8 +68,30 @@ static void test_short_lines(void)
     line_queue_close(queue);
 }
 
+// Each line is offered to the readers of its time, once.
+static void test_offers(void)
+{
+    struct line_queue *queue;
+    struct line_account account = {0};
+    CHECK(line_queue_open(&queue) == 0, "open");
+    line_queue_offer(queue, &account, 3);
+    CHECK(account.offered == 0, "none has come");
+    for (int i = 0; i < 5; i++)
+        line_queue_add(queue, "{}\n", 3, i);
+    line_queue_offer(queue, &account, 2);
+    line_queue_offer(queue, &account, 9);
+    CHECK(account.offered == 10, "%d", (int)account.offered);
+    line_queue_add(queue, "{}\n", 3, 5);
+    line_queue_offer(queue, &account, 0);
+    line_queue_add(queue, "{}\n", 3, 6);
+    line_queue_offer(queue, &account, 1);
+    CHECK(account.offered == 11, "%d", (int)account.offered);
+    line_queue_close(queue);
+}
+
 int main(void)
 {
+    TEST(test_offers());
     TEST(test_readers());
     TEST(test_short_lines());
     return test_end();
