@@ -54,7 +54,7 @@ include kernels/kernels.mk
 # --- config and daemon: Debian's libraries, asked for only when they are needed
 CONFIG_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard config/*.c))
 DAEMON_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out daemon/main.c,$(wildcard daemon/*.c daemon/*/*.c)))
-PACKAGES := libavformat libavcodec libswscale libavutil libuv yaml-0.1 jansson libmicrohttpd libcurl libmosquitto libxml-2.0 libjpeg libssl libcrypto libsystemd
+PACKAGES := libavformat libavcodec libswscale libavutil libuv yaml-0.1 jansson libmicrohttpd libcurl libmosquitto libnats libxml-2.0 libjpeg libssl libcrypto libsystemd
 PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
 DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) $(KERNELS_LIBS)
 CONFIG_LIBS = $(shell $(PKG_CONFIG) --libs yaml-0.1) $(KERNELS_LIBS)

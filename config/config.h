@@ -261,6 +261,13 @@ struct mqtt_config {
     char *discovery; // prefix of Home Assistant's topics; NULL: not announced there
 };
 
+// How this daemon shows itself to NATS servers, and what it asks of them.
+struct nats_config {
+    char *user, *password;
+    char *ca;       // a file; NULL: without TLS, but where a server asks for it
+    bool jetstream; // what is published is delivered once a stream has acknowledged it
+};
+
 // Who is told of cameras in trouble (daemon/alert).
 struct notify_config {
     char *webhook; // a URL, which is a secret as a whole
