@@ -311,6 +311,7 @@ struct config {
     char *http_token; // a secret; NULL: HTTP clients need none
     bool http_write;
     struct place control_place, http_place;
+    struct nats_config nats;
     struct notify_config notify;
     struct cluster_config cluster;
     enum ready_when ready;

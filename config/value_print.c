@@ -127,7 +127,7 @@ static void print_address(FILE *f, const struct sink_address *address, enum secr
     else if (address->kind == SINK_TCP)
         fprintf(f, "\"tcp:%s%s%s:%d\"", brackets ? "[" : "", host, brackets ? "]" : "",
                 address->port);
-    else if (address->kind == SINK_RTSP)
+    else if (address->url)
         print_own(f, address->url, secrets);
     else {
         char text[PATH_MAX + 16];

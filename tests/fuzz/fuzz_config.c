@@ -40,8 +40,11 @@ static void check_outputs(const struct camera_config *camera, const struct camer
     must(config_same_camera(camera, again) && camera->n_outputs == again->n_outputs);
     for (int i = 0; i < camera->n_outputs; i++) {
         struct op_params op;
-        output_config_op(&camera->outputs[i], &op);
-        must(camera->outputs[i].protocol != PROTOCOL_AUTO);
+        const struct output_config *output = &camera->outputs[i];
+        if (output_config_has_op(output))
+            output_config_op(output, &op);
+        must(output->protocol != PROTOCOL_AUTO || output->sink.kind == SINK_RTSP);
+        must(output->sink.kind != SINK_NATS || output->protocol == PROTOCOL_LINES);
         must(config_same_output(&camera->outputs[i], &again->outputs[i]));
     }
 }
