@@ -272,6 +272,7 @@ struct nats_config {
 struct notify_config {
     char *webhook; // a URL, which is a secret as a whole
     struct program command;
+    char *nats; // a URL (config/nats_url.h); NULL: no NATS server is told
     struct mqtt_config mqtt;
     struct duration grace, calm;
 };

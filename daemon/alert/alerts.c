@@ -49,7 +49,7 @@ static unsigned targets_of(const struct notify_config *notify)
 {
     return (notify->webhook ? 1u << TARGET_WEBHOOK : 0) |
            (notify->command.list.bytes > 0 ? 1u << TARGET_COMMAND : 0) |
-           (notify->mqtt.server ? 1u << TARGET_MQTT : 0);
+           (notify->mqtt.server ? 1u << TARGET_MQTT : 0) | (notify->nats ? 1u << TARGET_NATS : 0);
 }
 
 // --- the file
@@ -282,7 +282,7 @@ static void start_deliveries(struct alerts *alerts)
     for (int i = 0; i < TARGETS; i++) {
         if (!(targets >> i & 1))
             continue;
-        const int rc = delivery_open(&alerts->delivery[i], (enum alert_target)i, notify,
+        const int rc = delivery_open(&alerts->delivery[i], (enum alert_target)i, alerts->config,
                                      &alerts->outbox, alerts->host);
         if (rc < 0)
             log_event(LOG_LEVEL_ERROR, "alerts are not delivered to the %s: %s",
@@ -433,7 +433,11 @@ bool alerts_has_target(const struct alerts *alerts, enum alert_target target)
 const char *alert_target_name(enum alert_target target)
 {
     static const char *const names[TARGETS] = {
-        [TARGET_WEBHOOK] = "webhook", [TARGET_COMMAND] = "command", [TARGET_MQTT] = "mqtt"};
+        [TARGET_WEBHOOK] = "webhook",
+        [TARGET_COMMAND] = "command",
+        [TARGET_MQTT] = "mqtt",
+        [TARGET_NATS] = "nats",
+    };
     return names[target];
 }
 

@@ -173,7 +173,7 @@ static int deliver_to_command(void *opaque, const struct alert_event *event, con
     if (input < 0)
         return input;
     make_environment(&environment, event, command->context.host);
-    int rc = spawn(&pid, command->context.notify, environment.variable, input);
+    int rc = spawn(&pid, &command->context.config->notify, environment.variable, input);
     close(input);
     free_environment(&environment);
     return rc < 0 ? rc : wait_for(pid, &command->context, why, size);

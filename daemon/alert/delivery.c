@@ -102,13 +102,14 @@ static void *run(void *opaque)
     return NULL;
 }
 
-int delivery_open(struct delivery **ret, enum alert_target target,
-                  const struct notify_config *notify, struct outbox *outbox, const char *host)
+int delivery_open(struct delivery **ret, enum alert_target target, const struct config *config,
+                  struct outbox *outbox, const char *host)
 {
     static const struct delivery_driver *const drivers[TARGETS] = {
         [TARGET_WEBHOOK] = &webhook_driver,
         [TARGET_COMMAND] = &command_driver,
         [TARGET_MQTT] = &mqtt_driver,
+        [TARGET_NATS] = &nats_driver,
     };
     struct delivery *d = calloc(1, sizeof *d);
     if (!d)
@@ -116,7 +117,7 @@ int delivery_open(struct delivery **ret, enum alert_target target,
     d->target = target;
     d->driver = drivers[target];
     d->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    d->context = (struct delivery_context){notify, outbox, host, &d->stop, d->stop_fd};
+    d->context = (struct delivery_context){config, outbox, host, &d->stop, d->stop_fd};
     const int rc = d->stop_fd < 0 ? -errno : -pthread_create(&d->thread, NULL, run, d);
     if (rc == 0) {
         *ret = d;

@@ -9,7 +9,8 @@
 enum { DELIVERY_MS = 10000, DELIVERY_WHY_MAX = 160 }; // for one try; of a reason
 
 struct delivery_context {
-    const struct notify_config *notify; // outlives the delivery, as all here
+    const struct config *config; // of which the keys of `notify` and `nats` are; outlives the
+                                 // delivery, as all here
     struct outbox *outbox;
     const char *host;        // this machine's name
     const atomic_bool *stop; // once it is true nothing more is waited for
@@ -27,13 +28,13 @@ struct delivery_driver {
     void (*close)(void *);
 };
 
-extern const struct delivery_driver webhook_driver, command_driver, mqtt_driver;
+extern const struct delivery_driver webhook_driver, command_driver, mqtt_driver, nats_driver;
 
 struct delivery;
 
 // Starts the thread. 0 or negative errno.
-int delivery_open(struct delivery **ret, enum alert_target, const struct notify_config *,
-                  struct outbox *, const char *host);
+int delivery_open(struct delivery **ret, enum alert_target, const struct config *, struct outbox *,
+                  const char *host);
 void delivery_stop(struct delivery *); // asks the thread to end; never blocks; accepts NULL
 // After delivery_stop: waits for the thread up to `ms`, and frees all. False: the thread hangs in
 // the resolver, and is left to the end of the process, with all that it was given. Accepts NULL.

@@ -91,7 +91,7 @@ static void message_came(struct mosquitto *client, void *opaque,
 
 static int set_up(struct mqtt *mqtt)
 {
-    const struct mqtt_config *config = &mqtt->context.notify->mqtt;
+    const struct mqtt_config *config = &mqtt->context.config->notify.mqtt;
     char status[MQTT_TOPIC_MAX];
     int rc = 0;
     snprintf(status, sizeof status, "%s/status", mqtt->topics.base);
@@ -128,7 +128,7 @@ static void close_mqtt(void *opaque)
 
 static int open_mqtt(void **ret, const struct delivery_context *context)
 {
-    const struct mqtt_config *config = &context->notify->mqtt;
+    const struct mqtt_config *config = &context->config->notify.mqtt;
     struct mqtt *mqtt = calloc(1, sizeof *mqtt);
     if (!mqtt)
         return -ENOMEM;

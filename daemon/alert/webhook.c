@@ -85,7 +85,7 @@ static int deliver_to_webhook(void *opaque, const struct alert_event *event, con
     int rc = -ENOMEM;
     if (!headers || !easy || !multi)
         goto out;
-    curl_easy_setopt(easy, CURLOPT_URL, webhook->context.notify->webhook);
+    curl_easy_setopt(easy, CURLOPT_URL, webhook->context.config->notify.webhook);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, json);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);

@@ -267,6 +267,9 @@ static void test_notify(void)
         {"notify: {webhook: 'http://a/b', mqtt: {server: 'mqtt://h'}}", false},
         {"notify: {webhook: 'http://a/b', calm: 2m, command: /a, mqtt: {server: 'mqtt://h'}}",
          false},
+        {"notify: {webhook: 'http://a/b', calm: 2m, nats: 'nats://h/s', mqtt: {server: "
+         "'mqtt://h'}}",
+         false},
         {"nats: {user: u}\nhttp_write: true\nnotify: {webhook: 'http://a/b', calm: 2m, mqtt: "
          "{server: "
          "'mqtt://h'}}",

@@ -339,6 +339,40 @@ def check_tls(checks, where):
         checks.check(listener.payloads() == [], "a line went without TLS")
 
 
+def check_alerts(checks, where, jetstream):
+    """An event arrives; one that no server was there for arrives after a restart of both, once."""
+    os.mkdir(f"{where}/state")
+    state = {"STATE_DIRECTORY": f"{where}/state"}
+    with Server(where, jetstream=jetstream) as server:
+        camera = (f'{{url: "tcp://127.0.0.1:{free_port()}", connect_timeout: 1s, media_timeout: 1s, '
+                  f'outputs: {{o: {{sink: "unix:{where}/NAME.sock"}}}}}}')
+        text = (f'control: {where}/control.sock\nnats: {{jetstream: {str(jetstream).lower()}}}\n'
+                f'notify: {{nats: "{server.url}/framed.alerts"}}\ncameras:\n  gate: {camera.replace("NAME", "gate")}\n')
+        both = text + f'  yard: {camera.replace("NAME", "yard")}\n'
+        client = Client(server.port, "framed.alerts")
+        if jetstream:
+            client.add_stream("ALERTS", ["framed.alerts"], storage="file")
+        with Framed(where, text, state) as framed:
+            until(lambda: client.payloads(), 20 * PATIENCE)
+            until(lambda: framed.live_metrics().sum("framed_alert_events_total", target="nats", result="delivered") == 1, 5)
+            server.stop()
+            with open(framed.config, "w") as file:
+                file.write(both)
+            framed.child.send_signal(1)
+            until(lambda: "alert not delivered to NATS yet" in framed.errors(), 20 * PATIENCE)
+            checks.check(framed.stop() in (0, 1), framed.errors())
+        server.start()
+        again = Client(server.port, "framed.alerts")
+        with Framed(where, both, state) as framed:
+            until(lambda: again.payloads(), 20 * PATIENCE)
+            time.sleep(0.5)
+            checks.check(framed.stop() in (0, 1), framed.errors())
+        events = [json.loads(payload) for payload in client.payloads() + again.payloads()]
+        checks.check([(event["camera"], event["kind"], event["state"]) for event in events] ==
+                     [("gate", "down", "raised"), ("yard", "down", "raised")], f"{events}\n{framed.errors()}")
+        checks.check(not jetstream or again.count("ALERTS") == 2, "the stream has another number")
+
+
 def main():
     checks = Checks("nats")
     if not INSTALLED:
@@ -349,6 +383,9 @@ def main():
         with folder() as where:
             make_clip(os.path.join(where, "clip.mp4"))
             check(checks, where)
+    for jetstream in False, True:
+        with folder() as where:
+            check_alerts(checks, where, jetstream)
     checks.end()
 
 

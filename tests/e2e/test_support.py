@@ -24,8 +24,8 @@ control: {where}/own.sock
 http: unix:{where}/http.sock
 http_token: ${{SUPPORT_TOKEN}}
 nats: {{user: framed, password: "{nats}"}}
-http_write: true
 notify:
+  nats: "nats://127.0.0.1:{port}/framed.alerts"
   webhook: "http://hook:{webhook}@127.0.0.1:{port}/services/{path}"
   command: [/bin/true, --key, {argument}]
   mqtt: {{server: "mqtt://127.0.0.1:{port}", user: framed, password: "{mqtt}"}}
