@@ -141,6 +141,7 @@ static struct camera_document make_document(const struct camera_config *camera)
     if (!to || fclose(to) != 0)
         err(EXIT_RUNTIME, NULL);
     copy_labels(&document.on, &camera->on);
+    document.cost = (double)camera->picture.width * camera->picture.height / (1920.0 * 1080);
     return document;
 }
 

@@ -76,6 +76,7 @@ static char *print(struct announcement *own, const struct member_facts *facts, i
         .obeys = obeys,
         .room = facts->room,
         .taken = facts->taken,
+        .counts = facts->counts,
         .labels = *own->labels,
         .running = facts->running,
         .n_running = facts->n_running,

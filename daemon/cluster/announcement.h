@@ -15,7 +15,8 @@ struct refused_camera {
 // What the loop thread reports.
 struct member_facts {
     int64_t obeys;      // version of the last orders of which all that was to stop has stopped
-    double room, taken; // as of struct node_document
+    double room, taken; // as of struct node_document, as is:
+    bool counts;
     int n_running, n_refused;
     struct running_camera *running;
     struct refused_camera *refused;

@@ -108,12 +108,11 @@ static uint32_t generation_of(const struct assignment *assignment, const struct 
 static void add_camera(struct cluster *cluster, const struct camera *camera,
                        struct member_facts *facts, double *all)
 {
-    const bool counts = cluster->context.config->cluster.room > 0; // cameras, not what they cost
     const struct assignment *assignment = find_running(cluster, camera->config->name);
-    const double cost = counts ? 1 : cost_of(camera);
-    *all += cost;
+    const double cost = cost_of(camera);
+    *all += facts->counts ? 1 : cost;
     if (!assignment) {
-        facts->taken += cost;
+        facts->taken += facts->counts ? 1 : cost;
         return;
     }
     struct running_camera *running = &facts->running[facts->n_running++];
@@ -143,7 +142,8 @@ static void add_refused(const struct cluster *cluster, const struct refused_came
 static void report(struct cluster *cluster)
 {
     const struct cameras *cameras = cluster->context.cameras;
-    struct member_facts facts = {.obeys = cluster->obeys};
+    struct member_facts facts = {.obeys = cluster->obeys,
+                                 .counts = cluster->context.config->cluster.room > 0};
     double all = 0;
     int n = 0;
     for (const struct refusal *refusal = cluster->refused; refusal; refusal = refusal->next)

@@ -18,7 +18,8 @@ static int parse_camera(struct camera_document *camera, const json_t *json)
 {
     const char *text = json_string_value(json_object_get(json, "text"));
     if (!text || !document_labels(json, "on", &camera->on) ||
-        !document_name(json, "wish", false, camera->wish))
+        !document_name(json, "wish", false, camera->wish) ||
+        !document_number(json, "cost", &camera->cost))
         return -EBADMSG;
     camera->text = strdup(text);
     return camera->text ? 0 : -ENOMEM;
@@ -40,9 +41,9 @@ int camera_document_parse(struct camera_document *ret, const char *text, size_t 
 
 char *camera_document_print(const struct camera_document *camera)
 {
-    return document_print(json_pack("{s:i, s:s, s:o, s:s}", "schema", PLAN_SCHEMA, "text",
+    return document_print(json_pack("{s:i, s:s, s:o, s:s, s:f}", "schema", PLAN_SCHEMA, "text",
                                     camera->text, "on", document_of_labels(&camera->on), "wish",
-                                    camera->wish));
+                                    camera->wish, "cost", camera->cost));
 }
 
 void node_document_clear(struct node_document *document)
@@ -103,6 +104,7 @@ static int parse_node(struct node_document *node, const json_t *json)
         !document_integer(json, "obeys", PLAN_VERSION_MAX, &node->obeys) ||
         !document_number(json, "room", &node->room) ||
         !document_number(json, "taken", &node->taken) ||
+        !document_bool(json, "counts", &node->counts) ||
         !document_integer(json, "since", DOCUMENT_MS_MAX, &node->since_ms) ||
         !document_text(json, "http", node->http, sizeof node->http) ||
         !document_text(json, "version", node->version, sizeof node->version) ||
@@ -156,13 +158,13 @@ static json_t *print_refused(const struct node_document *node)
 
 char *node_document_print(const struct node_document *node)
 {
-    return document_print(
-        json_pack("{s:i, s:I, s:I, s:f, s:f, s:s, s:o, s:s, s:b, s:I, s:o, s:o}", "schema",
-                  PLAN_SCHEMA, "incarnation", (json_int_t)node->incarnation, "obeys",
-                  (json_int_t)node->obeys, "room", node->room, "taken", node->taken, "http",
-                  node->http, "labels", document_of_labels(&node->labels), "version", node->version,
-                  "draining", node->draining, "since", (json_int_t)node->since_ms, "running",
-                  print_running(node), "refused", print_refused(node)));
+    return document_print(json_pack(
+        "{s:i, s:I, s:I, s:f, s:f, s:b, s:s, s:o, s:s, s:b, s:I, s:o, s:o}", "schema", PLAN_SCHEMA,
+        "incarnation", (json_int_t)node->incarnation, "obeys", (json_int_t)node->obeys, "room",
+        node->room, "taken", node->taken, "counts", node->counts, "http", node->http, "labels",
+        document_of_labels(&node->labels), "version", node->version, "draining", node->draining,
+        "since", (json_int_t)node->since_ms, "running", print_running(node), "refused",
+        print_refused(node)));
 }
 
 int trouble_document_parse(struct trouble_document *ret, const char *text, size_t length)

@@ -1,7 +1,9 @@
 // What lies in etcd below /framed/SITE/ beside the plan (plan.h), as JSON:
-//   camera/NAME   {"schema":1,"text":"cameras: {gate: {...}}\n","on":{"vlan":"a"},"wish":"box2"}
+//   camera/NAME   {"schema":1,"text":"cameras: {gate: {...}}\n","on":{"vlan":"a"},"wish":"box2",
+//                 "cost":1.0}
 //                 text is YAML of a configuration with that camera alone, all defaults expanded
-//   node/NODE     on the node's lease: {"schema":1,"incarnation":N,"obeys":V,"room":R,"taken":T,
+//   node/NODE     on the node's lease:
+//   {"schema":1,"incarnation":N,"obeys":V,"room":R,"taken":T,"counts":false,
 //                 "http":"http://10.0.0.1:9090","labels":{...},"version":"0.9.0","draining":false,
 //                 "since":S,"running":[{"camera":"gate","generation":3,"cost":1.0}],
 //                 "refused":["yard"]}
@@ -23,6 +25,7 @@ struct camera_document {
     char *text;                // * with passwords: for secret_free, as camera_document_clear does
     struct plan_labels on;     // that its node must have
     char wish[PLAN_NAME_SIZE]; // "": none
+    double cost;               // that is expected; 0: not known
 };
 
 struct running_camera {
@@ -35,6 +38,7 @@ struct node_document {
     int64_t incarnation; // *
     int64_t obeys;       // version of the plan that it has carried out; 0: none
     double room, taken;
+    bool counts;      // these are in cameras of any size
     int64_t since_ms; // when it joined, by its clock, since 1970; "since" in JSON
     char http[DOCUMENT_URL_SIZE];
     char version[DOCUMENT_VERSION_SIZE];

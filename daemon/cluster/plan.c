@@ -103,6 +103,11 @@ bool plan_labels_fit(const struct plan_labels *of_node, const struct plan_labels
     return true;
 }
 
+static double cost_at(const struct host *host, const struct guest *guest)
+{
+    return host->node->counts ? 1 : guest->cost;
+}
+
 static bool has_room(const struct host *host, double cost)
 {
     return host->node->room > 0 && host->used + cost <= USED_MAX * host->node->room + ROUNDING;
@@ -117,20 +122,25 @@ static bool suits(const struct placing *p, const struct guest *guest, int host)
 static bool takes(const struct placing *p, const struct guest *guest, int host)
 {
     return host != NOWHERE && suits(p, guest, host) && !p->hosts[host].node->draining &&
-           has_room(&p->hosts[host], guest->cost);
+           has_room(&p->hosts[host], cost_at(&p->hosts[host], guest));
 }
 
 static void move(struct placing *p, struct guest *guest, int host)
 {
     if (guest->host != NOWHERE)
-        p->hosts[guest->host].used -= guest->cost;
+        p->hosts[guest->host].used -= cost_at(&p->hosts[guest->host], guest);
     guest->host = host;
-    p->hosts[host].used += guest->cost;
+    p->hosts[host].used += cost_at(&p->hosts[host], guest);
 }
 
-static double share_with(const struct host *host, double cost)
+static double share(const struct host *host, double cost)
 {
     return (host->used + cost) / host->node->room;
+}
+
+static double share_with(const struct host *host, const struct guest *guest)
+{
+    return share(host, cost_at(host, guest));
 }
 
 // The host that is the least full with the guest. NOWHERE: none takes it.
@@ -138,8 +148,8 @@ static int choose(const struct placing *p, const struct guest *guest)
 {
     int best = NOWHERE;
     for (int i = 0; i < p->n_hosts; i++)
-        if (takes(p, guest, i) && (best == NOWHERE || share_with(&p->hosts[i], guest->cost) <
-                                                          share_with(&p->hosts[best], guest->cost)))
+        if (takes(p, guest, i) && (best == NOWHERE || share_with(&p->hosts[i], guest) <
+                                                          share_with(&p->hosts[best], guest)))
             best = i;
     return takes(p, guest, guest->wish) ? guest->wish : best;
 }
@@ -187,10 +197,10 @@ struct exchange {
 static void weigh(struct placing *p, struct guest *guest, int to, struct exchange *best)
 {
     const struct host *host = &p->hosts[guest->host];
-    const double before = share_with(host, 0), from = share_with(host, -guest->cost);
-    const double there = share_with(&p->hosts[to], guest->cost);
+    const double before = share(host, 0), from = share(host, -cost_at(host, guest));
+    const double there = share_with(&p->hosts[to], guest);
     const double fullest = from > there ? from : there;
-    if (before - share_with(&p->hosts[to], 0) < GAP - ROUNDING || fullest >= before ||
+    if (before - share(&p->hosts[to], 0) < GAP - ROUNDING || fullest >= before ||
         there - from > GAP_BACK || !takes(p, guest, to) ||
         (best->guest && fullest >= best->fullest))
         return;
@@ -205,8 +215,7 @@ static int *order_by_share(const struct placing *p)
         if (p->hosts[i].node->draining || !(p->hosts[i].node->room > 0))
             continue;
         int at = n++;
-        for (; at > 0 && share_with(&p->hosts[order[at - 1]], 0) > share_with(&p->hosts[i], 0);
-             at--)
+        for (; at > 0 && share(&p->hosts[order[at - 1]], 0) > share(&p->hosts[i], 0); at--)
             order[at] = order[at - 1];
         order[at] = i;
     }
@@ -264,7 +273,9 @@ static double cost_of(const struct guest *guest)
 {
     if (guest->camera->cost > 0)
         return guest->camera->cost;
-    return guest->before && guest->before->cost > 0 ? guest->before->cost : 1;
+    if (guest->before && guest->before->cost > 0)
+        return guest->before->cost;
+    return guest->camera->expected > 0 ? guest->camera->expected : 1;
 }
 
 static void add_guests(struct placing *p, const struct plan_camera cameras[],

@@ -21,7 +21,8 @@ struct plan_labels {
 struct plan_camera {
     char name[PLAN_NAME_SIZE];
     double cost; // in cameras of 1920x1080 at 25 pictures a second, as measured last; 0: not known
-    uint32_t generation;          // the newest that it is known to run by, or to have run; 0: none
+    double expected;     // the same as its configuration has it, until it is measured; 0: not known
+    uint32_t generation; // the newest that it is known to run by, or to have run; 0: none
     const struct plan_labels *on; // that its node must have; NULL: none
     char wish[PLAN_NAME_SIZE];    // the node that `framed cluster move` named; "": none
 };
@@ -32,6 +33,7 @@ struct plan_node {
     int64_t obeys;       // version of the plan that it has carried out; 0: none
     double room;         // cameras of that size that it can take in all
     double taken;        // of `room`, by cameras that the cluster does not place
+    bool counts;         // its room is in cameras of any size: each costs 1 there
     struct plan_labels labels;
     bool draining;     // takes no camera, and gives its own away
     int64_t refused_n; // cameras that it cannot run (configuration wrong there):

@@ -73,6 +73,7 @@ static void describe_node(struct plan_node *node, const struct node_document *do
     node->obeys = document->obeys;
     node->room = document->room;
     node->taken = document->taken;
+    node->counts = document->counts;
     node->labels = document->labels;
     node->draining = document->draining || is_draining(mirror, node->name);
     node->refused = document->refused;
@@ -115,6 +116,7 @@ static void describe_camera(struct plan_camera *camera, const struct camera_docu
         camera->cost = before->cost;
         camera->generation = before->generation;
     }
+    camera->expected = document->cost;
     camera->on = document->on.n > 0 ? &document->on : NULL;
     memcpy(camera->wish, document->wish, sizeof camera->wish);
 }

@@ -17,8 +17,8 @@ bool site_node_readable(const struct node_document *node)
 
 double site_node_used(const struct node_document *node)
 {
-    double sum = node->taken;
-    for (int i = 0; i < node->n_running; i++)
+    double sum = node->taken + (node->counts ? node->n_running : 0);
+    for (int i = 0; !node->counts && i < node->n_running; i++)
         sum += node->running[i].cost;
     return sum;
 }

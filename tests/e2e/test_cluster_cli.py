@@ -56,6 +56,7 @@ def check_apply(checks, site):
     checks.check(sorted(stored) == ["cam1", "cam2", "cam3"] and document["schema"] == 1, f"{stored}")
     checks.check(document["text"].startswith("defaults: none\ncameras:\n  cam2:\n") and "fps: 5" in document["text"] and
                  f"viewer:{SECRET}@" in document["text"], document["text"])
+    checks.check(document["cost"] == 0, f"{document['cost']}")
     checks.check(site.run("apply", "-f", site.cameras(1, 2, 3)) == (0, ["0 cameras changed, 3 the same"], []), site.said)
     checks.check(site.get("camera") == stored, "it was written though it is the same")
     # Another default changes all; a camera that is missing is kept, and said, until it is pruned.
@@ -63,6 +64,9 @@ def check_apply(checks, site):
                  (0, ["changed cam1", "changed cam3", "2 cameras changed, 0 the same",
                       "cam2 is in the cluster and not in the file (--prune removes it)"], []), site.said)
     checks.check(json.loads(site.get("camera")["cam1"])["on"] == {"vlan": "a"}, f"{site.get('camera')}")
+    site.run("apply", "-f", site.cameras(1, 3, defaults="fps: 6, on: {vlan: a}, picture: 3840x2160"))
+    checks.check(json.loads(site.get("camera")["cam1"])["cost"] == 4, f"{site.get('camera')}")
+    site.run("apply", "-f", site.cameras(1, 3, defaults="fps: 6, on: {vlan: a}"))
     site.put("trouble/cam2", {"node": "box1", "why": "no"})
     checks.check(site.run("apply", "-f", site.cameras(1, 3, defaults="fps: 6, on: {vlan: a}"), "--prune") ==
                  (0, ["removed cam2", "1 camera changed, 2 the same"], []), site.said)

@@ -27,11 +27,11 @@ static void test_camera(void)
 {
     char yaml[] = "cameras:\n  gate: {url: \"rtsp://u:p@h/\\u00e9\"}\n";
     const struct camera_document camera = {
-        .text = yaml, .on = {1, {{"vlan", "a"}}}, .wish = "box2"};
+        .text = yaml, .on = {1, {{"vlan", "a"}}}, .wish = "box2", .cost = 4};
     struct camera_document read;
     char *text = camera_document_print(&camera);
     CHECK(text && camera_document_parse(&read, text, strlen(text)) == 0, "%s", text);
-    CHECK(!strcmp(read.text, yaml) && !strcmp(read.wish, "box2"), "%s", text);
+    CHECK(!strcmp(read.text, yaml) && !strcmp(read.wish, "box2") && read.cost == 4, "%s", text);
     CHECK(read.on.n == 1 && !strcmp(read.on.list[0].key, "vlan") &&
               !strcmp(read.on.list[0].value, "a"),
           "%s", text);
@@ -48,6 +48,7 @@ static void test_node(void)
                                        .obeys = 12,
                                        .room = 16.5,
                                        .taken = 2,
+                                       .counts = true,
                                        .since_ms = INT64_C(1795000000000),
                                        .http = "http://10.0.0.1:9090",
                                        .version = "0.1.0",
@@ -62,7 +63,9 @@ static void test_node(void)
     CHECK(text && node_document_parse(&read, text, strlen(text)) == 0, "%s", text);
     again = node_document_print(&read);
     CHECK(again && !strcmp(text, again), "%s\n%s", text, again);
-    CHECK(read.incarnation == node.incarnation && read.draining && read.labels.n == 2, "%s", text);
+    CHECK(read.incarnation == node.incarnation && read.draining && read.counts &&
+              read.labels.n == 2,
+          "%s", text);
     CHECK(read.n_running == 1 && read.running[0].generation == 3 && read.running[0].cost == 0.25,
           "%s", text);
     CHECK(read.n_refused == 2 && !strcmp(read.refused[1], "hall"), "%s", text);

@@ -67,6 +67,7 @@ static void make_node(struct site *site, int i)
     struct plan_node *node = &site->nodes[i];
     *node = (struct plan_node){.incarnation = 100 + i, .room = draw(10) ? 1 + draw(30) : 0};
     node->taken = node->room / 10 * draw(4);
+    node->counts = draw(4) == 0;
     node->refused = site->refused[i];
     snprintf(node->name, sizeof node->name, "box%d", i);
     label(&node->labels, "vlan", 2);
@@ -160,12 +161,17 @@ static int find_node(const struct site *site, const char *name)
     return -1;
 }
 
+static double cost_at(const struct site *site, const struct plan_camera *camera, int node)
+{
+    return site->nodes[node].counts ? 1 : camera->cost;
+}
+
 static double used(const struct site *site, const struct plan *plan, int node)
 {
     double sum = site->nodes[node].taken;
     for (int i = 0; i < site->n_cameras; i++)
         if (!strcmp(plan_find(plan, site->cameras[i].name)->node, site->nodes[node].name))
-            sum += site->cameras[i].cost;
+            sum += cost_at(site, &site->cameras[i], node);
     return sum;
 }
 
@@ -191,7 +197,7 @@ static bool would_take(const struct site *site, const struct plan *plan,
 {
     const struct plan_node *n = &site->nodes[node];
     return site->alive[node] && !n->draining && suits(site, camera, node) && n->room > 0 &&
-           used(site, plan, node) + camera->cost <= 0.9 * n->room + 1e-6;
+           used(site, plan, node) + cost_at(site, camera, node) <= 0.9 * n->room + 1e-6;
 }
 
 static void check_entries(const struct site *site, const struct plan *plan)
@@ -487,6 +493,28 @@ static void test_costs(void)
     plan_free(read);
 }
 
+// A new camera is as large as its configuration has it, but where a node counts cameras alone.
+static void test_expected(void)
+{
+    struct plan *plan = NULL;
+    struct plan_camera camera = camera_of("4k", 0);
+    struct plan_node nodes[] = {node_of("a", 4), node_of("b", 5)};
+    camera.expected = 4;
+    CHECK(step(&plan, &camera, 1, nodes, 1, false) == 0 && !*where(plan, "4k"), "4 in 90 %% of 4");
+    CHECK(step(&plan, &camera, 1, nodes, 2, false) == 0 && !strcmp(where(plan, "4k"), "b"), "%s",
+          where(plan, "4k"));
+    plan_free(plan);
+    plan = NULL;
+    nodes[0].counts = true;
+    CHECK(step(&plan, &camera, 1, nodes, 1, false) == 0 && !strcmp(where(plan, "4k"), "a"),
+          "a room of 4 cameras has no room for one");
+    CHECK(plan_find(plan, "4k")->cost == 0, "what is expected was not measured");
+    camera.cost = 2;
+    CHECK(step(&plan, &camera, 1, nodes + 1, 1, false) == 0 && plan_find(plan, "4k")->cost == 2,
+          "what is measured counts");
+    plan_free(plan);
+}
+
 // One camera at a time, as long as nodes are 20 points apart, and then none.
 static void test_rebalance(void)
 {
@@ -572,6 +600,7 @@ int main(void)
     TEST(test_generations());
     TEST(test_lost_plan());
     TEST(test_costs());
+    TEST(test_expected());
     TEST(test_rebalance());
     TEST(test_wishes());
     TEST(test_schema());
