@@ -696,19 +696,33 @@ const char *etcd_error(const struct etcd *etcd)
 
 // --- what is asked for
 
-int etcd_get(struct etcd *etcd, const char *prefix, int64_t timeout_ns, etcd_done *done,
-             void *opaque)
+// Takes the body.
+static int ask_range(struct etcd *etcd, const char *prefix, char *body, int64_t timeout_ns,
+                     etcd_done *done, void *opaque)
 {
     char *copy = strdup(prefix);
     struct request *request =
-        copy ? add_request(etcd, ETCD_RANGE, etcd_print_range(prefix), timeout_ns, done, opaque)
-             : NULL;
+        copy ? add_request(etcd, ETCD_RANGE, body, timeout_ns, done, opaque) : NULL;
+    if (!copy)
+        free(body);
     if (!request) {
         free(copy);
         return -ENOMEM;
     }
     request->prefix = copy;
     return 0;
+}
+
+int etcd_get(struct etcd *etcd, const char *prefix, int64_t timeout_ns, etcd_done *done,
+             void *opaque)
+{
+    return ask_range(etcd, prefix, etcd_print_range(prefix), timeout_ns, done, opaque);
+}
+
+int etcd_get_changes(struct etcd *etcd, const char *prefix, int64_t since, int64_t timeout_ns,
+                     etcd_done *done, void *opaque)
+{
+    return ask_range(etcd, prefix, etcd_print_changes(prefix, since), timeout_ns, done, opaque);
 }
 
 int etcd_grant(struct etcd *etcd, int64_t ttl_s, int64_t timeout_ns, etcd_done *done, void *opaque)

@@ -32,6 +32,9 @@ void etcd_close(struct etcd *);
 // Each queues a request, 0 or -ENOMEM; `done` comes later, once, but not after etcd_close.
 // `timeout_ns` from now. A keepalive's `sent_ns` is before anything of it was sent.
 int etcd_get(struct etcd *, const char *prefix, int64_t timeout_ns, etcd_done *, void *opaque);
+// The keys, without values, that were written at the revision `since` or later.
+int etcd_get_changes(struct etcd *, const char *prefix, int64_t since, int64_t timeout_ns,
+                     etcd_done *, void *opaque);
 int etcd_grant(struct etcd *, int64_t ttl_s, int64_t timeout_ns, etcd_done *, void *opaque);
 int etcd_keepalive(struct etcd *, int64_t lease, int64_t timeout_ns, etcd_done *, void *opaque);
 int etcd_revoke(struct etcd *, int64_t lease, int64_t timeout_ns, etcd_done *, void *opaque);

@@ -68,6 +68,17 @@ char *etcd_print_range(const char *prefix)
     return print(range_of(prefix));
 }
 
+char *etcd_print_changes(const char *prefix, int64_t since)
+{
+    json_t *range = range_of(prefix);
+    if (!range || json_object_set_new(range, "min_mod_revision", text_of(since)) < 0 ||
+        json_object_set_new(range, "keys_only", json_true()) < 0) {
+        json_decref(range);
+        return NULL;
+    }
+    return print(range);
+}
+
 char *etcd_print_grant(int64_t ttl_s)
 {
     return print(json_pack("{s:o}", "TTL", text_of(ttl_s)));
@@ -335,6 +346,8 @@ static int read_method(struct etcd_reply *reply, enum etcd_method method, const 
         return refuse(reply);
     switch (method) {
     case ETCD_RANGE:
+        if (!read_number(&reply->answer.total, root, "count"))
+            return refuse(reply);
         return read_entries(reply, json_object_get(root, "kvs"), false, prefix);
     case ETCD_GRANT:
     case ETCD_KEEPALIVE:

@@ -28,6 +28,7 @@ struct etcd_reply {
 
 // The bodies of requests, to be freed; NULL: no memory.
 char *etcd_print_range(const char *prefix);
+char *etcd_print_changes(const char *prefix, int64_t since); // keys alone
 char *etcd_print_grant(int64_t ttl_s);
 char *etcd_print_lease(int64_t lease); // of ETCD_KEEPALIVE and ETCD_REVOKE
 char *etcd_print_txn(const struct etcd_compare[], int n_compares, const struct etcd_write[],

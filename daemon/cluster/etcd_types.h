@@ -19,6 +19,7 @@ struct etcd_answer {
     int64_t revision; // of the store when it answered
     const struct etcd_entry *entries;
     int n;
+    int64_t total;   // keys below the prefix, of etcd_get and etcd_get_changes
     bool succeeded;  // of a transaction: its comparisons held
     int64_t lease;   // of etcd_grant
     int64_t ttl;     // seconds; of etcd_keepalive 0: the lease is gone

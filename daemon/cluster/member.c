@@ -254,14 +254,33 @@ static void reread(void *opaque, int rc, const struct etcd_answer *answer)
     look_soon(member); // etcd is asked again while it is behind
 }
 
+static void compared(void *opaque, int rc, const struct etcd_answer *answer)
+{
+    struct member *member = opaque;
+    if (member->state != MEMBER_IN || member->mirror.revision != member->asked_revision || rc < 0)
+        return; // the watch has gone on, or etcd is asked again while it is behind
+    if (mirror_is_whole(&member->mirror, answer))
+        member->mirror.revision = answer->revision;
+    else if (ask_again(member) < 0)
+        leave(member, strerror(ENOMEM));
+}
+
+// etcd's other users change the store, too, of which the watch says nothing. First only whether
+// anything was missed: all keys of a large site are much.
+static int look_for_changes(struct member *member)
+{
+    member->asked_revision = member->mirror.revision;
+    return etcd_get_changes(member->etcd, member->mirror.prefix, mirror_newest(&member->mirror),
+                            lease_ns(member) / 5, compared, member);
+}
+
 static void begin_to_lag(struct member *member, int64_t revision, int64_t now_ns)
 {
     member->behind_ns = now_ns;
     member->behind_revision = revision;
 }
 
-// etcd's other users change the store, too, of which the watch says nothing: where it does not
-// reach what etcd had, one reading catches up.
+// Where the watch does not reach what etcd had, one reading catches up.
 static void compare_revision(struct member *member, int64_t revision)
 {
     const int64_t now_ns = boottime_ns(), known = member->mirror.revision;
@@ -270,7 +289,8 @@ static void compare_revision(struct member *member, int64_t revision)
         member->behind_ns = 0;
     else if (member->behind_ns == 0 || (is_ahead && known >= member->behind_revision))
         begin_to_lag(member, revision, now_ns);
-    else if (now_ns - member->behind_ns > BEHIND_NS && ask_again(member) == 0)
+    else if (now_ns - member->behind_ns > BEHIND_NS &&
+             (is_ahead ? look_for_changes(member) : ask_again(member)) == 0)
         begin_to_lag(member, revision, now_ns);
 }
 

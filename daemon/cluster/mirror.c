@@ -138,6 +138,26 @@ int mirror_change(struct mirror *mirror, const struct etcd_answer *answer)
     return apply_all(mirror, answer);
 }
 
+int64_t mirror_newest(const struct mirror *mirror)
+{
+    int64_t newest = 0;
+    for (int i = 0; i < mirror->n; i++)
+        if (mirror->list[i].mod_revision > newest)
+            newest = mirror->list[i].mod_revision;
+    return newest;
+}
+
+bool mirror_is_whole(const struct mirror *mirror, const struct etcd_answer *answer)
+{
+    const size_t prefix = strlen(mirror->prefix);
+    bool whole = answer->total == mirror->n && answer->n > 0;
+    for (int i = 0; whole && i < answer->n; i++) {
+        const struct mirror_entry *known = mirror_find(mirror, answer->entries[i].key + prefix);
+        whole = known && known->mod_revision == answer->entries[i].mod_revision;
+    }
+    return whole;
+}
+
 const struct mirror_entry *mirror_find(const struct mirror *mirror, const char *key)
 {
     const int at = place_of(mirror, key);

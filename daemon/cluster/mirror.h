@@ -25,6 +25,10 @@ void mirror_close(struct mirror *);                   // accepts a zeroed one
 int mirror_set(struct mirror *, const struct etcd_answer *);
 // Changes of a watch. 0 or -ENOMEM.
 int mirror_change(struct mirror *, const struct etcd_answer *);
+int64_t mirror_newest(const struct mirror *); // revision of the key that was written last; 0: none
+// Whether it has all keys as etcd has them, by etcd_get_changes since mirror_newest. That one, too,
+// is to be there as it was: a store that was restored from a backup lacks it.
+bool mirror_is_whole(const struct mirror *, const struct etcd_answer *);
 // NULL: there is none.
 const struct mirror_entry *mirror_find(const struct mirror *, const char *key);
 // The first key that begins with "camera/" or the like, with how many there are behind it.

@@ -130,6 +130,14 @@ int etcd_get(struct etcd *etcd, const char *prefix, int64_t timeout_ns, etcd_don
                timeout_ns, done, opaque);
 }
 
+int etcd_get_changes(struct etcd *etcd, const char *prefix, int64_t since, int64_t timeout_ns,
+                     etcd_done *done, void *opaque)
+{
+    const struct store_request what = {
+        .method = STORE_GET, .prefix = strdup(prefix), .since = since};
+    return ask(etcd, what, timeout_ns, done, opaque);
+}
+
 int etcd_grant(struct etcd *etcd, int64_t ttl_s, int64_t timeout_ns, etcd_done *done, void *opaque)
 {
     return ask(etcd, (struct store_request){.method = STORE_GRANT, .ttl_s = ttl_s}, timeout_ns,

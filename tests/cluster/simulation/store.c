@@ -233,9 +233,14 @@ struct store_answer store_do(const struct store_request *request, int64_t now_ns
     ret.answer.lease = request->lease;
     switch (request->method) {
     case STORE_GET:
-        for (int i = 0; i < store.now.n_keys; i++)
-            if (is_below(store.now.keys[i].key, request->prefix))
-                add_entry(&ret, &store.now.keys[i]);
+        for (int i = 0; i < store.now.n_keys; i++) {
+            const struct store_key *key = &store.now.keys[i];
+            if (!is_below(key->key, request->prefix))
+                continue;
+            ret.answer.total++;
+            if (key->mod_revision >= request->since)
+                add_entry(&ret, key);
+        }
         break;
     case STORE_GRANT:
         ret.rc = grant(request, now_ns, &ret.answer);

@@ -57,6 +57,7 @@ enum { STORE_COMPARES_MAX = 32, STORE_WRITES_MAX = 2 };
 struct store_request {
     enum store_method method;
     char *prefix;
+    int64_t since; // keys that were written at that revision or later
     int64_t lease, ttl_s;
     struct etcd_compare compares[STORE_COMPARES_MAX];
     struct etcd_write writes[STORE_WRITES_MAX];

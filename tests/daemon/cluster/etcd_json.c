@@ -18,6 +18,8 @@ static void test_ranges(void)
     check_text(etcd_print_range("a\xff"), "{\"key\":\"Yf8=\",\"range_end\":\"Yg==\"}");
     // All keys, and all from one on.
     check_text(etcd_print_range(""), "{\"key\":\"AA==\",\"range_end\":\"AA==\"}");
+    check_text(etcd_print_changes("/a/", 7), "{\"key\":\"L2Ev\",\"range_end\":\"L2Ew\","
+                                             "\"min_mod_revision\":\"7\",\"keys_only\":true}");
     check_text(etcd_print_range("\xff\xff"), "{\"key\":\"//8=\",\"range_end\":\"AA==\"}");
     check_text(etcd_print_watch("/a/", 7),
                "{\"create_request\":{\"key\":\"L2Ev\",\"range_end\":\"L2Ew\","
