@@ -17,7 +17,8 @@ static const int64_t CALM_NS = 60 * INT64_C(1000000000); // without a change of 
 static const int64_t FIRST_NS = 2 * INT64_C(1000000000);
 static const int64_t RETRY_NS =
     INT64_C(1000000000); // until a plan that etcd refused is tried again
-static const int64_t GATHER_NS = 500 * INT64_C(1000000); // for boxes to obey a plan before the next
+static const int64_t GATHER_NS =
+    2 * INT64_C(1000000000);                             // for boxes to obey a plan before the next
 static const int64_t MOVE_NS = 10 * INT64_C(1000000000); // from one such move to the next
 
 static void hash(uint64_t *state, const void *bytes, size_t n)
@@ -127,10 +128,10 @@ static bool may_rebalance(const struct planner *planner, int64_t now_ns)
 
 // Each plan has every box write its key, and read what all others write: of many changes, one after
 // another, those that come meanwhile make one plan.
-static int64_t gather_ns(const struct planner *planner, int64_t now_ns)
+static bool gathers(const struct planner *planner, int64_t now_ns)
 {
-    const int64_t left_ns = planner->plan_ns + GATHER_NS - now_ns;
-    return planner->site->plan && left_ns > 0 && !site_obeys(planner->site) ? left_ns : 0;
+    return planner->site->plan && now_ns < planner->plan_ns + GATHER_NS &&
+           !site_obeys(planner->site);
 }
 
 // Whether the next plan is this box's to write now; else when to look again.
@@ -141,7 +142,6 @@ static bool is_own_turn(struct planner *planner, int64_t now_ns)
         wait_ns = TURN_MOST_NS;
     if (!planner->site->plan || (planner->joined_ns && now_ns - planner->joined_ns < FIRST_NS))
         wait_ns += FIRST_NS;
-    wait_ns += gather_ns(planner, now_ns);
     if (planner->turn_ns == 0)
         planner->turn_ns = now_ns + wait_ns;
     return now_ns >= planner->turn_ns;
@@ -160,6 +160,7 @@ int planner_advance(struct planner *planner)
     const int64_t now_ns = boottime_ns();
     const struct plan_wishes wishes = {.rebalance = may_rebalance(planner, now_ns)};
     struct plan *next = NULL;
+    planner->gathers = false;
     if (site->plan_rc < 0)
         planner->turn_ns = 0;
     if (planner->writing || site->plan_rc < 0)
@@ -173,7 +174,10 @@ int planner_advance(struct planner *planner)
         planner->planned = true;
         planner->balanced = wishes.rebalance;
     }
-    if (rc == 0 && is_own_turn(planner, now_ns) && (rc = write_plan(planner, next)) == 0) {
+    planner->gathers = rc == 0 && gathers(planner, now_ns);
+    if (planner->gathers)
+        planner->turn_ns = 0; // turns begin when all obey, or have had the time to
+    else if (rc == 0 && is_own_turn(planner, now_ns) && (rc = write_plan(planner, next)) == 0) {
         planner->turn_ns = 0;
         if (wishes.rebalance)
             planner->move_ns = now_ns;
@@ -184,5 +188,7 @@ int planner_advance(struct planner *planner)
 
 int64_t planner_due_ns(const struct planner *planner)
 {
-    return planner->writing ? 0 : planner->turn_ns;
+    return planner->writing   ? 0
+           : planner->gathers ? planner->plan_ns + GATHER_NS
+                              : planner->turn_ns;
 }
