@@ -1,6 +1,7 @@
 #include "daemon/alert/delivery.h"
 
 #include <errno.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -21,6 +22,7 @@ struct delivery {
     atomic_bool stop;
     int stop_fd;
     pthread_t thread;
+    sem_t ended; // the thread is on its last steps
     // The thread's:
     void *state;
     int64_t next_ns; // when the next try may begin
@@ -76,16 +78,14 @@ static void deliver(struct delivery *d, const struct alert_event *event)
     d->next_ns = 0;
 }
 
-static void *run(void *opaque)
+static void deliver_events(struct delivery *d)
 {
-    struct delivery *d = opaque;
     struct alert_event event;
     const bool keeps = d->driver->keep;
-    pthread_setname_np(pthread_self(), "alerts");
     if (d->driver->open(&d->state, &d->context) < 0) {
         log_event(LOG_LEVEL_ERROR, "alerts are not delivered to %s: %s", d->driver->name,
                   strerror(ENOMEM));
-        return NULL;
+        return;
     }
     for (;;) {
         const int64_t until = keeps ? monotonic_ns() + MS : INT64_MAX;
@@ -99,6 +99,14 @@ static void *run(void *opaque)
             d->driver->keep(d->state, KEEP_MS);
     }
     d->driver->close(d->state);
+}
+
+static void *run(void *opaque)
+{
+    struct delivery *d = opaque;
+    pthread_setname_np(pthread_self(), "alerts");
+    deliver_events(d);
+    sem_post(&d->ended);
     return NULL;
 }
 
@@ -118,6 +126,7 @@ int delivery_open(struct delivery **ret, enum alert_target target, const struct 
     d->driver = drivers[target];
     d->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     d->context = (struct delivery_context){config, outbox, host, &d->stop, d->stop_fd};
+    sem_init(&d->ended, 0, 0);
     const int rc = d->stop_fd < 0 ? -errno : -pthread_create(&d->thread, NULL, run, d);
     if (rc == 0) {
         *ret = d;
@@ -149,10 +158,16 @@ bool delivery_close(struct delivery *d, int ms)
     const int64_t ns = until.tv_nsec + ms * MS;
     until.tv_sec += ns / 1000000000;
     until.tv_nsec = ns % 1000000000;
-    if (pthread_clockjoin_np(d->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+    int rc;
+    do
+        rc = sem_clockwait(&d->ended, CLOCK_MONOTONIC, &until);
+    while (rc < 0 && errno == EINTR);
+    if (rc < 0) {
         pthread_detach(d->thread);
         return false;
     }
+    pthread_join(d->thread, NULL); // unlike pthread_clockjoin_np, sanitizers know it
+    sem_destroy(&d->ended);
     close(d->stop_fd);
     free(d);
     return true;
