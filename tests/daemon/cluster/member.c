@@ -15,10 +15,15 @@ enum { STEPS_MAX = 80 }; // of a thread in a second, whatever etcd does
 
 // --- the site
 
+static struct process *start_with(const char *name, int room)
+{
+    return process_start(
+        name, &(struct cluster_config){.site = "yard", .lease = {LEASE_NS}, .room = room});
+}
+
 static struct process *start(const char *name)
 {
-    return process_start(name,
-                         &(struct cluster_config){.site = "yard", .lease = {LEASE_NS}, .room = 20});
+    return start_with(name, 20);
 }
 
 // `bad` is a box that refuses the text; NULL: none.
@@ -141,9 +146,11 @@ static void test_frozen(void)
         frozen = one;
         frozen_camera = shows(one, 0) ? 0 : 1;
         frozen_generation = rules.shown[frozen_camera].generation;
+        one->late_ns[STORE_KEEPALIVE] = 20 * NS_MS;
         await(one, STORE_KEEPALIVE, note_latest);
         const int64_t from_ns = world.now_ns;
-        one->frozen_ns = from_ns + FENCE_NS + 200 * NS_MS;
+        // Behind the fence of the keepalive before; behind that of this one, or not.
+        one->frozen_ns = from_ns + FENCE_NS + (seed % 2 ? 200 : -200) * NS_MS;
         world_run(from_ns + 3 * LEASE_NS, note_latest);
         CHECK(latest_ns <= from_ns + 10 * NS_MS, "a picture %lld ms later",
               (long long)((latest_ns - from_ns) / NS_MS));
@@ -155,18 +162,39 @@ static void test_frozen(void)
 
 // --- its key
 
+// Its cameras end by their fence where the loop hangs.
 static void test_key_removed(void)
+{
+    for (int hangs = 0; hangs < 2; hangs++) {
+        struct process *one, *other;
+        begin_pair(1, &one, &other, 2);
+        frozen = one;
+        frozen_camera = shows(one, 0) ? 0 : 1;
+        frozen_generation = rules.shown[frozen_camera].generation;
+        one->hung_ns = hangs ? world.now_ns + NS_SECOND : 0;
+        store_put(SITE_PREFIX "node/box0", NULL);
+        const int64_t from_ns = world.now_ns;
+        world_run(world.now_ns + 10 * NS_SECOND, note_latest);
+        CHECK(latest_ns <= from_ns + 100 * NS_MS, "%d: it goes on for %lld ms", hangs,
+              (long long)((latest_ns - from_ns) / NS_MS));
+        CHECK(process_state(one) == MEMBER_IN && health_of(one).lost == 1, "it is not back");
+        CHECK(!rules_unsettled(), "%s", rules_unsettled());
+        end();
+    }
+}
+
+// The lease is given back, and its end never heard of: others take the cameras meanwhile.
+static void test_stopped(void)
 {
     struct process *one, *other;
     begin_pair(1, &one, &other, 2);
-    const int camera = shows(one, 0) ? 0 : 1;
-    store_put(SITE_PREFIX "node/box0", NULL);
-    rules_send_astray(one);
-    pass(100 * NS_MS);
-    CHECK(health_of(one).lost == 1 && !shows(one, camera), "it goes on");
-    pass(10 * NS_SECOND);
-    CHECK(process_state(one) == MEMBER_IN && health_of(one).lost == 1, "it is not back");
-    CHECK(!rules_unsettled(), "%s", rules_unsettled());
+    one->disturbance = (struct disturbance){.until_ns = NS_NEVER, .loses_answers = true};
+    process_stop(one);
+    pass(400 * NS_MS);
+    CHECK(process_is_alive(one) && other->cameras.n == 2, "%d cameras", other->cameras.n);
+    CHECK(shows(other, 0) && shows(other, 1), "they are not taken at once");
+    pass(NS_SECOND);
+    CHECK(!process_is_alive(one), "it waits for ever");
     end();
 }
 
@@ -401,6 +429,41 @@ static void test_plan_lost(void)
     end();
 }
 
+// A camera whose thread was stopped, and that could not be removed, begins anew where it is given
+// back.
+static void test_given_up(void)
+{
+    struct process *one, *other;
+    begin_pair(1, &one, &other, 4);
+    one->mistake_ns = other->mistake_ns = world.now_ns + 6 * NS_SECOND;
+    store_put(SITE_PREFIX "plan", NULL);
+    pass(12 * NS_SECOND);
+    CHECK(!rules_unsettled(), "%s", rules_unsettled());
+    for (int i = 0; i < 4; i++)
+        CHECK(shows(one, i) || shows(other, i), "cam%d is black", i);
+    end();
+}
+
+// One camera after another goes to a box that came, once boxes have neither come nor gone for long.
+static void test_balance(void)
+{
+    begin(1);
+    for (int i = 0; i < 8; i++)
+        put_camera(i, NULL);
+    struct process *one = start_with("box0", 10);
+    pass(6 * NS_SECOND);
+    struct process *other = start_with("box1", 10);
+    pass(58 * NS_SECOND);
+    CHECK(one->cameras.n == 8 && other->cameras.n == 0, "%d went at once", other->cameras.n);
+    pass(7 * NS_SECOND);
+    CHECK(one->cameras.n == 7 && other->cameras.n == 1, "%d went", other->cameras.n);
+    pass(10 * NS_SECOND);
+    CHECK(other->cameras.n == 2, "%d went", other->cameras.n);
+    pass(60 * NS_SECOND);
+    CHECK(other->cameras.n >= 3 && other->cameras.n <= 4, "%d went", other->cameras.n);
+    end();
+}
+
 // Who cannot read the plan goes on with its cameras: others wait for it, and take none. Where it is
 // removed, all begin anew.
 static void test_unreadable_plan(void)
@@ -467,6 +530,7 @@ int main(void)
     TEST(test_fence());
     TEST(test_frozen());
     TEST(test_key_removed());
+    TEST(test_stopped());
     TEST(test_same_name());
     TEST(test_key_taken());
     TEST(test_old_reading());
@@ -478,6 +542,8 @@ int main(void)
     TEST(test_refused_by_all());
     TEST(test_epochs());
     TEST(test_plan_lost());
+    TEST(test_given_up());
+    TEST(test_balance());
     TEST(test_unreadable_plan());
     TEST(test_waiting());
     return test_end();
