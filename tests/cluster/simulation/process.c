@@ -30,7 +30,7 @@ int64_t boottime_ns(void)
         p->passed_over_ns = world.now_ns + draw_ns(0, 3 * NS_SECOND);
         let_others_run(p);
     }
-    return world.now_ns + p->boot_ns;
+    return p->killed ? NS_NEVER / 2 : world.now_ns + p->boot_ns; // it waits for nothing any more
 }
 
 int64_t monotonic_ns(void)
