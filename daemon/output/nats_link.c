@@ -153,7 +153,7 @@ static void send_lines(struct nats_link *link)
         nats_sending_turn(link->sending, link->session, link->own->nats.jetstream, why, sizeof why);
     if (rc == 0 && !nats_session_is_open(link->session)) {
         rc = -ENOTCONN;
-        snprintf(why, sizeof why, "the server has closed the connection");
+        snprintf(why, sizeof why, "the connection was lost");
     }
     if (rc < 0)
         lose_connection(link, rc, why);

@@ -12,10 +12,12 @@
 #include "config/nats_url.h"
 
 enum {
-    PING_MS = 20000, // between looks whether a silent server is there
-    PINGS = 2,       // that it may leave without an answer
-    ACKS = 1024,     // that wait for the caller
-    DENIED = 16,     // subjects that are remembered
+    // A server that does not answer is given up after 10.5 to 14 s: later than it may let who
+    // publishes wait, and before an acknowledgement is overdue, so that lines go back.
+    PING_MS = 3500,
+    PINGS = 3,   // that may be without an answer
+    ACKS = 1024, // that wait for the caller
+    DENIED = 16, // subjects that are remembered
     INBOX_MAX = 64,
 };
 
@@ -49,10 +51,17 @@ static void put_text(char *why, size_t size, const char *text)
         *c = *c < ' ' || *c == 127 ? '?' : *c;
 }
 
+// "(conn.c:3531): Timeout", without the place in libnats.
+static const char *skip_place(const char *text)
+{
+    const char *end = text && *text == '(' ? strstr(text, "): ") : NULL;
+    return end ? end + strlen("): ") : text;
+}
+
 static int put_why(natsStatus status, char *why, size_t size)
 {
     natsStatus last;
-    const char *text = nats_GetLastError(&last);
+    const char *text = skip_place(nats_GetLastError(&last));
     put_text(why, size, text && *text && last == status ? text : natsStatus_GetText(status));
     switch (status) {
     case NATS_OK:

@@ -3,6 +3,7 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -38,6 +39,13 @@ class Server:
         """As a box that loses its power."""
         self.child.kill()
         self.child.wait()
+
+    def freeze(self):
+        """Connections are taken, and nothing is answered."""
+        self.child.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.child.send_signal(signal.SIGCONT)
 
     def text(self):
         with open(self.log) as log:

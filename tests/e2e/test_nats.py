@@ -203,6 +203,41 @@ def check_long_outage(checks, where):
     steady(checks, framed, where, reader)
 
 
+def check_frozen(checks, where):
+    """A server that stops answering within a connection: with JetStream its lines wait for it, and none is there twice. The
+    daemon ends in time without it."""
+    with Server(where, jetstream=True) as server:
+        client = Client(server.port)
+        client.add_stream("LINES", ["framed.a"])
+        with Framed(where, config(where, {"a": f"{server.url}/framed.a"}, "nats: {jetstream: true}")) as framed:
+            until(lambda: account(where, "a")["delivered"] >= 20, 20 * PATIENCE)
+            server.freeze()
+            until(lambda: output(where, "a")["clients"] == 0, 20)
+            server.thaw()
+            before = account(where, "a")
+            until(lambda: account(where, "a")["delivered"] > before["offered"], 20 * PATIENCE)
+            checks.check(account(where, "a")["lost"] == 0, f"{account(where, 'a')}")
+            shown = account(where, "a")["delivered"]
+            checks.check(shown <= client.count("LINES"), f"{shown} delivered, {client.count('LINES')} there")
+            server.freeze()
+            time.sleep(1)
+            begin = time.monotonic()
+            checks.check(framed.stop() == 0, framed.errors())
+            took = time.monotonic() - begin
+            checks.check(took < 1.8 * PATIENCE, f"it ended after {took:.1f} s")
+        server.thaw()
+        client.add_consumer("LINES", "reader")
+        came = []
+        while some := client.pull("LINES", "reader", 64):
+            came += some
+    numbers = sequences(came)
+    checks.check(numbers == list(range(len(numbers))), f"{numbers}")
+    delivered, _ = adds_up(checks, framed, where, "a")
+    checks.check(delivered <= len(numbers), f"{delivered} delivered, {len(numbers)} there")
+    counts = said(framed, "no connection to NATS at", f"connected to NATS at 127.0.0.1:{server.port} again")
+    checks.check(counts == [1, 1], f"said {counts}: {framed.errors()}")
+
+
 def check_slow_subscriber(checks, where):
     """One that reads nothing is cut off by the server: the daemon and other subscribers notice nothing."""
     make_clip(f"{where}/fast.mp4", size="64x64", rate=200, frames=400)
@@ -378,8 +413,8 @@ def main():
     if not INSTALLED:
         checks.skip("nats-server is not installed")
         checks.end()
-    for check in (check_lines, check_jetstream, check_restart, check_long_outage, check_slow_subscriber, check_full,
-                  check_refused, check_tls):
+    for check in (check_lines, check_jetstream, check_restart, check_long_outage, check_frozen, check_slow_subscriber,
+                  check_full, check_refused, check_tls):
         with folder() as where:
             make_clip(os.path.join(where, "clip.mp4"))
             check(checks, where)
