@@ -219,7 +219,7 @@ def followed(site, camera):
     command = [sys.executable, os.path.join(TESTS, "cluster", "follower.py"), f"cluster:etcd://{hosts}/yard/{camera}/pictures",
                TOKEN]
     frames = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=framedio_environment()) as child:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=framedio_environment()) as child:
         def read():
             for line in child.stdout:
                 at, epoch, sequence = line.split()
