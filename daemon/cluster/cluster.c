@@ -38,6 +38,7 @@ struct assignment {
 struct refusal {
     struct refused_camera camera;
     int64_t until_ns; // CLOCK_MONOTONIC
+    bool by_files;    // those of this box keep the camera from ending, and so from beginning anew
     struct refusal *next;
 };
 
@@ -50,6 +51,7 @@ struct cluster {
     struct assignment *first;
     struct refusal *refused;
     int64_t obeys;
+    uint64_t applied; // reloads of the files, as of the last look
     char node[PLAN_NAME_SIZE];
     struct plan_labels labels;
     char http[DOCUMENT_URL_SIZE];
@@ -93,6 +95,14 @@ static const struct assignment *find_running(const struct cluster *cluster, cons
     return assignment && assignment->runs ? assignment : NULL;
 }
 
+// Its thread has ended, whether or not the camera could be removed.
+static bool has_ended(const struct assignment *assignment)
+{
+    const struct camera *camera =
+        cameras_find(assignment->cluster->context.cameras, assignment->camera);
+    return !camera || camera->joined;
+}
+
 // By which it runs, or soon will, for it has almost used up its epochs: then the plan gives it one
 // above that, and others that it gets elsewhere begin above its epochs in any case.
 static uint32_t generation_of(const struct assignment *assignment, const struct camera *camera)
@@ -110,6 +120,8 @@ static void add_camera(struct cluster *cluster, const struct camera *camera,
 {
     const struct assignment *assignment = find_running(cluster, camera->config->name);
     const double cost = cost_of(camera);
+    if (assignment && has_ended(assignment))
+        return;
     *all += facts->counts ? 1 : cost;
     if (!assignment) {
         facts->taken += facts->counts ? 1 : cost;
@@ -119,14 +131,6 @@ static void add_camera(struct cluster *cluster, const struct camera *camera,
     *running =
         (struct running_camera){.generation = generation_of(assignment, camera), .cost = cost};
     memcpy(running->camera, assignment->camera, sizeof running->camera);
-}
-
-// Its thread has ended, whether or not the camera could be removed.
-static bool has_ended(const struct assignment *assignment)
-{
-    const struct camera *camera =
-        cameras_find(assignment->cluster->context.cameras, assignment->camera);
-    return !camera || camera->joined;
 }
 
 // It may have run by the text before when it was refused, and have ended since.
@@ -179,30 +183,44 @@ static void forget_refusal(struct refusal **link)
     free(refusal);
 }
 
-static void forget_old_refusals(struct cluster *cluster)
+// `all`: the files are others now, and what was missing may be there.
+static void forget_refusals(struct cluster *cluster, bool all)
 {
     const int64_t now_ns = monotonic_ns();
     for (struct refusal **link = &cluster->refused; *link;)
-        if (now_ns >= (*link)->until_ns)
+        if (all || now_ns >= (*link)->until_ns)
             forget_refusal(link);
         else
             link = &(*link)->next;
 }
 
-static void refuse(const struct assignment *assignment, const char *errors)
+static void refuse(const struct assignment *assignment, int64_t revision, bool by_files,
+                   const char *errors)
 {
     struct cluster *cluster = assignment->cluster;
     struct refusal **link = find_refusal(cluster, assignment->camera);
     if (!*link && !(*link = calloc(1, sizeof **link)))
         return; // it is tried again
     (*link)->until_ns = monotonic_ns() + REFUSED_NS;
+    (*link)->by_files = by_files;
     struct refused_camera *camera = &(*link)->camera;
-    *camera = (struct refused_camera){.revision = assignment->revision};
+    *camera = (struct refused_camera){.revision = revision};
     memcpy(camera->camera, assignment->camera, sizeof camera->camera);
     snprintf(camera->why, sizeof camera->why, "%.*s", (int)strcspn(errors, "\n"), errors);
 }
 
 // --- a change of one camera
+
+static const struct member_order *find_order(const struct member_orders *, const char *camera);
+
+// A camera that has ended, and that mistakes in this box's own files keep from beginning anew:
+// another box may run it.
+static void refuse_ended(const struct assignment *assignment, int rc, const char *errors)
+{
+    const struct member_order *order = find_order(&assignment->cluster->orders, assignment->camera);
+    if (order && rc != -ESHUTDOWN && rc != -ENOMEM)
+        refuse(assignment, order->revision, true, errors);
+}
 
 static void changed(struct reload_request *request, int rc, const struct reload_result *result,
                     const char *errors)
@@ -216,7 +234,7 @@ static void changed(struct reload_request *request, int rc, const struct reload_
     request->edit = NULL;
     assignment->busy = false;
     if (assigns && rc < 0 && rc != -ESHUTDOWN && rc != -ENOMEM)
-        refuse(assignment, errors);
+        refuse(assignment, assignment->revision, false, errors);
     if (assigns && rc < 0)
         assignment->revision = 0; // that text is still to be asked for
     if (assigns && rc == 0) {
@@ -225,8 +243,13 @@ static void changed(struct reload_request *request, int rc, const struct reload_
         if (*refusal)
             forget_refusal(refusal);
     } else if (!assigns && (rc == 0 || rc == -ENOENT)) {
+        struct refusal **refusal = find_refusal(cluster, assignment->camera);
         assignment->runs = assignment->ends = false;
+        if (*refusal && (*refusal)->by_files)
+            forget_refusal(refusal);
     } else {
+        if (!assigns)
+            refuse_ended(assignment, rc, errors);
         return; // the timer tries again
     }
     follow(cluster);
@@ -241,7 +264,7 @@ static void ask(struct assignment *assignment, enum edit_kind kind, const char *
     if (wrong) {
         char why[128];
         snprintf(why, sizeof why, "a camera's name %s", wrong);
-        refuse(assignment, why);
+        refuse(assignment, assignment->revision, false, why);
     }
     if (wrong || edit_open(&edit, kind, assignment->camera, reload->file, text) < 0) {
         assignment->revision = 0; // the timer tries again
@@ -382,8 +405,11 @@ static void orders_came(struct event *event)
 
 static void tend(uv_timer_t *timer)
 {
-    forget_old_refusals(timer->data);
-    follow(timer->data);
+    struct cluster *cluster = timer->data;
+    const uint64_t applied = cluster->context.reload->applied;
+    forget_refusals(cluster, applied != cluster->applied);
+    cluster->applied = applied;
+    follow(cluster);
 }
 
 // --- its life
@@ -405,6 +431,11 @@ static void name_http(struct cluster *cluster)
     if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
         gethostname(host, sizeof host - 1);
     const bool ipv6 = strchr(host, ':');
+    if (strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 || strcmp(host, "localhost") == 0)
+        log_event(LOG_LEVEL_WARNING,
+                  "cluster: http is at %s, where no other box and no consumer "
+                  "elsewhere finds this one",
+                  host);
     snprintf(cluster->http, sizeof cluster->http, "http://%s%s%s:%d", ipv6 ? "[" : "", host,
              ipv6 ? "]" : "", http->at.port);
 }
