@@ -243,7 +243,10 @@ static int rebalance(struct placing *p)
     while (order[n] != NOWHERE)
         n++;
     for (int from = n - 1; from > 0 && !best.guest; from--)
-        for (int to = 0; to < from && !best.guest; to++)
+        for (int to = 0;
+             to < from && !best.guest &&
+             share(&p->hosts[order[from]], 0) - share(&p->hosts[order[to]], 0) >= GAP - ROUNDING;
+             to++)
             best = best_exchange(p, order[from], order[to]);
     if (best.guest)
         move(p, best.guest, best.to);

@@ -52,8 +52,7 @@ static void plan_written(void *opaque, int rc, const struct etcd_answer *answer)
 {
     struct planner *planner = opaque;
     planner->writing = false;
-    if (rc < 0) // etcd's disk may be full for long
-        planner->turn_ns = boottime_ns() + RETRY_NS;
+    planner->retry_ns = boottime_ns() + RETRY_NS; // etcd's disk may be full for long
     planner->written(planner->opaque, rc < 0 ? rc : answer->succeeded ? 0 : -EAGAIN);
 }
 
@@ -107,6 +106,7 @@ static int write_plan(struct planner *planner, const struct plan *plan)
                          planner);
     }
     planner->writing = rc == 0;
+    planner->replaced = seen ? seen->mod_revision : 0;
     free(json);
     free(keys);
     free(compare);
@@ -132,6 +132,14 @@ static bool gathers(const struct planner *planner, int64_t now_ns)
 {
     return planner->site->plan && now_ns < planner->plan_ns + GATHER_NS &&
            !site_obeys(planner->site);
+}
+
+// Whether a plan in place of the one that holds was sent already: until the watch shows another
+// one, or what was refused is tried again, that would be written once more.
+static bool is_sent(const struct planner *planner, int64_t now_ns)
+{
+    const struct mirror_entry *seen = mirror_find(planner->mirror, "plan");
+    return now_ns < planner->retry_ns && planner->replaced == (seen ? seen->mod_revision : 0);
 }
 
 // Whether the next plan is this box's to write now; else when to look again.
@@ -177,11 +185,15 @@ int planner_advance(struct planner *planner)
     planner->gathers = rc == 0 && gathers(planner, now_ns);
     if (planner->gathers)
         planner->turn_ns = 0; // turns begin when all obey, or have had the time to
+    else if (rc == 0 && is_sent(planner, now_ns))
+        planner->turn_ns = planner->retry_ns;
     else if (rc == 0 && is_own_turn(planner, now_ns) && (rc = write_plan(planner, next)) == 0) {
         planner->turn_ns = 0;
         if (wishes.rebalance)
             planner->move_ns = now_ns;
     }
+    if (rc < 0) // no memory
+        planner->turn_ns = now_ns + RETRY_NS;
     plan_free(next);
     return rc < 0 ? rc : 0;
 }

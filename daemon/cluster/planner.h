@@ -21,6 +21,8 @@ struct planner {
     uint64_t nodes;            // a hash of that set
     int n_nodes;               // in it
     int64_t plan_ns, version;  // when the plan came, and its version
+    int64_t replaced;          // the revision of the plan that a write was to replace
+    int64_t retry_ns;          // until when it is not written again
     bool gathers;              // another is due, and waits until boxes obey that one
     bool planned;              // the site as it is asks for no other plan,
     bool balanced;             // nor, for the nodes' balance, may a camera move
