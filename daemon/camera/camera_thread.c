@@ -94,7 +94,8 @@ static int pass_frames(struct camera_thread *t)
 static bool is_fenced(struct camera_thread *t)
 {
     const _Atomic int64_t *fence_ns = t->context.config->fence_ns;
-    if (!fence_ns || boottime_ns() < atomic_load(fence_ns))
+    const int64_t now_ns = boottime_ns(); // before the fence is looked at, which may be moved
+    if (!fence_ns || now_ns < atomic_load(fence_ns))
         return false;
     atomic_store(&t->stop, true);
     return true;

@@ -34,10 +34,13 @@ struct member {
     struct site site;            // of the mirror; written under the lock
     uint64_t ordered;            // site.placement that the last orders are of; 0: there are none
     bool ordered_start;          // they let cameras start
-    int64_t lease, lease_before; // 0: none
+    int64_t lease, lease_before; // of the box now, and of its key before; 0: none
+    int64_t lease_ordered;       // by which what runs was ordered last
     int64_t next_ns;             // OUT: when to join; IN: when to send the next keepalive
     int64_t proof_ns;            // when the last keepalive that etcd answered was sent
-    int64_t asked_revision;      // that the mirror had when all keys were asked for again
+    int64_t asked_revision;      // that the mirror had when etcd was asked what it has
+    bool asking;                 // such a question is under way: one at a time
+    bool watches;                // else the watch has ended, and begins with the next reading
     bool seen;                   // the own key was among the keys, since the box joined
     int64_t said_ns;             // when an error was last logged; 0: never
     int64_t behind_ns;           // since etcd has more changes than the watch gave; 0: it has not
@@ -119,7 +122,7 @@ static int add_order(struct member_orders *orders, const struct plan_entry *entr
 static bool is_bound(const struct member *member, const struct plan_entry *entry)
 {
     return entry->bound == member->lease ||
-           (member->context.config->alone == ALONE_KEEP && entry->bound == member->lease_before);
+           (member->context.config->alone == ALONE_KEEP && entry->bound == member->lease_ordered);
 }
 
 // What the plan gives this box.
@@ -140,6 +143,8 @@ static void order(struct member *member)
         const struct site_key *camera = site_camera_key(site, entry->camera);
         if (camera)
             rc = add_order(&orders, entry, camera);
+        if (entry->bound == member->lease)
+            member->lease_ordered = member->lease;
     }
     if (rc < 0) {
         member_orders_clear(&orders); // the next change tries again
@@ -184,16 +189,22 @@ static void leave(struct member *member, const char *why)
     }
 }
 
-// Never back: a fence that has passed has stopped cameras.
+// A fence that has passed has stopped cameras: it never goes back, and where it passed as it was
+// moved the box leaves.
 static void prove(struct member *member, int64_t sent_ns)
 {
     const int64_t until_ns = member->context.config->alone == ALONE_KEEP
                                  ? INT64_MAX
                                  : sent_ns + lease_ns(member) * 6 / 10;
+    const int64_t before_ns = atomic_load(&member->fences->until_ns);
     if (sent_ns > member->proof_ns)
         member->proof_ns = sent_ns;
-    if (until_ns > atomic_load(&member->fences->until_ns))
+    if (until_ns > before_ns)
         atomic_store(&member->fences->until_ns, until_ns);
+    if (before_ns > 0 && boottime_ns() >= before_ns) {
+        leave(member, "etcd answered too late");
+        return;
+    }
     pthread_mutex_lock(&member->lock);
     member->health.alone_ns = 0;
     pthread_mutex_unlock(&member->lock);
@@ -210,8 +221,13 @@ static void reread(void *opaque, int rc, const struct etcd_answer *answer);
 
 static int ask_again(struct member *member)
 {
+    if (member->asking)
+        return 0; // compare_revision asks anew where that answer does not do
     member->asked_revision = member->mirror.revision;
-    return etcd_get(member->etcd, member->mirror.prefix, lease_ns(member) / 5, reread, member);
+    const int rc =
+        etcd_get(member->etcd, member->mirror.prefix, lease_ns(member) / 5, reread, member);
+    member->asking = rc == 0;
+    return rc;
 }
 
 // Within etcd_run, which returns then.
@@ -224,6 +240,7 @@ static void look_soon(struct member *member)
 static void watch_changed(void *opaque, int rc, const struct etcd_answer *answer)
 {
     struct member *member = opaque;
+    member->watches = rc == 0;
     if (rc == 0)
         rc = mirror_change(&member->mirror, answer);
     else if (rc == -EOVERFLOW) // what changed meanwhile is forgotten there
@@ -235,14 +252,17 @@ static void watch_changed(void *opaque, int rc, const struct etcd_answer *answer
 
 static int start_watch(struct member *member)
 {
-    return etcd_watch(member->etcd, member->mirror.prefix, member->mirror.revision + 1,
-                      watch_changed, member);
+    const int rc = etcd_watch(member->etcd, member->mirror.prefix, member->mirror.revision + 1,
+                              watch_changed, member);
+    member->watches = rc == 0;
+    return rc;
 }
 
 // The watch fell silent, or too far behind.
 static void reread(void *opaque, int rc, const struct etcd_answer *answer)
 {
     struct member *member = opaque;
+    member->asking = false;
     if (member->state != MEMBER_IN || member->mirror.revision != member->asked_revision)
         return; // the watch has gone on, and says more than this answer
     if (rc == 0)
@@ -257,9 +277,10 @@ static void reread(void *opaque, int rc, const struct etcd_answer *answer)
 static void compared(void *opaque, int rc, const struct etcd_answer *answer)
 {
     struct member *member = opaque;
+    member->asking = false;
     if (member->state != MEMBER_IN || member->mirror.revision != member->asked_revision || rc < 0)
         return; // the watch has gone on, or etcd is asked again while it is behind
-    if (mirror_is_whole(&member->mirror, answer))
+    if (member->watches && mirror_is_whole(&member->mirror, answer))
         member->mirror.revision = answer->revision;
     else if (ask_again(member) < 0)
         leave(member, strerror(ENOMEM));
@@ -269,9 +290,14 @@ static void compared(void *opaque, int rc, const struct etcd_answer *answer)
 // anything was missed: all keys of a large site are much.
 static int look_for_changes(struct member *member)
 {
+    if (member->asking)
+        return 0;
     member->asked_revision = member->mirror.revision;
-    return etcd_get_changes(member->etcd, member->mirror.prefix, mirror_newest(&member->mirror),
-                            lease_ns(member) / 5, compared, member);
+    const int rc =
+        etcd_get_changes(member->etcd, member->mirror.prefix, mirror_newest(&member->mirror),
+                         lease_ns(member) / 5, compared, member);
+    member->asking = rc == 0;
+    return rc;
 }
 
 static void begin_to_lag(struct member *member, int64_t revision, int64_t now_ns)
@@ -285,12 +311,12 @@ static void compare_revision(struct member *member, int64_t revision)
 {
     const int64_t now_ns = boottime_ns(), known = member->mirror.revision;
     const bool is_ahead = revision > known; // a backup of etcd that was restored goes back
-    if (revision == known)
+    if (revision == known && member->watches)
         member->behind_ns = 0;
     else if (member->behind_ns == 0 || (is_ahead && known >= member->behind_revision))
         begin_to_lag(member, revision, now_ns);
     else if (now_ns - member->behind_ns > BEHIND_NS &&
-             (is_ahead ? look_for_changes(member) : ask_again(member)) == 0)
+             (is_ahead && member->watches ? look_for_changes(member) : ask_again(member)) == 0)
         begin_to_lag(member, revision, now_ns);
 }
 
@@ -314,7 +340,8 @@ static void kept_alive(void *opaque, int rc, const struct etcd_answer *answer)
         return;
     }
     prove(member, answer->sent_ns);
-    compare_revision(member, answer->revision);
+    if (member->state == MEMBER_IN)
+        compare_revision(member, answer->revision);
 }
 
 // --- joining: what is there, a lease, the own key
@@ -534,8 +561,10 @@ static void look(struct member *member)
 static int64_t step(struct member *member)
 {
     const int64_t now_ns = boottime_ns();
-    if (member->state == MEMBER_IN && has_lost(member))
-        leave(member, etcd_error(member->etcd));
+    if (member->state == MEMBER_IN && has_lost(member)) {
+        const char *why = etcd_error(member->etcd);
+        leave(member, *why ? why : "nothing was heard of etcd for too long");
+    }
     // A box that has not said yet what it can take would be passed over.
     if (member->state == MEMBER_OUT && now_ns >= member->next_ns && atomic_load(&member->reported))
         join(member);
@@ -563,13 +592,12 @@ static void revoked(void *opaque, int rc, const struct etcd_answer *answer)
 static void give_back(struct member *member)
 {
     const int64_t until_ns = boottime_ns() + 500 * MS_NS;
-    const bool was_in = member->state == MEMBER_IN;
     set_state(member, MEMBER_OUT); // a keepalive that is answered now moves no fence
     if (member->fences)
         atomic_store(&member->fences->until_ns, 0);
     etcd_unwatch(member->etcd);
-    member->leaving =
-        was_in && etcd_revoke(member->etcd, member->lease, 500 * MS_NS, revoked, member) == 0;
+    member->leaving = member->lease &&
+                      etcd_revoke(member->etcd, member->lease, 500 * MS_NS, revoked, member) == 0;
     while (member->leaving && boottime_ns() < until_ns)
         etcd_run(member->etcd, until_ns);
 }
@@ -623,6 +651,7 @@ int member_open(struct member **ret, const struct member_context *context)
         return -ENOMEM;
     }
     member->context = *context;
+    member->health.alone_ns = boottime_ns();
     pthread_mutex_init(&member->lock, NULL);
     int rc = mirror_open(&member->mirror, prefix);
     free(prefix);
@@ -720,10 +749,12 @@ struct member_where member_where(struct member *member, const char *camera)
     const struct site *site = &member->site;
     const struct plan_entry *entry = site->plan ? plan_find(site->plan, camera) : NULL;
     const struct node_document *node = entry ? site_document(site, entry->node) : NULL;
+    where.reached = site->placement > 0;
     where.known = entry;
     if (entry) {
         memcpy(where.node, entry->node, sizeof where.node);
-        where.here = strcmp(entry->node, member->context.node) == 0;
+        where.here =
+            member->health.state == MEMBER_IN && strcmp(entry->node, member->context.node) == 0;
         where.generation = entry->generation;
     }
     if (node)

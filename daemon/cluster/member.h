@@ -65,6 +65,7 @@ void member_report(struct member *, const struct member_facts *);
 
 // --- any thread
 struct member_where {
+    bool reached;              // etcd has said at all what cameras there are
     bool known;                // the plan has the camera
     bool here;                 // this box
     char node[PLAN_NAME_SIZE]; // "": unplaced

@@ -362,6 +362,69 @@ static void test_own_mistake(void)
     end();
 }
 
+static int count_troubles(int cameras)
+{
+    char key[STORE_KEY_SIZE];
+    int n = 0;
+    for (int i = 0; i < cameras; i++) {
+        snprintf(key, sizeof key, SITE_PREFIX "trouble/cam%d", i);
+        n += store_find(key) != NULL;
+    }
+    return n;
+}
+
+// Cameras that ended while their box was out cannot begin anew beside a mistake in its own file:
+// the other box runs them, and they may come back once that is mended.
+static void test_own_mistake_alone(void)
+{
+    struct process *one, *other;
+    begin_pair(1, &one, &other, 4);
+    one->mistake_ns = NS_NEVER;
+    world.etcd_away_ns = world.now_ns + 4 * NS_SECOND; // so that each box keeps its name
+    pass(20 * NS_SECOND);
+    for (int i = 0; i < 4; i++)
+        CHECK(shows(other, i), "cam%d is black", i);
+    CHECK(count_troubles(4) == 2, "%d of 2 that it had say why", count_troubles(4));
+    one->mistake_ns = 0;
+    pass(5 * NS_SECOND);
+    CHECK(count_troubles(4) == 0, "the mistake is mended");
+    end();
+}
+
+// A box that commits a plan, and whose watch does not show it yet, does not commit it again.
+static void test_silent_watch_of_own_plan(void)
+{
+    struct process *one, *other;
+    begin_pair(1, &one, &other, 2);
+    store_put(SITE_PREFIX "drain/box1", "");
+    await(one, STORE_COMMIT, check_rules);
+    one->silent_ns = world.now_ns + 3 * NS_SECOND;
+    const int64_t requests = world.requests;
+    pass(3 * NS_SECOND);
+    CHECK(world.requests - requests < 60, "%lld requests", (long long)(world.requests - requests));
+    pass(5 * NS_SECOND);
+    CHECK(!rules_unsettled(), "%s", rules_unsettled());
+    end();
+}
+
+// By `alone: keep` cameras go on though etcd goes again before the plan knows the newer lease.
+static void test_keep_twice(void)
+{
+    struct process *one, *other;
+    begin_pair(1, &one, &other, 4);
+    one->config.cluster.alone = other->config.cluster.alone = ALONE_KEEP;
+    pass(2 * NS_SECOND);
+    for (int i = 0; i < 2; i++) {
+        world.etcd_away_ns = world.now_ns + 5 * NS_SECOND;
+        pass(6 * NS_SECOND);
+        for (int c = 0; c < 4; c++)
+            CHECK(shows(one, c) || shows(other, c), "%d: cam%d stopped", i, c);
+    }
+    pass(8 * NS_SECOND);
+    CHECK(!rules_unsettled(), "%s", rules_unsettled());
+    end();
+}
+
 // Of several boxes that cannot run a camera one is named.
 static void test_refused_by_all(void)
 {
@@ -539,6 +602,9 @@ int main(void)
     TEST(test_backup());
     TEST(test_refused());
     TEST(test_own_mistake());
+    TEST(test_own_mistake_alone());
+    TEST(test_silent_watch_of_own_plan());
+    TEST(test_keep_twice());
     TEST(test_refused_by_all());
     TEST(test_epochs());
     TEST(test_plan_lost());
