@@ -1,12 +1,13 @@
 #include "daemon/cluster/site_state.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "daemon/base/log.h"
 
-static const char RUNNING[] = "running";
+static const char RUNNING[] = "running", STARTING[] = "starting";
 
 // --- nodes
 
@@ -47,8 +48,6 @@ static const char *why_unplaced(const struct site *site, const struct plan_camer
     bool any = false, fits = false, open = false;
     if (site->plan_rc == -EPROTONOSUPPORT)
         return "the plan is of a newer framed";
-    if (!plan_find(site->plan, camera->name))
-        return "it is in no plan yet";
     for (int i = 0; i < site->n_nodes; i++) {
         if (!site_node_readable(&site->node_keys[i]->node))
             continue;
@@ -58,16 +57,27 @@ static const char *why_unplaced(const struct site *site, const struct plan_camer
         fits = true;
         open |= !site->nodes[i].draining;
     }
-    return !any    ? "no node lives"
-           : !fits ? "no node has its labels"
-           : !open ? "every node that may run it is draining"
-                   : "no node has room for it";
+    return !any                                   ? "no node lives"
+           : !plan_find(site->plan, camera->name) ? "it is in no plan yet"
+           : !fits                                ? "no node has its labels"
+           : !open                                ? "every node that may run it is draining"
+                                                  : "no node has room for it";
+}
+
+// A camera starts once every node has carried out the plan (member.h). NULL: all have.
+static const char *node_behind(const struct site *site)
+{
+    for (int i = 0; i < site->n_nodes; i++)
+        if (!site_node_obeys(site, &site->node_keys[i]->node))
+            return site->nodes[i].name;
+    return NULL;
 }
 
 static void explain(const struct site *site, const struct plan_camera *camera, bool readable,
                     struct site_camera_state *state)
 {
     const struct trouble_document *trouble = site_trouble(site, camera->name);
+    const char *behind = node_behind(site);
     char why[SITE_WHY_SIZE] = "";
     // A camera that runs goes on by its text before where its node refused the new one.
     const bool counts = state->word != RUNNING || strcmp(trouble->node, state->node) == 0;
@@ -78,6 +88,9 @@ static void explain(const struct site *site, const struct plan_camera *camera, b
                  trouble->why);
     else if (!state->node[0])
         snprintf(why, sizeof why, "%s", why_unplaced(site, camera));
+    else if (state->word == STARTING && behind)
+        snprintf(why, sizeof why, "waits for %s, which has not carried out plan %" PRId64, behind,
+                 site->plan->version);
     log_scrub(state->why, sizeof state->why, why);
 }
 
@@ -93,7 +106,7 @@ struct site_camera_state site_camera_state(const struct site *site,
     state.word = runs             ? RUNNING
                  : !readable      ? "unreadable"
                  : !state.node[0] ? "unplaced"
-                 : state.at       ? "starting"
+                 : state.at       ? STARTING
                                   : "waiting";
     explain(site, camera, readable, &state);
     return state;

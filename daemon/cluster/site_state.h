@@ -8,8 +8,9 @@
 enum { SITE_WHY_SIZE = DOCUMENT_WHY_SIZE + PLAN_NAME_SIZE + 32 };
 
 struct site_camera_state {
-    // running, starting (its node has still to open it, or refused it), waiting (its node is gone),
-    // unplaced (no node may or can run it) or unreadable (a newer framed wrote it)
+    // running, starting (its node has still to open it, waits for other nodes, or refused it),
+    // waiting (its node is gone), unplaced (no node may or can run it) or unreadable (a newer
+    // framed wrote it)
     const char *word;
     char why[SITE_WHY_SIZE];        // without passwords; "": there is nothing to say
     const char *node;               // as the site; "": none
