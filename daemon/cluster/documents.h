@@ -51,7 +51,7 @@ struct node_document {
 };
 
 struct trouble_document {
-    char node[PLAN_NAME_SIZE]; // "": the cluster has no room
+    char node[PLAN_NAME_SIZE]; // that refused the camera
     char why[DOCUMENT_WHY_SIZE];
 };
 

@@ -25,7 +25,8 @@ struct member_context {
     const struct plan_labels *labels;    // of this box
     const char *version;                 // framed's
     const char *http;                    // where other boxes reach this one's API; "": nowhere
-    // Orders wait, or what member_view gives has changed. The member's thread.
+    // New orders wait for member_take_orders; not called where only the site has changed, which
+    // member_look shows. The member's thread.
     void (*changed)(void *opaque);
     void *opaque;
 };

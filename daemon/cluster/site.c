@@ -58,7 +58,8 @@ static struct site_key *read_key(enum site_kind kind, const struct mirror_entry 
 
 // --- nodes
 
-// What the operator said counts, and what the node said as it stops.
+// Whether the operator said so. What the node's own key says counts as well, though this framed
+// never sets it there: as it stops, it gives its lease back.
 static bool is_draining(const struct mirror *mirror, const char *node)
 {
     char key[sizeof "drain/" + PLAN_NAME_SIZE];

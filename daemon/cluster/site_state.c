@@ -84,8 +84,7 @@ static void explain(const struct site *site, const struct plan_camera *camera, b
     if (!readable)
         snprintf(why, sizeof why, "it is of a newer framed");
     else if (trouble->why[0] && counts)
-        snprintf(why, sizeof why, "%s%s%s", trouble->node, trouble->node[0] ? ": " : "",
-                 trouble->why);
+        snprintf(why, sizeof why, "%s: %s", trouble->node, trouble->why);
     else if (!state->node[0])
         snprintf(why, sizeof why, "%s", why_unplaced(site, camera));
     else if (state->word == STARTING && behind)

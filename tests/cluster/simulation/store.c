@@ -97,11 +97,6 @@ static struct store_lease *find_lease(int64_t lease)
     return NULL;
 }
 
-bool store_has_lease(int64_t lease)
-{
-    return find_lease(lease);
-}
-
 static void end_lease(struct store_lease *lease)
 {
     const int64_t id = lease->id;

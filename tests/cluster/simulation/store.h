@@ -82,8 +82,7 @@ void store_lose_leases(void);
 void store_compact(void);
 // By hand; `value` NULL: deletes.
 void store_put(const char *key, const char *value);
-const struct store_key *store_find(const char *key); // NULL: there is none
-bool store_has_lease(int64_t lease);
+const struct store_key *store_find(const char *key);            // NULL: there is none
 void store_save(struct store_state *to);                        // for store_free_state
 void store_restore(const struct store_state *, int64_t now_ns); // a copy
 void store_free_state(struct store_state *);
