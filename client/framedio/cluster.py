@@ -103,6 +103,8 @@ class Follower:
             if not self.error or time.monotonic() < end:  # else it was cut short, and what was wrong before says more
                 self._note(error)
             return None
+        except ValueError as error:  # no waiting mends it
+            raise ValueError(f"{self.address}: {error}") from None
 
     def _go(self, at, kind):
         """To a box, unless the reader is there. Whether there is one."""

@@ -181,6 +181,10 @@ def check_real(checks, where):
                 checks.check([frame.camera for frame in itertools.islice(reader, 5)] == ["gate"] * 5, "other frames")
                 epoch = reader.next(5).epoch
             checks.check(epoch >= 65536, f"an epoch without a generation: {epoch}")
+            wrong = address[:-1] + "nix"
+            for found in (refused(lambda: framedio.open(wrong, token=TOKEN, **own, **login).next(9)),
+                          refused(lambda: asyncio.run(first_of(framedio.aopen(wrong, token=TOKEN, timeout=9, **own, **login), 1)))):
+                checks.check(found == f"{wrong}: gate has no output nix (o)", found)
             os.environ |= {"FRAMED_ETCD_USER": USER, "FRAMED_ETCD_PASSWORD": PASSWORD, "FRAMED_HTTP_TOKEN": TOKEN}
             found = asyncio.run(first_of(framedio.aopen(address, timeout=15 * PATIENCE, **own), 5))
             checks.check(found == [("gate", epoch)] * 5, f"in asyncio: {found}")
