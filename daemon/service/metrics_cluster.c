@@ -4,6 +4,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/cluster/member.h"
 #include "daemon/service/metrics.h"
+#include "daemon/service/status_cluster.h"
 
 static void print_sample(FILE *to, const char *name, const char *type, const char *help,
                          double value)
@@ -24,8 +25,11 @@ void metrics_print_cluster(FILE *to, const struct metrics *metrics)
                  "Since etcd answered this box no more; 0: it answers.", alone_s);
     print_sample(to, "framed_cluster_nodes", "gauge", "Boxes that live.", health.nodes);
     print_sample(to, "framed_cluster_cameras", "gauge", "Cameras of the site.", health.cameras);
-    print_sample(to, "framed_cluster_unplaced", "gauge", "Cameras of the site that no box shows.",
-                 health.unplaced);
+    print_sample(to, "framed_cluster_unplaced", "gauge",
+                 "Cameras of the site that the plan gives to no box.", health.unplaced);
+    print_sample(to, "framed_cluster_troubled", "gauge",
+                 "Cameras of the site that do not run, by what boxes report.",
+                 status_cluster_counts(metrics).troubled);
     print_sample(to, "framed_cluster_plan", "gauge", "Version of the plan.",
                  (double)health.version);
     print_sample(to, "framed_cluster_lost_total", "counter", "Times that the lease was lost.",

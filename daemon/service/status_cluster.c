@@ -8,7 +8,6 @@
 #include "daemon/base/clock.h"
 #include "daemon/cluster/document_fields.h"
 #include "daemon/cluster/member.h"
-#include "daemon/cluster/site_state.h"
 #include "daemon/service/status_camera.h"
 
 // --- this box
@@ -39,18 +38,27 @@ static void count_site(void *opaque, const struct site *site)
     counting->counts = site_counts(site, counting->node);
 }
 
+struct site_counts status_cluster_counts(const struct metrics *metrics)
+{
+    struct counting counting = {0};
+    if (metrics->member) {
+        counting.node = member_node(metrics->member);
+        member_look(metrics->member, count_site, &counting);
+    }
+    return counting.counts;
+}
+
 json_t *status_cluster_json(const struct metrics *metrics)
 {
     if (!metrics->member)
         return NULL;
     const struct member_health health = member_health(metrics->member);
-    struct counting counting = {.node = member_node(metrics->member)};
-    member_look(metrics->member, count_site, &counting);
+    const struct site_counts counts = status_cluster_counts(metrics);
     json_t *json = member_json(metrics->member, &health);
     json_object_set_new(json, "nodes", json_integer(health.nodes));
     json_object_set_new(json, "cameras", json_integer(health.cameras));
-    json_object_set_new(json, "elsewhere", json_integer(counting.counts.elsewhere));
-    json_object_set_new(json, "troubled", json_integer(counting.counts.troubled));
+    json_object_set_new(json, "elsewhere", json_integer(counts.elsewhere));
+    json_object_set_new(json, "troubled", json_integer(counts.troubled));
     return json;
 }
 

@@ -2,12 +2,15 @@
 #ifndef FRAMED_DAEMON_SERVICE_STATUS_CLUSTER_H
 #define FRAMED_DAEMON_SERVICE_STATUS_CLUSTER_H
 
+#include "daemon/cluster/site_state.h"
 #include "daemon/service/http.h"
 #include "daemon/service/metrics.h"
 
 struct json_t;
 // This box in its cluster, with counts of nodes and cameras; NULL: it is in none, or out of memory.
 struct json_t *status_cluster_json(const struct metrics *);
+// Zeroes of a box in no cluster.
+struct site_counts status_cluster_counts(const struct metrics *);
 // Nodes and cameras, that the caller frees: "{}" of a box in no cluster. NULL: out of memory.
 char *status_cluster_text(const struct metrics *);
 // The pattern's `*` is the camera's name. 200 with its node and outputs where this box shows it,

@@ -107,7 +107,8 @@ def check_full(checks, boxes, where):
     add(checks, boxes[1], where, "seventh", "")
     checks.check(until(lambda: state(boxes[1], "seventh")[1:] == ("unplaced", "no node has room for it"), 10), f"{state(boxes[1], 'seventh')}")
     with urllib.request.urlopen(f"http://127.0.0.1:{boxes[1].port}/metrics", timeout=5) as answer:
-        checks.check("framed_cluster_unplaced 1" in answer.read().decode(), "no metric of it")
+        told = answer.read().decode()
+    checks.check("framed_cluster_unplaced 1\n" in told and "framed_cluster_troubled 1\n" in told, f"no metric of it: {told[-2000:]}")
     cluster(boxes[1], "remove", "seventh")
     checks.check(settles(boxes[1], {"box1"}), f"behind it: {status(boxes[1])}")
 
