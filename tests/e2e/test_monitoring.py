@@ -28,8 +28,8 @@ cameras:
 batches:
   all: {{cameras: "*", size: 64x64, count: 1, sink: "unix:{where}/all.sock"}}
 """
-# Of hardware and inputs that the test has not: the sources have to name them.
-ELSEWHERE = ("framed_device_", "framed_nvdec_", "framed_rtp_")
+# Of hardware, inputs and an etcd that the test has not: the sources have to name them.
+ELSEWHERE = ("framed_device_", "framed_nvdec_", "framed_rtp_", "framed_cluster_")
 SELECTOR = re.compile(r"\b(framed_\w+)(?:\{([^}]*)\})?")
 MATCHER = re.compile(r'(\w+)\s*(?:=~|!~|!=|=)\s*"')
 
