@@ -112,7 +112,7 @@ coverage: ## print which share of each folder's lines the tests run, and the fil
 boxes_need_root = [ "$$(id -u)" = 0 ] || { echo "$@: its boxes are network namespaces, which need root: sudo make $@" >&2; exit 1; }
 
 .PHONY: cluster-demo
-cluster-demo: ## three boxes of a cluster on this machine, one of which loses its power: a minute, as root
+cluster-demo: ## three boxes of a cluster on this machine, one of which loses its power: 35 s, as root
 	@$(boxes_need_root)
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/libframed.so.1

@@ -185,6 +185,7 @@ def try_away(checks, site, alone, seconds):
 
 def demonstrate(site):
     """One box loses its power: what became of each camera."""
+    time.sleep(2 * KEYFRAMES)  # cameras that have just started show pictures first
     before, hit = {camera: site.box_of(camera) for camera in site.cameras}, busiest(site)
     print(f"\nsix cameras at three boxes, etcd at each; now {site.network.boxes[hit].name} loses its power", flush=True)
     began = time.monotonic()
@@ -192,7 +193,7 @@ def demonstrate(site):
     next(run)
     site.settle(without={hit})
     ended = time.monotonic()
-    longest = gaps(site.watch.taken(), site.cameras, began - 1, ended)
+    longest = gaps(site.watch.taken(), site.cameras, began, ended)
     print(f"\n{'camera':10} {'before':8} {'after':8} without pictures for")
     for camera, node in before.items():
         print(f"{camera:10} {node:8} {site.box_of(camera):8} {longest[camera]:.2f} s")
@@ -201,6 +202,7 @@ def demonstrate(site):
     next(run, None)
     site.heal()
     print(site.framed[1 - min(hit, 1)].cluster("status")[1], flush=True)
+    print("it is back and empty: cameras go back to it, one in ten seconds, once no box has come or gone for a minute", flush=True)
 
 
 # --- all along
