@@ -194,13 +194,11 @@ static void read_drop_ins(struct load *load, const char *folder)
 
 // --- all of it
 
-// Where HTTP clients may add cameras, or the cluster, there need be none before.
 static void require_cameras(struct load *load)
 {
     const struct config_row *row = table_find(&root_table, "cameras");
     struct mistakes *mistakes = &load->loader.reader.mistakes;
-    if (!load->cameras_given && !load->loader.config->http_write &&
-        load->loader.config->cluster.etcd.n == 0)
+    if (!load->cameras_given && !mapping_may_lack(load->loader.config, row))
         mistake(mistakes, (struct place){.line = 1, .column = 1}, row->key,
                 "is missing (for example %s: {name: {...}})", row->key);
 }

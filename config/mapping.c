@@ -285,6 +285,12 @@ static void add_item(struct loader *l, const yaml_node_pair_t *pair, const struc
     reader_leave(&l->reader, path);
 }
 
+// Where HTTP clients may add cameras, or the cluster, there need be none before.
+bool mapping_may_lack(const struct config *config, const struct config_row *row)
+{
+    return row->items == &camera_table && (config->http_write || config->cluster.etcd.n > 0);
+}
+
 void mapping_read_items(struct loader *l, const struct config_row *row, int index, void *owner,
                         const void *prototype)
 {
@@ -294,7 +300,10 @@ void mapping_read_items(struct loader *l, const struct config_row *row, int inde
     const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
     ptrdiff_t n = node->data.mapping.pairs.top - pair, all = n + *object_count(row, owner);
     if (n < 1 || all > row->items->items_max) {
-        reader_refuse(&l->reader, index, row, n ? "has too many entries" : "is empty");
+        reader_refuse(&l->reader, index, row,
+                      n                                  ? "has too many entries"
+                      : mapping_may_lack(l->config, row) ? "is empty, and may be left out here"
+                                                         : "is empty");
         return;
     }
     void *items = reallocarray(*object_items(row, owner), (size_t)all, row->items->size);

@@ -31,6 +31,8 @@ struct mapping {
 void mapping_read(struct loader *, const yaml_node_t *, struct mapping *, const char *section);
 // Whether the value is the row's word.
 bool mapping_is_word(struct loader *, int index, const struct config_row *);
+// Whether the configuration may do without the row's items, as far as its keys are read.
+bool mapping_may_lack(const struct config *, const struct config_row *);
 // Appends the items of a row to those that the owner has. Each begins as a copy of `prototype`.
 void mapping_read_items(struct loader *, const struct config_row *, int index, void *owner,
                         const void *prototype);
