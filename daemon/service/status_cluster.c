@@ -182,6 +182,8 @@ void status_cluster_where(const struct metrics *metrics, struct http_exchange *e
         metrics->member ? member_where(metrics->member, name) : (struct member_where){0};
     if (camera)
         answer_here(metrics, camera, exchange);
+    else if (!where.known && metrics->member && !where.reached)
+        http_refuse(exchange, 503, "etcd has not been reached yet");
     else if (!where.known)
         http_refuse(exchange, 404, "there is no camera of that name");
     else if (!*where.node || where.here)

@@ -14,7 +14,7 @@ struct site_counts status_cluster_counts(const struct metrics *);
 // Nodes and cameras, that the caller frees: "{}" of a box in no cluster. NULL: out of memory.
 char *status_cluster_text(const struct metrics *);
 // The pattern's `*` is the camera's name. 200 with its node and outputs where this box shows it,
-// 307 to the box that does, 404, or 503 while no box does.
+// 307 to the box that does, 404, or 503 while no box does or etcd has not been reached yet.
 void status_cluster_where(const struct metrics *, struct http_exchange *);
 
 #endif

@@ -12,6 +12,7 @@ import urllib.request
 from etcd_server import INSTALLED, Etcd
 from framed_client import BINARY, Checks, Framed, Reader, folder, free_port, make_clip, until
 from framed_client import status as framed_status
+from http_client import Client
 
 LEASE, CAMERAS = 2, [f"cam{i}" for i in range(6)]
 
@@ -182,6 +183,17 @@ def check_plan_by_hand(checks, box, etcd):
     checks.check(until(lambda: runs()[0] == "in" and runs()[2] == len(CAMERAS), 10), f"behind a newer plan: {runs()}")
 
 
+def check_where(checks, box, expected):
+    """What HTTP says of a camera that the box does not know."""
+    def said():
+        try:
+            status, _, body = Client(box.port).get("/api/v1/where/nobody")
+        except OSError:
+            return None  # it has just been started
+        return status, json.loads(body).get("error")
+    checks.check(until(said, 10) and said() == expected, f"where: {said()}, not {expected}")
+
+
 def main():
     checks = Checks("cluster")
     if not INSTALLED:
@@ -211,6 +223,11 @@ def main():
             text = other.errors()
             wrong = [line for line in text.splitlines() if "error" in line.split()[:2] and "its key is gone" not in line]
             checks.check(not wrong, f"{wrong}")
+            check_where(checks, other, (404, "there is no camera of that name"))
+            etcd.stop()
+            check_where(checks, other, (404, "there is no camera of that name"))
+        with Box(where, "box2", etcd) as late:
+            check_where(checks, late, (503, "etcd has not been reached yet"))
     checks.end()
 
 
