@@ -71,13 +71,13 @@ endif
 $(B)/%.o: %.c
 	$(call compile,$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS))
 
-# The page's files, which page.c takes in as they are sent: without the comments, compressed, and with a hash by which
-# browsers keep them.
+# The page's files, which page.c takes in as they are sent: without the comments and the spaces before lines, of which no text
+# has any that goes over several; compressed, and with a hash by which browsers keep them.
 PAGE := daemon/service/page
 $(B)/page/%.gz: $(PAGE)/%
 	@mkdir -p $(@D)
 	@echo "  $@"
-	$(Q)sed -E '/\*\/ *[^ ]/!{ /^( *(\/\*\*|\*\/|\/\/)| +\*( |$$))/d }; s/\/\*\* @[^*]*\*\/ ?//g' $< | gzip -9nc > $@
+	$(Q)sed -E '/\*\/ *[^ ]/!{ /^( *(\/\*\*|\*\/|\/\/)| +\*( |$$))/d }; s/\/\*\* @[^*]*\*\/ ?//g; s/^ +//' $< | gzip -9nc > $@
 	$(Q)sha256sum $@ | sed -E 's/^(.{16}).*/"\1"/' | tr -d '\n' > $(@:.gz=.tag)
 
 $(B)/daemon/service/page.o: override CFLAGS += -Wa,-I$(B)/page

@@ -49,8 +49,7 @@ function readerOf(output) {
   if (sink.startsWith("ring:") || /^(tcp|unix):/.test(sink) && output.protocol === "framed" && output.kernel !== "stats")
     return {what: `Frames in Python, with python3-framedio${sink.startsWith("tcp:") ? "" : ", by members of the socket's group"}`, text: `python3 -c ${word(`
 import framedio
-for frame in framedio.open(${JSON.stringify(sink)}):
-    print(frame.camera, frame.sequence, frame.numpy().shape, flush=True)`)}`};
+for frame in framedio.open(${JSON.stringify(sink)}): print(frame.camera, frame.sequence, frame.numpy().shape, flush=True)`)}`};
   if (/^(tcp|unix):/.test(sink) && output.protocol === "y4m")
     return {what: "In a player", text: `ffplay -fflags nobuffer ${word(sink.replace(/^tcp:/, "tcp://"))}`};
   if (/^(tcp|unix):/.test(sink))
