@@ -309,9 +309,18 @@ int nats_session_publish(struct nats_session *session, const char *subject, uint
     return put_why(status, why, size);
 }
 
+// libnats drops the error of writing a PING, and then says that the flush went well when the
+// connection breaks. Only the last error of the thread knows: so it is first set to one that no
+// flush of a connection has, and if it is another afterwards, there was no PONG.
 int nats_session_flush(struct nats_session *session, char *why, size_t size)
 {
-    return put_why(natsConnection_FlushTimeout(session->connection, NATS_CONFIRM_MS), why, size);
+    natsStatus last = NATS_OK;
+    natsConnection_FlushTimeout(NULL, 1);
+    natsStatus status = natsConnection_FlushTimeout(session->connection, NATS_CONFIRM_MS);
+    nats_GetLastError(&last);
+    if (status == NATS_OK && last != NATS_INVALID_ARG)
+        status = last == NATS_OK ? NATS_CONNECTION_CLOSED : last;
+    return put_why(status, why, size);
 }
 
 // "Permissions Violation for Publish to "SUBJECT"", of which libnats has the last alone. Another
