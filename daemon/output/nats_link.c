@@ -193,7 +193,7 @@ static bool take_given(struct nats_link *link, struct config **config)
 static void take_config(struct nats_link *link, struct config *config)
 {
     if (link->session)
-        disconnect(link, "the configuration has changed");
+        disconnect(link, "");
     config_free(link->own);
     link->own = config;
     link->next_ns = 0;

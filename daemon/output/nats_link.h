@@ -18,7 +18,7 @@ struct nats_feed {
     struct nats_feed *next;   // the link's list
     uint64_t number;          // no other feed of this process has it
     struct nats_lines *lines; // that are on their way, or NULL
-    // The connection is there, or not any more, with the reason.
+    // The connection is there, or not any more, with the reason; "": nothing went wrong.
     void (*changed)(struct nats_feed *, const char *why);
     // What nats_feed_give got comes back, to be freed: its lines from the first that is not settled
     // on have not reached anybody as far as is known. Follows nats_feed_give, unless the feed is

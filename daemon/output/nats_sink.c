@@ -142,7 +142,7 @@ static void lines_came_back(struct nats_feed *feed, struct nats_lines *lines)
 static void connection_changed(struct nats_feed *feed, const char *why)
 {
     struct nats_sink *nats = sink_of(feed);
-    if (!nats_feed_is_up(feed) && nats->sink.context.last_error)
+    if (!nats_feed_is_up(feed) && why[0] && nats->sink.context.last_error)
         last_error_set(nats->sink.context.last_error, why);
     pump_nats(&nats->sink);
 }
