@@ -110,7 +110,7 @@ static void read_ack(natsMsg *message, struct nats_ack *ret)
     ret->stored = !error && json_is_string(json_object_get(json, "stream"));
     if (!ret->stored)
         put_text(ret->why, sizeof ret->why,
-                 description ? description : "the server answers without a sense");
+                 description ? description : "the server's answer is not a stream's");
     json_decref(json);
 }
 
