@@ -32,7 +32,8 @@ static struct nats_sink *sink_of(struct nats_feed *feed)
 
 // --- what became of lines
 
-// Lines that are lost for a reason of their own. What a connection loses, the link has logged.
+// Lines that are lost while there is a connection. What is lost for want of one, the link has
+// logged.
 static void log_losses(struct nats_sink *nats, uint64_t lost, const char *why)
 {
     const int64_t now_ns = monotonic_ns();
@@ -123,8 +124,12 @@ static void pump_nats(struct sink *base)
     line_queue_offer(queue, base->context.account, 1);
     if (nats->feed.lines)
         return;
-    base->context.account->lost += line_queue_skip(queue, &nats->next);
-    struct nats_lines *lines = nats_feed_is_up(&nats->feed) ? make_lines(nats) : NULL;
+    const bool up = nats_feed_is_up(&nats->feed);
+    const uint64_t skipped = line_queue_skip(queue, &nats->next);
+    base->context.account->lost += skipped;
+    if (up && skipped > 0)
+        log_losses(nats, skipped, "the servers take lines more slowly than they come");
+    struct nats_lines *lines = up ? make_lines(nats) : NULL;
     if (lines)
         nats_feed_give(&nats->feed, lines);
     else if (nats->finishing && nats->next == queue->next)
