@@ -58,7 +58,7 @@ struct nats_link {
     struct nats_sending *sending;
     struct retry retry;
     int64_t connected_ns, next_ns; // CLOCK_MONOTONIC
-    bool told;                     // the log says that there is no connection
+    bool told;                     // that there is no connection, and not yet that there is again
 };
 
 // --- the thread
@@ -140,10 +140,20 @@ static void connect_servers(struct nats_link *link)
         return;
     }
     link->connected_ns = monotonic_ns();
-    log_event(LOG_LEVEL_INFO, "connected to NATS at %s%s", link->servers,
-              link->told ? " again" : "");
-    link->told = false;
+    if (!link->told)
+        log_event(LOG_LEVEL_INFO, "connected to NATS at %s", link->servers);
     set_up(link, true, "");
+}
+
+// Servers that break each connection at once are not there again: only one that settles lines, or
+// that holds, is.
+static void tell_again(struct nats_link *link)
+{
+    if (!link->told ||
+        (!link->sending->done.first && monotonic_ns() - link->connected_ns <= STEADY_NS))
+        return;
+    log_event(LOG_LEVEL_INFO, "connected to NATS at %s again", link->servers);
+    link->told = false;
 }
 
 static void send_lines(struct nats_link *link)
@@ -155,10 +165,12 @@ static void send_lines(struct nats_link *link)
         rc = -ENOTCONN;
         snprintf(why, sizeof why, "the connection was lost");
     }
-    if (rc < 0)
+    if (rc < 0) {
         lose_connection(link, rc, why);
-    else
-        hand_back(link);
+        return;
+    }
+    tell_again(link);
+    hand_back(link);
 }
 
 // When the thread has to do something by itself.

@@ -179,6 +179,15 @@ static natsStatus subscribe(struct nats_session *session,
     return status;
 }
 
+// A message's id is a header.
+static int check_headers(struct nats_session *session, char *why, size_t size)
+{
+    if (natsConnection_HasHeaderSupport(session->connection) == NATS_OK)
+        return 0;
+    snprintf(why, size, "the server knows no headers, which jetstream needs");
+    return -EPROTONOSUPPORT;
+}
+
 // --- life
 
 // Each as "nats://HOST:PORT".
@@ -247,7 +256,9 @@ int nats_session_open(struct nats_session **ret, const struct nats_session_optio
         status = natsConnection_Connect(&session->connection, options);
     if (status == NATS_OK && from->acknowledged)
         status = subscribe(session, from);
-    const int rc = put_why(status, why, size);
+    int rc = put_why(status, why, size);
+    if (rc == 0 && from->acknowledged)
+        rc = check_headers(session, why, size);
     natsOptions_Destroy(options);
     if (rc < 0)
         nats_session_close(session);
