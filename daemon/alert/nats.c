@@ -10,6 +10,7 @@
 #include "daemon/output/nats_session.h"
 
 static const int64_t MS = 1000000;
+static const char NOT_ALLOWED[] = "the server does not allow to publish there";
 
 enum { LOOK_MS = 20 }; // between looks for an acknowledgement
 
@@ -69,7 +70,10 @@ static int await_ack(struct nats *nats, char *why, size_t size)
         }
         poll(&stop, 1, LOOK_MS);
     }
-    snprintf(why, size, "no stream has acknowledged it");
+    snprintf(why, size, "%s",
+             nats_session_denies(nats->session, nats->url.subject)
+                 ? NOT_ALLOWED
+                 : "no stream has acknowledged it");
     return atomic_load(nats->context.stop) ? -ECANCELED : -ETIMEDOUT;
 }
 
@@ -78,7 +82,7 @@ static int await_server(struct nats *nats, char *why, size_t size)
     const int rc = nats_session_flush(nats->session, why, size);
     if (rc < 0 || !nats_session_denies(nats->session, nats->url.subject))
         return rc;
-    snprintf(why, size, "the server does not allow to publish there");
+    snprintf(why, size, "%s", NOT_ALLOWED);
     return -EACCES;
 }
 

@@ -8,6 +8,7 @@
 #include "daemon/base/clock.h"
 
 static const int64_t MS = 1000000;
+static const char NOT_ALLOWED[] = "the server does not allow to publish there";
 
 // --- lists
 
@@ -109,8 +110,7 @@ static int turn_plain(struct nats_sending *sending, struct nats_session *session
         return rc;
     for (struct nats_lines *lines = sending->list.first; lines; lines = lines->next) {
         const bool denied = nats_session_denies(session, lines->subject);
-        settle_sent(lines, denied ? NATS_LOST : NATS_DELIVERED,
-                    denied ? "the server does not allow to publish there" : NULL);
+        settle_sent(lines, denied ? NATS_LOST : NATS_DELIVERED, denied ? NOT_ALLOWED : NULL);
     }
     sort_out(sending);
     return 0;
@@ -152,14 +152,17 @@ static void take_acks(struct nats_sending *sending, struct nats_session *session
     }
 }
 
-static void give_up_late(struct nats_sending *sending, int64_t now_ns)
+static void give_up_late(struct nats_sending *sending, struct nats_session *session, int64_t now_ns)
 {
     for (int i = 0; sending->n_flying > 0 && i < NATS_FLYING_MAX; i++) {
         struct nats_flying *flying = &sending->flying[i];
         if (!flying->lines || flying->until_ns > now_ns)
             continue;
         flying->lines->doubted = true;
-        land(sending, flying, NATS_LOST, "no stream has acknowledged it");
+        land(sending, flying, NATS_LOST,
+             nats_session_denies(session, flying->lines->subject)
+                 ? NOT_ALLOWED
+                 : "no stream has acknowledged it");
     }
 }
 
@@ -188,7 +191,7 @@ static int turn_acknowledged(struct nats_sending *sending, struct nats_session *
 {
     int rc = 0;
     take_acks(sending, session);
-    give_up_late(sending, monotonic_ns());
+    give_up_late(sending, session, monotonic_ns());
     for (struct nats_lines *lines = sending->list.first; rc == 0 && lines; lines = lines->next)
         while (rc == 0 && may_fly(sending, lines))
             rc = fly(sending, session, lines, why, size);

@@ -179,13 +179,21 @@ static natsStatus subscribe(struct nats_session *session,
     return status;
 }
 
-// A message's id is a header.
-static int check_headers(struct nats_session *session, char *why, size_t size)
+// A message's id is a header, and its acknowledgement comes to the inbox.
+static int check_acks(struct nats_session *session, char *why, size_t size)
 {
-    if (natsConnection_HasHeaderSupport(session->connection) == NATS_OK)
+    const int rc = nats_session_flush(session, why, size);
+    if (rc < 0)
+        return rc;
+    if (natsConnection_HasHeaderSupport(session->connection) != NATS_OK) {
+        snprintf(why, size, "the server knows no headers, which jetstream needs");
+        return -EPROTONOSUPPORT;
+    }
+    const char *text = NULL;
+    if (natsConnection_GetLastError(session->connection, &text) != NATS_NOT_PERMITTED)
         return 0;
-    snprintf(why, size, "the server knows no headers, which jetstream needs");
-    return -EPROTONOSUPPORT;
+    snprintf(why, size, "the user may not subscribe to _INBOX.>, which jetstream needs");
+    return -EACCES;
 }
 
 // --- life
@@ -258,7 +266,7 @@ int nats_session_open(struct nats_session **ret, const struct nats_session_optio
         status = subscribe(session, from);
     int rc = put_why(status, why, size);
     if (rc == 0 && from->acknowledged)
-        rc = check_headers(session, why, size);
+        rc = check_acks(session, why, size);
     natsOptions_Destroy(options);
     if (rc < 0)
         nats_session_close(session);

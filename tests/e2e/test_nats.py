@@ -346,6 +346,24 @@ def check_refused(checks, where):
     steady(checks, framed, where, reader)
 
 
+def check_no_acks(checks, where):
+    """A user who may not hear a stream's answers, and a server that knows no ids: nothing is sent, and the log says why, once."""
+    folders = [os.path.join(where, name) for name in ("deaf", "old")]
+    for path in folders:
+        os.mkdir(path)
+    login = 'authorization {users: [{user: framed, password: x, permissions: {subscribe: "framed.>"}}]}'
+    with Server(folders[0], login) as deaf, Server(folders[1], "no_header_support: true") as old:
+        outputs = {"deaf": f"{deaf.url}/framed.a", "old": f"{old.url}/framed.a"}
+        with Framed(where, config(where, outputs, "nats: {user: framed, password: x, jetstream: true}")) as framed:
+            until(lambda: said(framed, "no connection to NATS at") == [2], 20 * PATIENCE)
+            time.sleep(2)  # for those that are tried again
+            counts = said(framed, "may not subscribe to _INBOX.>, which", "knows no headers, which", "connected to NATS")
+            checks.check(counts == [1, 1, 0], f"said {counts}: {framed.errors()}")
+            checks.check(framed.stop() == 0, framed.errors())
+    for name in outputs:
+        checks.check(adds_up(checks, framed, where, name)[0] == 0, f"{name} delivered")
+
+
 def check_tls(checks, where):
     """With `ca` nothing goes without TLS, nor to a server that somebody else vouches for."""
     good, _ = make_certificate(where, "good.pem")
@@ -414,7 +432,7 @@ def main():
         checks.skip("nats-server is not installed")
         checks.end()
     for check in (check_lines, check_jetstream, check_restart, check_long_outage, check_frozen, check_slow_subscriber,
-                  check_full, check_refused, check_tls):
+                  check_full, check_refused, check_no_acks, check_tls):
         with folder() as where:
             make_clip(os.path.join(where, "clip.mp4"))
             check(checks, where)
