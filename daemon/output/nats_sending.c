@@ -97,20 +97,37 @@ static void settle_sent(struct nats_lines *lines, enum nats_fate fate, const cha
 
 // --- without acknowledgements
 
+// Whether a subject is refused can be told of the last one alone that was: so what was published is
+// confirmed before others follow.
+static int try_subject(const struct nats_sending *sending, struct nats_session *session,
+                       struct nats_lines *lines, char *why, size_t size)
+{
+    const int rc = nats_session_flush(session, why, size);
+    if (rc < 0)
+        return rc;
+    lines->tried = sending->session;
+    lines->denied = nats_session_denies(session, lines->subject);
+    return 0;
+}
+
 static int turn_plain(struct nats_sending *sending, struct nats_session *session, char *why,
                       size_t size)
 {
     int rc = 0;
-    for (struct nats_lines *lines = sending->list.first; rc == 0 && lines; lines = lines->next)
+    for (struct nats_lines *lines = sending->list.first; rc == 0 && lines; lines = lines->next) {
         while (rc == 0 && lines->n_published < lines->n)
             rc = publish_line(session, lines, 0, why, size);
+        if (rc == 0 && lines->tried != sending->session && count_flying(lines) > 0)
+            rc = try_subject(sending, session, lines, why, size);
+    }
     if (rc == 0 && sending->list.first)
         rc = nats_session_flush(session, why, size);
     if (rc < 0)
         return rc;
     for (struct nats_lines *lines = sending->list.first; lines; lines = lines->next) {
-        const bool denied = nats_session_denies(session, lines->subject);
-        settle_sent(lines, denied ? NATS_LOST : NATS_DELIVERED, denied ? NOT_ALLOWED : NULL);
+        lines->denied |= nats_session_denies(session, lines->subject);
+        settle_sent(lines, lines->denied ? NATS_LOST : NATS_DELIVERED,
+                    lines->denied ? NOT_ALLOWED : NULL);
     }
     sort_out(sending);
     return 0;
@@ -203,7 +220,7 @@ static int turn_acknowledged(struct nats_sending *sending, struct nats_session *
 
 void nats_sending_open(struct nats_sending *sending)
 {
-    *sending = (struct nats_sending){0};
+    *sending = (struct nats_sending){.session = 1};
     nats_list_clear(&sending->list);
     nats_list_clear(&sending->done);
 }
@@ -237,6 +254,7 @@ void nats_sending_break(struct nats_sending *sending, bool acknowledged)
             settle_sent(lines, NATS_LOST, NULL);
         nats_list_add(&sending->done, lines);
     }
+    sending->session++;
     memset(sending->flying, 0, sizeof sending->flying);
     sending->n_flying = 0;
 }

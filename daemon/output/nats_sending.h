@@ -30,6 +30,9 @@ struct nats_lines {
     // What was published before was not acknowledged in time: one line at a time tries whether that
     // is over, so that an output without a stream takes no room from others.
     bool doubted;
+    // In which session the subject was tried alone (0: in none), and what that showed.
+    uint64_t tried;
+    bool denied;
     char why[NATS_WHY_MAX]; // of the last that was lost for a reason of its own
     struct nats_line {
         uint32_t at, bytes; // in text
@@ -53,7 +56,8 @@ struct nats_sending {
         int64_t until_ns; // CLOCK_MONOTONIC
     } flying[NATS_FLYING_MAX];
     int n_flying;
-    uint64_t number; // of the last publication; modulo NATS_FLYING_MAX that of its place
+    uint64_t session; // its number, from 1 on
+    uint64_t number;  // of the last publication; modulo NATS_FLYING_MAX that of its place
 };
 
 void nats_list_clear(struct nats_list *); // forgets what is in it

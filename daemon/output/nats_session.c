@@ -17,7 +17,6 @@ enum {
     PING_MS = 3500,
     PINGS = 3,   // that may be without an answer
     ACKS = 1024, // that wait for the caller
-    DENIED = 16, // subjects that are remembered
     INBOX_MAX = 64,
 };
 
@@ -37,8 +36,6 @@ struct nats_session {
     natsSubscription *subscription; // of the inbox; NULL: nothing is acknowledged
     char inbox[INBOX_MAX];
     struct ack_box *box;
-    int n_denied;
-    char denied[DENIED][NATS_SUBJECT_MAX + 1];
 };
 
 // --- what went wrong
@@ -343,21 +340,14 @@ int nats_session_flush(struct nats_session *session, char *why, size_t size)
 }
 
 // "Permissions Violation for Publish to "SUBJECT"", of which libnats has the last alone. Another
-// that comes in this moment may garble it: then it is not known for what it is until the next.
+// that comes in this moment may garble it.
 bool nats_session_denies(struct nats_session *session, const char *subject)
 {
     char quoted[NATS_SUBJECT_MAX + 3], error[512];
     const char *text = NULL;
-    for (int i = 0; i < session->n_denied; i++)
-        if (strcmp(session->denied[i], subject) == 0)
-            return true;
     if (natsConnection_GetLastError(session->connection, &text) != NATS_NOT_PERMITTED || !text)
         return false;
     snprintf(error, sizeof error, "%s", text);
     snprintf(quoted, sizeof quoted, "\"%s\"", subject);
-    if (!strstr(error, quoted))
-        return false;
-    if (session->n_denied < DENIED)
-        snprintf(session->denied[session->n_denied++], NATS_SUBJECT_MAX + 1, "%s", subject);
-    return true;
+    return strstr(error, quoted);
 }

@@ -50,8 +50,8 @@ int nats_session_publish(struct nats_session *, const char *subject, uint64_t nu
 // Waits until the server has taken all that was published before. 0 or negative errno: the session
 // is over. With why.
 int nats_session_flush(struct nats_session *, char *why, size_t size);
-// Whether the server has refused something with that subject, of what it has answered: all that was
-// flushed or that waited long.
+// Whether the last that the server has refused, of what it has answered, had that subject: all that
+// was flushed or that waited long is answered.
 bool nats_session_denies(struct nats_session *, const char *subject);
 // The next acknowledgement that has come; false: none has.
 bool nats_session_ack(struct nats_session *, struct nats_ack *ret);

@@ -17,8 +17,9 @@ struct nats_sink {
     struct sink sink;
     struct nats_feed feed;
     struct nats_url url;
-    uint64_t next;    // line to come
-    bool doubted;     // as of struct nats_lines
+    uint64_t next;        // line to come
+    bool doubted, denied; // as of struct nats_lines
+    uint64_t tried;
     bool failing;     // the log says that lines are lost
     int64_t lost_ns;  // CLOCK_MONOTONIC: when the last one was
     uv_timer_t timer; // once finishing: the grace
@@ -60,6 +61,8 @@ static void count_lines(struct nats_sink *nats, const struct nats_lines *lines)
     nats->sink.context.account->lost += lost;
     nats->next = lines->first + delivered + lost;
     nats->doubted = lines->doubted;
+    nats->denied = lines->denied;
+    nats->tried = lines->tried;
     if (delivered > 0 || lines->why[0])
         log_losses(nats, lines->why[0] ? lost : 0, lines->why);
 }
@@ -86,6 +89,8 @@ static struct nats_lines *make_lines(const struct nats_sink *nats)
     snprintf(lines->subject, sizeof lines->subject, "%s", nats->url.subject);
     lines->first = nats->next;
     lines->doubted = nats->doubted;
+    lines->denied = nats->denied;
+    lines->tried = nats->tried;
     for (bytes = 0; lines->n < n; lines->n++) {
         line = line_queue_get(queue, nats->next + (uint64_t)lines->n);
         memcpy(lines->text + bytes, line->text, line->bytes);

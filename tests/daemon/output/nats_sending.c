@@ -23,7 +23,8 @@ static struct {
     } published[PUBLISHED_MAX];
     int breaks_at; // publications before the connection breaks; -1: never
     int flush_rc;
-    const char *denied; // subject
+    char denied;          // how subjects begin that it refuses
+    char last_denied[16]; // of which it tells the last
     struct nats_ack ack[PUBLISHED_MAX];
     int first, acks;
 } server;
@@ -49,6 +50,8 @@ int __wrap_nats_session_publish(struct nats_session *session, const char *subjec
         snprintf(why, size, "broken");
         return -ENOTCONN;
     }
+    if (subject[0] == server.denied)
+        snprintf(server.last_denied, sizeof server.last_denied, "%s", subject);
     server.published[server.n].number = number;
     snprintf(server.published[server.n].subject, 16, "%s", subject);
     snprintf(server.published[server.n].id, 64, "%s", id);
@@ -68,7 +71,7 @@ bool __wrap_nats_session_denies(struct nats_session *, const char *);
 bool __wrap_nats_session_denies(struct nats_session *session, const char *subject)
 {
     (void)session;
-    return server.denied && strcmp(server.denied, subject) == 0;
+    return strcmp(server.last_denied, subject) == 0;
 }
 
 bool __wrap_nats_session_ack(struct nats_session *, struct nats_ack *);
@@ -152,13 +155,38 @@ static void test_plain(void)
     struct nats_sending *sending = start();
     nats_sending_add(sending, make_lines("a", 7, 3, 1));
     nats_sending_add(sending, make_lines("b", 0, 2, -1));
-    server.denied = "b";
+    server.denied = 'b';
     CHECK(turn(sending, false) == 0, "turn");
     CHECK(server.n == 4 && strcmp(server.published[1].id, "a.9") == 0, "%d, %s", server.n,
           server.published[1].id);
     expect_back(sending, "a", "dld");
     expect_back(sending, "b", "ll");
     expect_none(sending);
+}
+
+// However many outputs have subjects that are refused, none of their lines counts as delivered, now
+// or with what follows in the session.
+static void test_many_denied(void)
+{
+    enum { OUTPUTS = 24 };
+    struct nats_sending *sending = start();
+    char subject[16];
+    server.denied = 'd';
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < OUTPUTS; i++) {
+            snprintf(subject, sizeof subject, "%c%d", i % 4 ? 'd' : 'a', i);
+            struct nats_lines *lines = make_lines(subject, 0, 2, -1);
+            lines->tried = round > 0 ? sending->session : 0;
+            lines->denied = round > 0 && i % 4;
+            nats_sending_add(sending, lines);
+        }
+        CHECK(turn(sending, false) == 0, "turn");
+        for (int i = 0; i < OUTPUTS; i++) {
+            snprintf(subject, sizeof subject, "%c%d", i % 4 ? 'd' : 'a', i);
+            expect_back(sending, subject, i % 4 ? "ll" : "dd");
+        }
+        expect_none(sending);
+    }
 }
 
 // What was on its way is lost, what was not is as it was.
@@ -277,6 +305,7 @@ static void test_many(void)
 int main(void)
 {
     TEST(test_plain());
+    TEST(test_many_denied());
     TEST(test_plain_breaks());
     TEST(test_acknowledged());
     TEST(test_acknowledged_breaks());
