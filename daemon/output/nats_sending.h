@@ -14,7 +14,6 @@
 enum {
     NATS_LINES_MAX = 256,         // of one output on their way
     NATS_LINES_BYTES = 256 << 10, // a line has less
-    NATS_FLYING_MAX = 1024,       // of all outputs, that are not acknowledged yet
     NATS_FLYING_EACH = 64,        // of one output; while it is doubted 1
 };
 

@@ -15,8 +15,9 @@ enum {
     // A server that does not answer is given up after 10.5 to 14 s: later than it may let who
     // publishes wait, and before an acknowledgement is overdue, so that lines go back.
     PING_MS = 3500,
-    PINGS = 3,   // that may be without an answer
-    ACKS = 1024, // that wait for the caller
+    PINGS = 3, // that may be without an answer
+    // That wait for the caller: of what is on its way, and of as much that was given up before.
+    ACKS = 2 * NATS_FLYING_MAX,
     INBOX_MAX = 64,
 };
 
@@ -111,7 +112,8 @@ static void read_ack(natsMsg *message, struct nats_ack *ret)
     json_decref(json);
 }
 
-// Called by a thread of libnats. More acknowledgements than room mean that nobody waits for them.
+// Called by a thread of libnats. Where there is no more room, what the acknowledgement is for
+// is given up in its time.
 static void ack_came(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
                      void *opaque)
 {
@@ -168,7 +170,7 @@ static natsStatus subscribe(struct nats_session *session,
                                       session->box);
     if (status != NATS_OK)
         return status;
-    session->box->refs++;
+    session->box->refs++; // the subscription's: it calls back until it has ended
     status =
         natsSubscription_SetOnCompleteCB(session->subscription, subscription_ended, session->box);
     if (status != NATS_OK)

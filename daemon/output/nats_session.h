@@ -11,12 +11,14 @@
 #include "config/config.h"
 
 enum {
-    NATS_CONNECT_MS = 2000, // for one server: connecting, TLS apart, and logging in
-    NATS_WRITE_MS = 15000,  // that the servers may take no bytes
+    // For one server: connecting and logging in. The TLS handshake in between has no deadline.
+    NATS_CONNECT_MS = 2000,
+    NATS_WRITE_MS = 15000, // that the servers may take no bytes
     // That the servers may take to confirm what was published: one that cuts off a subscriber which
     // does not read lets publishers wait meanwhile, by default for 10 s.
     NATS_CONFIRM_MS = 15000,
-    NATS_WHY_MAX = 160, // of a reason
+    NATS_FLYING_MAX = 1024, // publications that may wait for their acknowledgement
+    NATS_WHY_MAX = 160,     // of a reason
 };
 
 struct nats_session;

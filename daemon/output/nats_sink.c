@@ -9,9 +9,15 @@
 
 #include "config/nats_url.h"
 #include "daemon/base/clock.h"
+#include "daemon/output/result_line.h"
+#include "daemon/output/scene_line.h"
 #include "daemon/output/sink.h"
 
 static const int64_t QUIET_NS = 5 * INT64_C(1000000000); // without a loss: the subject is well
+
+_Static_assert((int)LINE_BYTES_MAX <= NATS_LINES_BYTES &&
+                   (int)SCENE_LINE_BYTES_MAX <= NATS_LINES_BYTES,
+               "a line that does not fit would wait for ever");
 
 struct nats_sink {
     struct sink sink;
