@@ -1,8 +1,9 @@
 // The connections to NATS servers: one for each list of servers that outputs name, each with a
 // thread of its own, which publishes what all outputs with that list give it
-// (output/nats_sending.h) and connects again for ever, with growing pauses. The lines of an output
-// that has no connection wait in its own queue (output/line_queue.h). Loop thread only, but for the
-// thread.
+// (output/nats_sending.h) and connects again for ever, with growing pauses; one to a server that is
+// silent within the TLS handshake hangs until the server closes the connection. The lines of an
+// output that has no connection wait in its own queue (output/line_queue.h). Loop thread only, but
+// for the thread.
 #ifndef FRAMED_DAEMON_OUTPUT_NATS_LINK_H
 #define FRAMED_DAEMON_OUTPUT_NATS_LINK_H
 
