@@ -120,7 +120,7 @@ static void add_camera(struct cluster *cluster, const struct camera *camera,
 {
     const struct assignment *assignment = find_running(cluster, camera->config->name);
     const double cost = cost_of(camera);
-    if (assignment && has_ended(assignment))
+    if (assignment && camera->joined) // it has ended, and could not be removed
         return;
     *all += facts->counts ? 1 : cost;
     if (!assignment) {

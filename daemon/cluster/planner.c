@@ -17,8 +17,8 @@ static const int64_t CALM_NS = 60 * INT64_C(1000000000); // without a change of 
 static const int64_t FIRST_NS = 2 * INT64_C(1000000000);
 static const int64_t RETRY_NS =
     INT64_C(1000000000); // until a plan that etcd refused is tried again
-static const int64_t GATHER_NS =
-    2 * INT64_C(1000000000);                             // for boxes to obey a plan before the next
+// For boxes to obey a plan before the next.
+static const int64_t GATHER_NS = 2 * INT64_C(1000000000);
 static const int64_t MOVE_NS = 10 * INT64_C(1000000000); // from one such move to the next
 
 static void hash(uint64_t *state, const void *bytes, size_t n)
