@@ -10,7 +10,6 @@
 #include "daemon/output/nats_session.h"
 
 static const int64_t MS = 1000000;
-static const char NOT_ALLOWED[] = "the server does not allow to publish there";
 
 enum { LOOK_MS = 20 }; // between looks for an acknowledgement
 
@@ -72,7 +71,7 @@ static int await_ack(struct nats *nats, char *why, size_t size)
     }
     snprintf(why, size, "%s",
              nats_session_denies(nats->session, nats->url.subject)
-                 ? NOT_ALLOWED
+                 ? NATS_NOT_ALLOWED
                  : "no stream has acknowledged it");
     return atomic_load(nats->context.stop) ? -ECANCELED : -ETIMEDOUT;
 }
@@ -82,7 +81,7 @@ static int await_server(struct nats *nats, char *why, size_t size)
     const int rc = nats_session_flush(nats->session, why, size);
     if (rc < 0 || !nats_session_denies(nats->session, nats->url.subject))
         return rc;
-    snprintf(why, size, "%s", NOT_ALLOWED);
+    snprintf(why, size, "%s", NATS_NOT_ALLOWED);
     return -EACCES;
 }
 

@@ -8,7 +8,6 @@
 #include "daemon/base/clock.h"
 
 static const int64_t MS = 1000000;
-static const char NOT_ALLOWED[] = "the server does not allow to publish there";
 
 // --- lists
 
@@ -127,7 +126,7 @@ static int turn_plain(struct nats_sending *sending, struct nats_session *session
     for (struct nats_lines *lines = sending->list.first; lines; lines = lines->next) {
         lines->denied |= nats_session_denies(session, lines->subject);
         settle_sent(lines, lines->denied ? NATS_LOST : NATS_DELIVERED,
-                    lines->denied ? NOT_ALLOWED : NULL);
+                    lines->denied ? NATS_NOT_ALLOWED : NULL);
     }
     sort_out(sending);
     return 0;
@@ -178,7 +177,7 @@ static void give_up_late(struct nats_sending *sending, struct nats_session *sess
         flying->lines->doubted = true;
         land(sending, flying, NATS_LOST,
              nats_session_denies(session, flying->lines->subject)
-                 ? NOT_ALLOWED
+                 ? NATS_NOT_ALLOWED
                  : "no stream has acknowledged it");
     }
 }

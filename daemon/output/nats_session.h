@@ -21,6 +21,9 @@ enum {
     NATS_WHY_MAX = 160,     // of a reason
 };
 
+// Why a message that nats_session_denies was asked about is lost.
+#define NATS_NOT_ALLOWED "the server does not allow to publish there"
+
 struct nats_session;
 
 struct nats_session_options {
