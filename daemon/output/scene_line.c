@@ -2,13 +2,15 @@
 
 #include "daemon/output/json_text.h"
 
-// A number of at least 0 with so many places.
+#include <math.h>
+
+// Appends a number of at least 0 with `places` decimals. Limits it to what an int64_t holds.
 static char *put_rounded(char *to, double value, int places)
 {
     double unit = 1;
     for (int i = 0; i < places; i++)
         unit *= 10;
-    return json_put_decimal(to, (int64_t)(value * unit + 0.5), places);
+    return json_put_decimal(to, (int64_t)fmin(value * unit + 0.5, 0x1p62), places);
 }
 
 static char *put_luma(char *to, const struct luma_statistics *luma)

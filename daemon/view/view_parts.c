@@ -47,7 +47,7 @@ size_t view_parts_fill(struct view_parts *parts, char *to, size_t room)
         const size_t left = (in_picture ? picture : picture + HEADER) - parts->at;
         const size_t n = left < room - used ? left : room - used;
         const void *from = in_picture ? (const void *)(parts->part->file + parts->at)
-                                      : (const void *)(header + parts->at - picture);
+                                      : (const void *)&header[parts->at - picture];
         memcpy(to + used, from, n);
         used += n;
         parts->at += n;
