@@ -4,9 +4,10 @@
 #   CC=clang                          another compiler
 #   CROSS=aarch64-linux-gnu-          for another machine, against Debian's packages of its architecture
 #   NVCC=                             build without CUDA even where nvcc is installed
-#   CUDA_ARCHS="90"                   only these compute capabilities
+#   CUDA_ARCHS="90"                   these compute capabilities in place of this machine's (`package`: all that packages have)
 #   SCALAR=1                          without the kernels for AVX2 and AVX-512
 #   B=FOLDER                          build in this folder
+#   PARTS=sanitized                   check: the tests of single parts by clang under ASan and UBSan, not plain
 #   V=1                               show the commands
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -29,7 +30,8 @@ endif
 
 WARN := -Wall -Wextra -Werror
 CPPFLAGS += -I. -D_GNU_SOURCE -DFRAMED_VERSION_TEXT='"$(VERSION)"'
-CFLAGS ?= -O3 -g
+CFLAGS ?= -O2 -g
+PIXEL_CFLAGS := $(if $(filter file,$(origin CFLAGS)),-O3)
 override CFLAGS += -std=c17 $(WARN) -fno-strict-aliasing -ffp-contract=off -pthread -MMD -MP
 ifneq ($(SAN),)
 override CFLAGS += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined
@@ -41,19 +43,22 @@ endif
 endif
 
 # Recipes: $(call compile,COMPILER AND FLAGS) makes an object of one source, $(link) LIBRARIES a program of all that it
-# depends on.
+# depends on, $(archive) a thin archive of it.
 define compile
 @mkdir -p $(@D)
 @echo "  $@"
 $(Q)$(1) -c -o $@ $<
 endef
 link = $(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
+archive = $(Q)rm -f $@ && $(CROSS)ar rcsT $@ $^
 
 include kernels/kernels.mk
 
 # --- config and daemon: Debian's libraries, asked for only when they are needed
 CONFIG_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard config/*.c))
 DAEMON_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out daemon/main.c,$(wildcard daemon/*.c daemon/*/*.c)))
+CONFIG := $(B)/libconfig.a $(KERNELS)
+DAEMON := $(B)/libdaemon.a $(CONFIG)
 PACKAGES := libavformat libavcodec libswscale libavutil libuv yaml-0.1 jansson libmicrohttpd libcurl libmosquitto libnats libxml-2.0 libjpeg libssl libcrypto libsystemd
 PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
 DAEMON_LIBS = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) $(KERNELS_LIBS)
@@ -62,7 +67,13 @@ CONFIG_LIBS = $(shell $(PKG_CONFIG) --libs yaml-0.1) $(KERNELS_LIBS)
 .PHONY: all check clean demo help install
 all: $(B)/framed $(B)/framed-bench ## build framed and framed-bench, which measures a box
 
-$(B)/framed: $(B)/daemon/main.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
+$(B)/libconfig.a: $(CONFIG_OBJ)
+	$(archive)
+
+$(B)/libdaemon.a: $(DAEMON_OBJ)
+	$(archive)
+
+$(B)/framed: $(B)/daemon/main.o $(DAEMON)
 	$(link) $(DAEMON_LIBS)
 ifeq ($(NVCC),)
 	@echo "framed: built without CUDA: $(if $(CROSS),cross-built,no nvcc found (12 or later adds the cuda backend))"
@@ -100,8 +111,9 @@ demo: ## cameras in, tensors, boxes and a .y4m out, and the account of every fra
 
 check: ## build and run every test
 	@scripts/setup check
-	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/framed-bench tests $(if $(SAN),,check-aarch64-build)
-	@B=$(B) FRAMED=$(B)/framed SAN=$(SAN) tests/run
+	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/framed-bench $(if $(PARTS),whole-tests,tests) $(if $(SAN),,check-aarch64-build)
+	@$(if $(PARTS),$(build_sanitized))
+	@B=$(B) FRAMED=$(B)/framed SAN=$(SAN) $(if $(PARTS),PARTS=$(SANITIZED)) tests/run
 
 install: $(B)/framed $(B)/framed-bench manuals units install-client ## install all with service and manual pages (PREFIX=/usr DESTDIR=FOLDER)
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(B)/framed $(B)/framed-bench

@@ -1,33 +1,24 @@
 # libframed, what programs read frames with. It wants libc alone, and loads CUDA's driver where frames or outputs are on a
-# GPU. Of the kernels it has detection and trilinear interpolation, built once more because code of a shared library must
-# run at any address.
+# GPU. Of the kernels it has detection and trilinear interpolation.
 CLIENT_KERNELS := $(filter kernels/detect_% kernels/cpu/detect_% kernels/cpu/instructions.c kernels/trilinear.c,$(KERNELS_SRC))
-CLIENT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard client/*.c)) $(CLIENT_KERNELS:%.c=$(B)/client/%.o)
+CLIENT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard client/*.c)) $(CLIENT_KERNELS:%.c=$(B)/%.o)
 LIBDIR ?= $(PREFIX)/lib
 NO_UNDEFINED := -Wl,-z,defs
 ifneq ($(SAN),)
 NO_UNDEFINED :=
 endif
 SHARED := -fPIC -fvisibility=hidden
-$(B)/client/kernels/%_avx2.o: override CFLAGS += $(AVX2)
-$(B)/client/kernels/%_avx512.o: override CFLAGS += $(AVX512)
 ifneq ($(NVCC),)
-CLIENT_OBJ += $(patsubst %.cu,$(B)/%.cu.o,$(wildcard client/*.cu)) \
-	$(patsubst %.cu,$(B)/client/%.cu.o,$(wildcard kernels/cuda/detect*.cu kernels/cuda/trilinear.cu))
+CLIENT_OBJ += $(patsubst %.cu,$(B)/%.cu.o,$(wildcard client/*.cu kernels/cuda/detect*.cu kernels/cuda/trilinear.cu))
 CLIENT_LIBS := $(CUDART)
 endif
 
+# The code of a shared library runs at any address, and the daemon may have it too.
+$(CLIENT_OBJ): override CFLAGS += $(SHARED)
+$(CLIENT_OBJ): NVCCFLAGS += $(SHARED:%=-Xcompiler %)
+
 $(B)/client/%.o: client/%.c
-	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS) -std=c11 $(SHARED))
-
-$(B)/client/kernels/%.o: kernels/%.c
-	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS) $(SHARED))
-
-$(B)/client/%.cu.o: client/%.cu
-	$(call compile,$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) $(SHARED:%=-Xcompiler %) -MMD -MF $(@:.o=.d))
-
-$(B)/client/kernels/%.cu.o: kernels/%.cu
-	$(call compile,$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) $(SHARED:%=-Xcompiler %) -MMD -MF $(@:.o=.d))
+	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS) -std=c11)
 
 $(B)/libframed.so.1: client/libframed.map $(CLIENT_OBJ)
 	@echo "  $@"

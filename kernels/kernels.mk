@@ -23,23 +23,27 @@ CUDA_TOP := $(patsubst TOP=%,%,$(filter TOP=%,$(shell $(NVCC) --dryrun -x cu -c 
 CUDART := $(firstword $(wildcard $(patsubst %,$(CUDA_TOP)/%/libcudart_static.a,lib64 lib targets/x86_64-linux/lib)) \
 	-lcudart_static)
 CUDA_KNOWN := $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
-# 75 and up; the letters are for one chip alone, and so would their PTX be
-CUDA_ARCHS ?= $(filter-out 3% 5% 6% 70 72 88 %a %f,$(CUDA_KNOWN))
-# These files take most of nvcc's time, and have no line that asks for the capability.
-CUDA_WARP_ARCHS ?= $(CUDA_ARCHS)
-$(patsubst %,$(B)/kernels/cuda/%.cu.o,warp warp_lut yuv): ARCHS = $(CUDA_WARP_ARCHS)
-ARCHS = $(CUDA_ARCHS)
-CUDA_LAST = $(lastword $(sort $(filter-out 1%,$(ARCHS))) $(sort $(filter 1%,$(ARCHS))))
-NVCCFLAGS = -O3 -I. -std=c++17 --threads 2 -fmad=false -Xcompiler -Wall,-Wextra,-Werror,-pthread,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
+# A package runs on every x86 GPU from Turing on: code for one capability runs on the later ones of the same major number,
+# and PTX of the lowest and the newest covers the rest. Without a list the code is for this machine's GPUs, or, where there
+# is none, for the two that most servers have.
+CUDA_PACKAGE_ARCHS := $(filter 75 80 89 90 100 120,$(CUDA_KNOWN))
+CUDA_ARCHS ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -nu),75 90)
+ARCHS := $(if $(filter package,$(CUDA_ARCHS)),$(CUDA_PACKAGE_ARCHS),$(CUDA_ARCHS))
+PTX_ARCHS := $(sort $(firstword $(ARCHS)) $(lastword $(ARCHS)))
+NVCCFLAGS = -O3 -I. -std=c++17 -fmad=false -Xcompiler -Wall,-Wextra,-Werror,-pthread,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
 	$(foreach a,$(ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) \
-	-gencode=arch=compute_$(CUDA_LAST),code=compute_$(CUDA_LAST)
+	$(foreach a,$(PTX_ARCHS),-gencode=arch=compute_$(a),code=compute_$(a)) -Xfatbin=--compress-all
 KERNELS_OBJ += $(patsubst %.cu,$(B)/%.cu.o,$(wildcard kernels/cuda/*.cu))
 CPPFLAGS += -DFRAMED_CUDA
 KERNELS_LIBS += $(CUDART) -lrt -ldl
 endif
 
+KERNELS := $(B)/libkernels.a
+$(KERNELS): $(KERNELS_OBJ)
+	$(archive)
+
 $(B)/kernels/%.o: kernels/%.c
-	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS))
+	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS) $(PIXEL_CFLAGS))
 
 $(B)/%.cu.o: %.cu
 	$(call compile,$(NVCC) $(CPPFLAGS) $(NVCCFLAGS) -MMD -MF $(@:.o=.d))
@@ -50,14 +54,14 @@ ifneq ($(NVCC),)
 KERNEL_TESTS += $(patsubst %.cu,$(B)/%,$(wildcard tests/kernels/cuda/*.cu))
 endif
 
-$(B)/tests/kernels/%: $(B)/tests/kernels/%.o $(KERNELS_OBJ)
+$(B)/tests/kernels/%: $(B)/tests/kernels/%.o $(KERNELS)
 	$(link) $(KERNELS_LIBS)
 
-$(B)/tests/kernels/%: $(B)/tests/kernels/%.cu.o $(KERNELS_OBJ)
+$(B)/tests/kernels/%: $(B)/tests/kernels/%.cu.o $(KERNELS)
 	$(link) $(KERNELS_LIBS)
 
 $(B)/tests/kernels/%.o: tests/kernels/%.c
-	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS))
+	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS) $(PIXEL_CFLAGS))
 
 # A kernel of CUDA's for the host, where the compiler takes C++, too. At -O1 it is as fast there, and compiles in half the
 # time. With sanitizers gcc 12 calls variables uninitialized there that are loaded.

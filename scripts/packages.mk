@@ -18,13 +18,16 @@ $(B)/systemd/%: systemd/%
 	@mkdir -p $(@D)
 	$(Q)sed 's,/usr/,$(PREFIX)/,' $< > $@
 
+# A package is not for this machine's GPU alone, unless somebody says so.
+PACKAGE_ARCHS = $(if $(filter command environment,$(origin CUDA_ARCHS)),$(CUDA_ARCHS),package)
+
 .PHONY: manuals units deb check-deb check-setup deb-arm64 container repo bundle
 manuals: $(MANUALS) ## make the manual pages, in build/man
 units: $(INSTALLED) ## make the units for systemd, in build/systemd
 
 deb: ## make a Debian package, in build/deb
 	@scripts/setup deb
-	@NVCC='$(NVCC)' CUDA_ARCHS='$(CUDA_ARCHS)' scripts/deb $(B)/deb $(VERSION)
+	@NVCC='$(NVCC)' CUDA_ARCHS='$(PACKAGE_ARCHS)' scripts/deb $(B)/deb $(VERSION)
 
 check-deb: deb ## test the package on a bare Debian in a container: minutes, and root
 	@scripts/setup check-deb
@@ -46,5 +49,5 @@ repo: deb ## make a folder that apt takes the packages from, in build/repo (KEY=
 
 bundle: ## make a folder that runs from anywhere on a box without packages
 	@scripts/setup bundle
-	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench
-	scripts/bundle $(B)/framed bundle
+	@$(MAKE) --no-print-directory B=$(B)/package CUDA_ARCHS='$(PACKAGE_ARCHS)' $(B)/package/framed $(B)/package/framed-bench
+	scripts/bundle $(B)/package/framed bundle

@@ -4,10 +4,10 @@ ifneq ($(NVCC),)
 BENCH_OBJ += $(patsubst %.cu,$(B)/%.cu.o,$(wildcard tests/bench/cuda/*.cu))
 endif
 
-$(B)/framed-bench: $(B)/tests/bench/main.o $(BENCH_OBJ) $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
+$(B)/framed-bench: $(B)/tests/bench/main.o $(BENCH_OBJ) $(DAEMON)
 	$(link) $(DAEMON_LIBS)
 
-$(B)/tests/bench/tests/%: $(B)/tests/bench/tests/%.o $(BENCH_OBJ) $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
+$(B)/tests/bench/tests/%: $(B)/tests/bench/tests/%.o $(BENCH_OBJ) $(DAEMON)
 	$(link) $(DAEMON_LIBS)
 
 # --- the kernels beside libyuv, swscale and OpenCV: C++ for OpenCV's header alone
@@ -17,42 +17,42 @@ PEERS_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out %/workers.c,$(wildcard tests/b
 $(B)/tests/bench/peers/%.o: tests/bench/peers/%.cpp
 	$(call compile,$(CXX) $(CPPFLAGS) -isystem /usr/include/opencv4 $(filter-out -std=%,$(CFLAGS)) -std=c++17)
 
-$(B)/bench-peers: $(PEERS_OBJ) $(KERNELS_OBJ)
+$(B)/bench-peers: $(PEERS_OBJ) $(KERNELS)
 	$(Q)$(CXX) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(shell pkg-config --libs libavformat libavcodec libswscale libavutil) \
 		-lyuv -lopencv_imgproc -lopencv_core $(KERNELS_LIBS)
 
-$(B)/bench-detect: $(B)/tests/bench/detect/main.o $(if $(NVCC),$(B)/tests/bench/detect/time_cuda.cu.o) $(KERNELS_OBJ)
+$(B)/bench-detect: $(B)/tests/bench/detect/main.o $(if $(NVCC),$(B)/tests/bench/detect/time_cuda.cu.o) $(KERNELS)
 	$(link) $(KERNELS_LIBS)
 
-$(B)/bench-motion-clip: $(B)/tests/bench/motion/motion_clip.o $(KERNELS_OBJ)
+$(B)/bench-motion-clip: $(B)/tests/bench/motion/motion_clip.o $(KERNELS)
 	$(link) $(KERNELS_LIBS)
 
-$(B)/bench-lut: $(B)/tests/bench/lut/main.o $(CONFIG_OBJ) $(KERNELS_OBJ)
+$(B)/bench-lut: $(B)/tests/bench/lut/main.o $(CONFIG)
 	$(link) $(CONFIG_LIBS)
 
-$(B)/bench-lut-cuda: $(B)/tests/bench/lut/time_cuda.cu.o $(KERNELS_OBJ)
+$(B)/bench-lut-cuda: $(B)/tests/bench/lut/time_cuda.cu.o $(KERNELS)
 	$(link) $(KERNELS_LIBS)
 
-$(B)/bench-fingerprint: $(B)/tests/bench/fingerprint/main.o $(if $(NVCC),$(B)/tests/bench/fingerprint/time_cuda.cu.o) $(KERNELS_OBJ)
+$(B)/bench-fingerprint: $(B)/tests/bench/fingerprint/main.o $(if $(NVCC),$(B)/tests/bench/fingerprint/time_cuda.cu.o) $(KERNELS)
 	$(link) $(KERNELS_LIBS)
 
 STATISTICS_BENCH_OBJ := $(B)/tests/bench/statistics/main.o $(B)/tests/bench/statistics/opencv.o
 $(B)/tests/bench/statistics/%.o: tests/bench/statistics/%.cpp
 	$(call compile,$(CXX) $(CPPFLAGS) -isystem /usr/include/opencv4 $(filter-out -std=%,$(CFLAGS)) -std=c++17)
 
-$(B)/bench-statistics: $(STATISTICS_BENCH_OBJ) $(KERNELS_OBJ)
+$(B)/bench-statistics: $(STATISTICS_BENCH_OBJ) $(KERNELS)
 	$(Q)$(CXX) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lopencv_imgproc -lopencv_core $(KERNELS_LIBS)
 
-$(B)/bench-analysis: $(B)/tests/bench/analysis/main.cu.o $(KERNELS_OBJ)
+$(B)/bench-analysis: $(B)/tests/bench/analysis/main.cu.o $(KERNELS)
 	$(link) $(KERNELS_LIBS)
 
-$(B)/bench-workers: $(B)/tests/bench/peers/workers.o $(KERNELS_OBJ)
+$(B)/bench-workers: $(B)/tests/bench/peers/workers.o $(KERNELS)
 	$(link) $(KERNELS_LIBS)
 
 # --- framed at a camera beside GStreamer and the ffmpeg program
 LATENCY_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out %/gstreamer.c,$(wildcard tests/bench/latency/*.c)))
 
-$(B)/bench-latency: $(LATENCY_OBJ) $(BENCH_OBJ) $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
+$(B)/bench-latency: $(LATENCY_OBJ) $(BENCH_OBJ) $(DAEMON)
 	$(link) $(DAEMON_LIBS)
 
 $(B)/tests/bench/latency/gstreamer.o: PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags gstreamer-app-1.0 gstreamer-video-1.0)
@@ -64,7 +64,7 @@ $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 	$(link) -lm -ldl
 
 # --- nodes of a cluster without cameras
-$(B)/bench-cluster: $(B)/tests/bench/cluster/main.o $(DAEMON_OBJ) $(CONFIG_OBJ) $(KERNELS_OBJ)
+$(B)/bench-cluster: $(B)/tests/bench/cluster/main.o $(DAEMON)
 	$(link) $(DAEMON_LIBS)
 
 # Real footage, which is no part of these sources.
