@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""clang takes every C file without a warning, as gcc did when it built them for this machine and for aarch64; each header
-stands by itself, those for CUDA with nvcc; and wire.h and framed.h are C++ too."""
+"""What the build does not prove. A header that the source of its name includes first stands by itself already; here the
+others are compiled alone. clang compiles the kernels for wide registers and for aarch64, which the build with sanitizers
+leaves out; with gcc it has compiled the rest. wire.h and framed.h are C++ too."""
 import glob
 import os
 import platform
@@ -16,29 +17,41 @@ C = "-std=c17 -D_GNU_SOURCE -I. -Wall -Wextra -Werror -fsyntax-only".split()
 CXX = "-std=c++11 -x c++ -Wall -Wextra -Werror -fsyntax-only".split()
 CUDA = "-std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror -x cu -G -ptx -o /dev/null".split()
 NVCC = [shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc"]
-# What the files for wide registers want beside that, and the machine that they are for.
+# The machine and the flags of the files for wide registers.
 WIDE = {
     "avx2": ("x86_64", "-mavx2 -mfma -mf16c".split()),
     "avx512": ("x86_64", ["-march=icelake-server"]),
     "neon": ("aarch64", []),
     "x86": ("x86_64", "-mavx2 -mfma -mf16c".split()),
 }
-TEMPLATE = re.compile(r"kernels/cpu/(vector|fixed_lanes|(warp|yuv|detect|fingerprint|levels|motion|statistics|lut)_[a-z]+)\.h")  # takes what registers it is given
+TEMPLATE = re.compile(r"kernels/cpu/(vector|fixed_lanes|(warp|yuv|detect|fingerprint|levels|motion|statistics|lut)_[a-z]+)\.h")  # for any registers
+INCLUDE = re.compile(r'^#include "(.*)"', re.M)
 
 
-def calls(path, packages, *compilers):
-    """The compilers, with their flags, that take a file; those for another machine only where they are installed."""
+def is_proven(header, sources):
+    """True if a source of the header's name includes it first."""
+    for ending in sources:
+        source = os.path.splitext(header)[0] + ending
+        if os.path.exists(source):
+            with open(source) as file:
+                first = INCLUDE.search(file.read())
+            return bool(first) and first[1] == header
+    return False
+
+
+def calls(path, packages, compiler):
+    """The compiler with its flags for a file; nothing for another machine whose compiler is not installed."""
     here = platform.machine()
     registers = re.search("|".join(WIDE), "avx2" if TEMPLATE.fullmatch(path) and here == "x86_64" else path)
     machine, flags = WIDE[registers[0]] if registers else (here, [])
     flags = [*C, *flags] if path.startswith("kernels/") else [*C, *packages]
     target = f"{machine}-linux-gnu"
     if machine == here:
-        return [[compiler, *flags] for compiler in compilers]
+        return [[compiler, *flags]]
     if not shutil.which(f"{target}-gcc"):
         return []
     cross = {"gcc": [f"{target}-gcc"], "clang": ["clang", f"--target={target}"]}
-    return [[*cross[compiler], *flags] for compiler in compilers]
+    return [[*cross[compiler], *flags]]
 
 
 def main():
@@ -47,15 +60,16 @@ def main():
         names = re.search(r"^PACKAGES := (.*)", file.read(), re.M)[1].split()
     packages = subprocess.run(["pkg-config", "--cflags", *names], check=True, capture_output=True, text=True).stdout
     packages = packages.split()
-    sources = sorted(glob.glob("kernels/**/*.c", recursive=True) + glob.glob("config/*.c") + glob.glob("client/*.c") + glob.glob("daemon/**/*.c", recursive=True))
-    headers = sorted(glob.glob("kernels/**/*.h", recursive=True) + glob.glob("config/*.h") + glob.glob("client/*.h") + glob.glob("daemon/**/*.h", recursive=True))
+    wide = sorted(path for name in WIDE for path in glob.glob(f"kernels/cpu/*_{name}.c"))
+    headers = sorted(path for part in ("kernels", "config", "client", "daemon")
+                     for path in glob.glob(f"{part}/**/*.h", recursive=True))
     cuda = sorted(glob.glob("kernels/**/*.cuh", recursive=True)) + [path for path in headers if "cuda" in path]
-    headers = [path for path in headers if path not in cuda]
+    cuda = [path for path in cuda if not is_proven(path, [".cu"])]
+    headers = [path for path in headers if "cuda" not in path and not is_proven(path, [".c"])]
     version = '-DFRAMED_VERSION_TEXT="0"'
     jobs = [
-        *([*call, version, path] for path in sources for call in calls(path, packages, "clang")),
-        *([*call, "-x", "c", "-include", path, "/dev/null"]
-          for path in headers for call in calls(path, packages, "gcc")),
+        *([*call, version, path] for path in wide for call in calls(path, packages, "clang")),
+        *([*call, "-x", "c", "-include", path, "/dev/null"] for path in headers for call in calls(path, packages, "gcc")),
         *(["clang", *CXX, "-I.", "-Wno-pragma-once-outside-header", path] for path in ("daemon/wire.h", "client/framed.h")),
     ]
     checks = Checks("compilers")
@@ -66,7 +80,7 @@ def main():
     for job in jobs:
         done = subprocess.run(job, capture_output=True, text=True)
         checks.check(done.returncode == 0, " ".join([*job, done.stderr]))
-    for path in sources:
+    for path in wide:
         if not calls(path, packages, "clang"):
             checks.skip(f"{path}: no compiler for its machine")
     checks.end()

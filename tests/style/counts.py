@@ -69,7 +69,8 @@ def make(where):
     """The runner with the cases, and a test for CUDA whose program is not there."""
     os.makedirs(f"{where}/tests/style")
     os.makedirs(f"{where}/tests/kernels")
-    shutil.copy(f"{ROOT}/tests/run", f"{where}/tests/run")
+    for name in ("run", "pace.py"):
+        shutil.copy(f"{ROOT}/tests/{name}", f"{where}/tests/{name}")
     for name, (says, code, _, _) in CASES.items():
         with open(f"{where}/tests/style/{name}.py", "w") as file:
             file.write(f"print({says!r})\nraise SystemExit({code})\n")
