@@ -12,7 +12,7 @@
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
-VERSION := 0.1.0
+VERSION := 0.2.0
 CC ?= cc
 PREFIX ?= /usr/local
 SAN ?=

@@ -301,6 +301,8 @@ struct log_config {
 struct config {
     struct places places;
     struct config_files files; // that it was read from
+    struct gone_use *gone;     // not keys: where it has keys that are gone (config/gone.h)
+    int n_gone;
     struct place
         secret; // the first secret written in the file itself, not in a credential; line 0: none
     enum backend_kind backend;
@@ -316,7 +318,6 @@ struct config {
     struct notify_config notify;
     struct cluster_config cluster;
     enum ready_when ready;
-    char *tuned;                 // ignored; NULL: not set
     struct name_patterns paused; // those in the file itself; camera_config.paused tells all
     struct camera_config *cameras;
     int n_cameras;

@@ -10,6 +10,7 @@
 #include "config/crops.h"
 #include "config/drop_ins.h"
 #include "config/file.h"
+#include "config/gone.h"
 #include "config/mapping.h"
 #include "config/members.h"
 #include "config/object.h"
@@ -262,6 +263,16 @@ static int init_loader(struct loader *l, const char *name)
     return 0;
 }
 
+static void print_gone(const struct config *config, FILE *warnings)
+{
+    for (int i = 0; i < config->n_gone; i++) {
+        char *text = gone_text(config, i);
+        if (text)
+            fprintf(warnings, "warning: %s\n", text);
+        free(text);
+    }
+}
+
 // `folder` has the drop-in files; NULL: there are none.
 static int load_text(struct config **ret, const char *text, size_t length, const char *name,
                      const char *folder, const struct config_load_options *options, FILE *errors)
@@ -277,6 +288,8 @@ static int load_text(struct config **ret, const char *text, size_t length, const
     if (status == -ENOMEM) {
         fprintf(errors, "%s: %s\n", name, strerror(ENOMEM));
     } else {
+        if (options->warnings)
+            print_gone(l->config, options->warnings);
         mistakes_print(&l->reader.mistakes, "", &l->config->files, errors);
         status = l->reader.mistakes.total;
     }
@@ -334,6 +347,7 @@ void config_free(struct config *config)
     if (!config)
         return;
     config_files_free(&config->files);
+    gone_free(config);
     object_free(&root_table, config);
     free(config);
 }

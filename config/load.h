@@ -27,6 +27,8 @@ struct config_load_options {
     const char *only;
     // What files of the configuration are to hold in place of what they do. NULL: nothing.
     const struct file_changes *changes;
+    // Gets a line for each use of a key that is gone (config/gone.h). NULL: nobody asks.
+    FILE *warnings;
 };
 
 // Reads the file at `path` ("-" is standard input) and its drop-in files (config/drop_ins.h), and

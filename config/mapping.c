@@ -1,10 +1,12 @@
 #include "config/mapping.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/check.h"
 #include "config/expand.h"
+#include "config/gone.h"
 #include "config/object.h"
 #include "config/preset.h"
 #include "config/value.h"
@@ -35,15 +37,23 @@ static void unknown_key(struct loader *l, int index, const struct mapping *m, co
     mistake(mistakes, at, l->reader.path, "unknown key (`framed defaults` prints all keys)");
 }
 
-static bool is_outside_choices(struct loader *l, const struct config_row *row,
-                               const yaml_node_t *node)
+// The text of a scalar, for secret_free. NULL: reading the value will note the mistake.
+static char *scalar_text(struct loader *l, const yaml_node_t *node)
 {
     char why[128], *text = NULL;
     bool unknown;
-    if (row->type != VALUE_CHOICE || node->type != YAML_SCALAR_NODE ||
+    if (node->type == YAML_SCALAR_NODE)
         expand_for(&text, (const char *)node->data.scalar.value, l->reader.unit, &unknown, why,
-                   sizeof why) < 0)
-        return false; // reading the value will note the mistake
+                   sizeof why);
+    return text;
+}
+
+static bool is_outside_choices(struct loader *l, const struct config_row *row,
+                               const yaml_node_t *node)
+{
+    char *text = row->type == VALUE_CHOICE ? scalar_text(l, node) : NULL;
+    if (!text)
+        return false;
     const struct config_choice *c = row->choices;
     while (c->name && strcmp(c->name, text))
         c++;
@@ -126,9 +136,37 @@ static bool is_of_drop_ins(struct loader *l, const struct config_row *row, int v
            (row->type == VALUE_DEFAULTS && mapping_is_word(l, value, row));
 }
 
+static bool is_gone_value(struct loader *l, int index, const struct gone_key *gone)
+{
+    char *text = scalar_text(l, reader_node(&l->reader, index));
+    const bool is = text && fnmatch(gone->value, text, FNM_CASEFOLD) == 0;
+    secret_free(text);
+    return is;
+}
+
+// Notes a key that is gone, or has a value that is gone, and returns whether it is.
+static bool note_gone_key(struct loader *l, const yaml_node_pair_t *pair, struct mapping *m,
+                          const char *key)
+{
+    const struct gone_key *gone = NULL;
+    for (int i = 0; i < m->n && !gone; i++) {
+        struct target *target = &m->targets[i];
+        gone = gone_find(target->table, key, NULL);
+        while (gone && gone->value && !is_gone_value(l, pair->value, gone))
+            gone = gone_find(target->table, key, gone);
+        if (gone && gone->value)
+            target->off |= table_find(target->table, key)->required;
+    }
+    if (gone && gone_note(l->config, gone, reader_place(&l->reader, pair->key), l->reader.path) < 0)
+        l->reader.no_memory = true;
+    return gone;
+}
+
 static void read_pair(struct loader *l, const yaml_node_pair_t *pair, struct mapping *m,
                       const char *key)
 {
+    if (note_gone_key(l, pair, m, key))
+        return;
     struct mistakes *mistakes = &l->reader.mistakes;
     struct place at = reader_place(&l->reader, pair->key);
     const struct config_row *row = NULL;
@@ -230,8 +268,8 @@ static bool check_name(struct loader *l, const struct table *table, const char *
     return !wrong && !before;
 }
 
-// Reads a camera, output or batch, which already has its name and defaults.
-static void read_item(struct loader *l, int index, const struct config_row *row, void *object)
+// Reads a camera, output or batch, which already has its name and defaults. False: it is left out.
+static bool read_item(struct loader *l, int index, const struct config_row *row, void *object)
 {
     struct target target = {.table = row->items, .object = object};
     struct mapping m = {.targets = &target, .n = 1};
@@ -240,10 +278,12 @@ static void read_item(struct loader *l, int index, const struct config_row *row,
         object_set_place(row->items, object, &row->items->rows[i],
                          (struct place){.line = -1, .column = -1});
     if (!node)
-        return;
+        return true;
     if (row->items == &batch_table)
         ((struct output_config *)object)->is_batch = true;
     mapping_read(l, node, &m, "");
+    if (target.off)
+        return false;
     if (table_is_of_outputs(row->items))
         preset_apply(object, target.given);
     require_keys(l, *object_place(row->items, object), &target);
@@ -259,6 +299,7 @@ static void read_item(struct loader *l, int index, const struct config_row *row,
         check_camera(&l->reader.mistakes, object, target.given, l->reader.path);
     if (table_is_of_outputs(row->items))
         check_output(&l->reader.mistakes, l->config, object, target.given, l->reader.path);
+    return true;
 }
 
 static void add_item(struct loader *l, const yaml_node_pair_t *pair, const struct config_row *row,
@@ -279,8 +320,10 @@ static void add_item(struct loader *l, const yaml_node_pair_t *pair, const struc
         *object_place(table, object) = reader_place(&l->reader, pair->key);
         if (object_own(table, object) < 0 || !*object_name(table, object))
             l->reader.no_memory = true;
-        else
-            read_item(l, pair->value, row, object);
+        else if (!read_item(l, pair->value, row, object)) {
+            object_free(table, object);
+            --*n;
+        }
     }
     reader_leave(&l->reader, path);
 }

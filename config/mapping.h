@@ -17,6 +17,7 @@ struct target {
     const struct table *table;
     void *object;
     struct given given[TABLE_ROWS_MAX];
+    bool off; // a required key has a value that is gone: the object is left out
 };
 
 struct mapping {

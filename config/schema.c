@@ -404,8 +404,6 @@ static const struct config_row root_rows[] = {
     FIELD(struct config, cluster.ca, NULL, "file with the certificates that sign etcd's, in place of the system's", .example = "/etc/framed/etcd-ca.pem"),
     FIELD(struct config, cluster.certificate, NULL, "file with the certificate that this daemon shows to etcd", .example = "/etc/framed/etcd.pem"),
     FIELD(struct config, cluster.keyfile, NULL, "file with the key of that certificate", .example = "/etc/framed/etcd.key"),
-    FIELD(struct config, tuned, NULL, "accepted and ignored; `framed tune`, which is gone, wrote it",
-          .example = "\"cpu=Intel(R) N100, 4 processors; gpu=none; driver=none\"", .live = true),
     {.key = "defaults", .type = VALUE_DEFAULTS, .example = "{transport: tcp, slots: 6}", .word = "none",
      .help = "keys of cameras and outputs that hold unless a camera or output sets its own; none, in a drop-in file: those of the configuration do not hold for its cameras"},
     FIELD(struct config, paused, NULL,

@@ -539,8 +539,7 @@ int daemon_run(struct config *config, const struct daemon_options *options)
     log_event(LOG_LEVEL_INFO, "framed %s", FRAMED_VERSION_TEXT);
     prepare_process();
     warn_of_readers(config);
-    if (config->tuned)
-        log_event(LOG_LEVEL_WARNING, "the key tuned is not used: framed tune is gone");
+    reload_warn_of_gone(config);
     writers_prepare(config);
     groups_look_up(config);
     dpb_probe_files(config, PROBE_NS);

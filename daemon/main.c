@@ -66,7 +66,8 @@ static int check(const struct arguments *arguments)
     int code = check_cpu("framed check");
     if (code == EXIT_OK && unit_open(&unit, arguments->config) < 0)
         code = EXIT_RUNTIME;
-    const struct config_load_options loading = {.judge = machine_check_machine, .unit = unit};
+    const struct config_load_options loading = {
+        .judge = machine_check_machine, .unit = unit, .warnings = stderr};
     if (code == EXIT_OK && config_load_with(&config, arguments->config, &loading, stderr) != 0)
         code = EXIT_CONFIG;
     if (code == EXIT_OK) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "config/gone.h"
 #include "config/load.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/groups.h"
@@ -22,6 +23,16 @@ static void warn_of_writers(const struct config *config)
                   "more files than the %d threads that write them: a disk that hangs may stop "
                   "others until framed is started anew",
                   threads);
+}
+
+void reload_warn_of_gone(const struct config *config)
+{
+    for (int i = 0; i < config->n_gone; i++) {
+        char *text = gone_is_first(config, i) ? gone_text(config, i) : NULL;
+        if (text)
+            log_event(LOG_LEVEL_WARNING, "%s", text);
+        free(text);
+    }
 }
 
 bool reload_has_file(const struct reload *reload)
@@ -132,6 +143,8 @@ static int apply(struct reload *reload)
     if (rc == 0) {
         log_level(config->log.level);
         warn_of_writers(config);
+        if (edits == 0)
+            reload_warn_of_gone(config);
         reconfigure_apply(plan, &reload->result);
         reload->commit(reload->opaque);
         config_free(reload->loaded);

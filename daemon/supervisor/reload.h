@@ -67,6 +67,8 @@ struct reload {
 
 // Loop thread. Its public members are set, and the private ones zero.
 void reload_open(struct reload *);
+// Logs each key and value of the configuration that framed no longer has, once.
+void reload_warn_of_gone(const struct config *);
 // Whether there is a file, which alone can be read again and has a folder for edits.
 bool reload_has_file(const struct reload *);
 // Reads the configuration once those who came before have got theirs. Loop thread.

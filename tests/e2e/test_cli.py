@@ -345,16 +345,6 @@ cameras:
 """
 
 
-def check_tuned(checks, where, clip):
-    """The key is accepted, with one line that says it does nothing."""
-    cameras = f"cameras: {{a: {{url: {clip}, outputs: {{o: {{sink: 'file:{where}/tuned.raw'}}}}}}}}\n"
-    for tuned, expected in (("", 0), ('tuned: "cpu=abacus, 1 processor; gpu=none; driver=none"', 1)):
-        with Framed(where, f"{tuned}\n{cameras}") as framed:
-            checks.check(framed.wait(20) == 0, f"{tuned!r}: does not end")
-            lines = [line for line in framed.errors().splitlines() if "tune" in line.replace("tuned.raw", "")]
-        checks.check(len(lines) == expected and all("warning" in line for line in lines), f"{tuned!r}: says {lines}")
-
-
 def check_closed_descriptors(checks, where, clip):
     """Started without standard input, output and error, framed has /dev/null there: no log line gets into a file."""
     with open(f"{where}/closed.yaml", "w") as file:
@@ -397,7 +387,6 @@ def main():
         check_metrics_file(checks, where, clip)
         check_sigkill(checks, where, clip)
         check_passwords(checks, where, clip)
-        check_tuned(checks, where, clip)
         check_closed_descriptors(checks, where, clip)
     checks.end()
 
