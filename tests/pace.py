@@ -1,28 +1,26 @@
-"""How fast the machine is, beside how fast it can be: tests/run times a short loop again and again, and a test asks by how
-much its time limits must grow. A test that runs without tests/run gets its limits unchanged."""
+"""How slow the machine is, beside itself when idle: tests/run times a short loop again and again, and the time limits of tests
+grow by what it finds. A test that runs without tests/run keeps its limits."""
 import contextlib
 import multiprocessing
 import os
 import tempfile
 import time
 
-PERIOD_S = 0.05
-ROUNDS = 10000  # of the loop: about 0.3 ms
-FILE = "TEST_PACE"  # in the environment: where the readings are, a line each: the time by CLOCK_MONOTONIC, seconds of one loop
+PERIOD_S = 0.2
+ROUNDS = 100000  # of the loop: about 4 ms, longer than a turn that the scheduler gives
+FILE = "TEST_PACE"  # in the environment: the file of the readings, each a line: CLOCK_MONOTONIC, seconds of one loop
+START = time.monotonic()
 
 
 def loop():
-    """Seconds from wanting to start until the end of a loop: waiting for a processor counts."""
-    wanted = time.monotonic() + 0.001
-    time.sleep(0.001)
-    total = 0
+    """Seconds of the loop, with what it waits for a processor."""
+    began, total = time.monotonic(), 0
     for number in range(ROUNDS):
         total += number
-    return time.monotonic() - wanted
+    return time.monotonic() - began
 
 
-def measure(path):
-    parent = os.getppid()
+def measure(path, parent):
     with open(path, "w", buffering=1) as file:
         while os.getppid() == parent:
             file.write(f"{time.monotonic()} {loop()}\n")
@@ -31,10 +29,10 @@ def measure(path):
 
 @contextlib.contextmanager
 def measured():
-    """Measures the pace until the block ends, for the programs that it starts."""
+    """Measures until the block ends, for the programs started in it."""
     with tempfile.TemporaryDirectory(prefix="framed-pace-") as folder:
         os.environ[FILE] = os.path.join(folder, "readings")
-        process = multiprocessing.Process(target=measure, args=[os.environ[FILE]], daemon=True)
+        process = multiprocessing.Process(target=measure, args=[os.environ[FILE], os.getpid()], daemon=True)
         process.start()
         try:
             yield
@@ -44,19 +42,35 @@ def measured():
             del os.environ[FILE]
 
 
-def readings():
+def slowness(since=START):
+    """The slowest quarter of the loops since then, as a multiple of the fastest loop ever; 1 without readings."""
     path = os.environ.get(FILE)
     if not path or not os.path.exists(path):
-        return []
+        return 1
     with open(path) as file:
-        lines = [line.split() for line in file if line.endswith("\n")]
-    return [(float(at), float(seconds)) for at, seconds in lines]
-
-
-def slowness(since):
-    """How much longer the loop took on average since that time (CLOCK_MONOTONIC) than it takes on an idle processor; at least 1."""
-    every = readings()
-    lately = [seconds for at, seconds in every if at >= since]
+        readings = [tuple(map(float, line.split())) for line in file if line.endswith("\n")]
+    lately = sorted((seconds for at, seconds in readings if at >= since), reverse=True)
     if not lately:
         return 1
-    return max(1, sum(lately) / len(lately) / min(seconds for _, seconds in every))
+    slowest = lately[: (len(lately) + 3) // 4]
+    return max(1, sum(slowest) / len(slowest) / min(seconds for _, seconds in readings))
+
+
+def is_short():
+    """True if other work takes so much of the machine that a camera may lose pictures."""
+    return slowness() > 1.5
+
+
+class Patience:
+    """A factor for time limits: a constant times the slowness since the test began."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __mul__(self, limit):
+        return limit * self.factor * slowness()
+
+    __rmul__ = __mul__
+
+    def __rtruediv__(self, limit):
+        return limit / (self.factor * slowness())

@@ -20,12 +20,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 import consume
 from checks import Checks
+from pace import Patience
 
 BINARY = os.path.abspath(os.environ.get("FRAMED", os.path.join(ROOT, "build", "framed")))
 BENCH = f"{BINARY}-bench"
 MEDIA = os.path.join(ROOT, "..", "shared", "media")
 SANITIZED = bool(os.environ.get("SAN"))
-PATIENCE = 4 if SANITIZED else 1  # times every limit
+PATIENCE = Patience(4 if SANITIZED else 1)  # times every limit
 FIRST_PORT = int(os.environ.get("TEST_PORTS", 10000 + os.getpid() % 200 * 100))
 
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (?=(?:error|warning|info|debug) )", re.M)  # of a log line
@@ -81,9 +82,12 @@ def status(where):
 
 
 def until(condition, seconds):
-    """Waits for condition() to hold; returns what it said last."""
-    deadline = time.monotonic() + seconds * PATIENCE
-    while not (said := condition()) and time.monotonic() < deadline:
+    """Waits until condition() holds; returns its last value. A machine that slows down meanwhile gets more time."""
+    began = time.monotonic()
+    deadline = began + seconds * PATIENCE
+    while not (said := condition()):
+        if time.monotonic() >= deadline and time.monotonic() >= (deadline := began + seconds * PATIENCE):
+            break
         time.sleep(0.02)
     return said
 

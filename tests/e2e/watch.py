@@ -8,6 +8,7 @@ import zlib
 
 import numpy
 from framed_client import PATIENCE, SANITIZED, Framed, consume, folder
+from pace import is_short
 from numbered_clip import UNKNOWN, read_numbers
 
 WIDTH, HEIGHT = 160, 96
@@ -141,7 +142,7 @@ def check_steady(checks, metrics, name, camera, seen, output="o", busy=0):
     account = Account(camera.sent, seen)
     what = f"{name}, {output}"
     missing = [number for number in account.missing if not seen or number >= seen[0].top]
-    if SANITIZED:  # it may be too slow for all cameras
+    if SANITIZED or is_short():  # it may be too slow for all cameras
         checks.check(seen and len(missing) <= losses.total(), f"{what}: {len(seen)} seen, {missing[:10]} missing, {losses}")
     else:
         full = losses.get("overflow", 0)
