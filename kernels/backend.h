@@ -79,7 +79,8 @@ struct job {
     struct job_result *results;
     int n; // results: one for each op of the plan, in their order
     // Called once for every job whose submit returned 0, on a thread of the backend, never from
-    // within submit. status: 0, or negative errno (-EIO: the device failed). It must not block.
+    // within submit. status: 0, -EIO if the device failed, or -EREMOTEIO if this job alone failed
+    // and the device goes on. It must not block.
     void (*done)(struct job *, int status);
     void *opaque;     // the submitter's
     void *slot;       // the backend's while the job is in flight

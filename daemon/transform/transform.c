@@ -43,6 +43,8 @@ struct transform {
     bool noticed; // notice was handed out
     pthread_mutex_t lock;
     pthread_cond_t room;      // an entry of in_flight became free, or transform_wake
+    _Atomic bool job_failed;  // a job failed on a device that goes on
+    int64_t job_failed_ns;    // when the camera's thread saw that last
     _Atomic bool interrupted; // nobody is to wait for clients: *stop, or the device has failed
     struct in_flight in_flight[FRAMES_IN_FLIGHT_MAX];
 };
@@ -336,6 +338,8 @@ static void job_done(struct job *job, int status)
     const struct frame_info *info = &flight->frame.info;
     histogram_observe(flight->transform->context.decode, info->decoded_ns - info->received_ns);
     histogram_observe(flight->transform->context.process, monotonic_ns() - info->decoded_ns);
+    if (status == -EREMOTEIO)
+        atomic_store(&flight->transform->job_failed, true);
     report_failure(flight->transform, status);
     complete(flight, status);
 }
@@ -481,10 +485,23 @@ static int open_geometry(struct transform *transform, const struct frame *frame)
     return rc;
 }
 
-// Makes ops and plan anew where the source looks different from before. -EAGAIN: that failed a
-// moment ago.
+// Closes a plan with a failed job: the other cameras of the device go on.
+static void close_failed_plan(struct transform *transform)
+{
+    drain_pictures(transform);
+    const int64_t now = monotonic_ns();
+    const bool again = now < transform->job_failed_ns + RETRY_NS;
+    transform->job_failed_ns = now;
+    transform->retry_ns = again ? now + RETRY_NS : 0;
+}
+
+// Opens ops and plan for a source that differs from the last one. -EAGAIN: opening failed less than
+// RETRY_NS ago.
 static int update_geometry(struct transform *transform, const struct frame *frame)
 {
+    const bool failed = atomic_exchange(&transform->job_failed, false);
+    if (failed)
+        close_failed_plan(transform);
     const int64_t begun_ns = monotonic_ns();
     if (geometry_fits(&transform->geometry, &frame->image))
         return 0;
@@ -494,6 +511,10 @@ static int update_geometry(struct transform *transform, const struct frame *fram
     transform->noticed = false;
     int rc = open_geometry(transform, frame);
     transform->retry_ns = rc < 0 ? monotonic_ns() + RETRY_NS : 0;
+    if (failed && rc == 0)
+        snprintf(transform->notice, sizeof transform->notice,
+                 "backend %s: a job failed, its plan was opened again",
+                 transform->context.lease->driver->name);
     transform_delayed(transform, monotonic_ns() - begun_ns);
     return rc;
 }

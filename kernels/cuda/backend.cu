@@ -34,9 +34,17 @@ static void add(struct device_busy *sum, const struct device_busy *busy)
     sum->download += busy->download;
 }
 
-// Any error fails the backend for good: what the device did to other jobs is not known then. The
-// slot is idle again before `done`, so that whoever learns of it there can submit at once; the
-// plan lives until `done` has returned.
+// The status of a job that failed: -EIO if the context is lost, which every further call reports,
+// otherwise -EREMOTEIO for a call that this job alone has made wrong.
+static int failed_status(struct backend *backend)
+{
+    cudaGetLastError();
+    const cudaError_t error = cudaStreamQuery(backend->aside);
+    return error == cudaSuccess || error == cudaErrorNotReady ? -EREMOTEIO : -EIO;
+}
+
+// A lost context fails the backend for good. The slot is idle again before `done`, which may
+// submit the next job; the plan lives until `done` has returned.
 static void report(struct backend *backend, struct job *job, int status)
 {
     struct job_slot *slot = (struct job_slot *)job->slot;
@@ -44,7 +52,7 @@ static void report(struct backend *backend, struct job *job, int status)
     const struct device_busy busy = status ? device_busy{} : cuda_job_busy(slot, job);
 
     pthread_mutex_lock(&backend->lock);
-    backend->failed |= status != 0;
+    backend->failed |= status == -EIO;
     add(&backend->busy, &busy);
     if (slot->watch)
         slot->watch->taken = false;
@@ -72,7 +80,7 @@ static void *complete(void *argument)
         for (; job; job = next) {
             next = job->next;
             cudaError_t error = cuda_job_wait((struct job_slot *)job->slot, job);
-            report(backend, job, error == cudaSuccess ? 0 : -EIO);
+            report(backend, job, error == cudaSuccess ? 0 : failed_status(backend));
         }
     }
     return NULL;

@@ -14,6 +14,9 @@
 
 enum { ANALYSING_STREAMS = 4 }; // launches of analyses take turns on them
 
+// The most that a sleeping thread takes to wake up.
+static const double WAKE_SECONDS = 400e-6;
+
 // Returns the error of a CUDA call from a function that has nothing to undo.
 #define CUDA_TRY(call)                                                                             \
     do {                                                                                           \

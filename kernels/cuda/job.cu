@@ -13,7 +13,9 @@
 // frame is one slice, with all its work on one stream; it overlaps with the frames before and
 // after it, which are on others. So is a frame that is on the device, where no result leaves it.
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include "kernels/cuda/cuda.h"
 
@@ -381,18 +383,37 @@ static void drain(struct backend *backend)
         cudaStreamSynchronize(backend->stream[i]);
 }
 
-// A thread that sleeps for the device wakes up late, by more than the last bands of a large frame
-// take: with `watch` it sleeps until these are about to be uploaded, and watches the rest.
-static cudaError_t wait_for_end(struct job_slot *slot, bool watch)
+static double seconds_now(void)
 {
-    if (watch)
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+// Polls an event, and sleeps for it once `until` has passed: other work may hold the device.
+static cudaError_t poll_event(cudaEvent_t event, double until)
+{
+    cudaError_t error;
+    while ((error = cudaEventQuery(event)) == cudaErrorNotReady && seconds_now() < until)
+        sched_yield();
+    if (error != cudaErrorNotReady)
+        return error;
+    cudaGetLastError(); // NotReady stays the thread's last error otherwise
+    return cudaEventSynchronize(event);
+}
+
+// A blocking wait ends later than the last bands of a large frame. With `poll` the thread sleeps
+// until the upload of these bands is near, and polls from there on.
+static cudaError_t wait_for_end(struct job_slot *slot, bool poll)
+{
+    double until = 0;
+    if (poll) {
         CUDA_TRY(cudaEventSynchronize(slot->ready[slot->plan->wake]));
-    for (int i = 0; i < slot->ends; i++) {
-        cudaError_t error = cudaErrorNotReady;
-        while (watch && (error = cudaEventQuery(slot->finished[i])) == cudaErrorNotReady)
-            ;
-        CUDA_TRY(watch ? error : cudaEventSynchronize(slot->finished[i]));
+        until = seconds_now() + 2 * WAKE_SECONDS;
     }
+    for (int i = 0; i < slot->ends; i++)
+        CUDA_TRY(poll ? poll_event(slot->finished[i], until)
+                      : cudaEventSynchronize(slot->finished[i]));
     return cudaSuccess;
 }
 

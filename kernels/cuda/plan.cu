@@ -9,9 +9,6 @@
 // Of everything in a plan's memory, and what allocations come in.
 enum { ALIGNMENT = 256, DEVICE_UNIT = 2 << 20, PINNED_UNIT = 4096 };
 
-// What a sleeping thread may take to wake up.
-static const double WAKE_SECONDS = 400e-6;
-
 static size_t round_up(size_t bytes, size_t unit)
 {
     return (bytes + unit - 1) / unit * unit;

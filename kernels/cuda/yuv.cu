@@ -120,11 +120,21 @@ static __device__ inline int tile_y(struct band band, int rows)
     return band.y0 + rows * (blockIdx.y * BLOCK_HEIGHT + threadIdx.y);
 }
 
-// Blocks that one SM holds at a time, which bounds a thread's registers.
+// Threads that one multiprocessor holds. ptxas ignores a launch bound above that.
+#if !defined __CUDA_ARCH__ || __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200)
+#define RESIDENT_THREADS 2048
+#elif __CUDA_ARCH__ == 750
+#define RESIDENT_THREADS 1024
+#else
+#define RESIDENT_THREADS 1536
+#endif
+
+// Blocks that one multiprocessor holds at a time, which bounds a thread's registers.
 static FRAMED_HD constexpr int resident(enum pixel_format format, bool convert, bool halved)
 {
-    const bool rgb = format <= PIXEL_GBRP;
-    return rgb || (halved && !convert) ? 8 : halved ? 5 : 6;
+    const int wanted = format <= PIXEL_GBRP || (halved && !convert) ? 8 : halved ? 5 : 6;
+    const int most = RESIDENT_THREADS / (BLOCK_WIDTH * BLOCK_HEIGHT);
+    return wanted < most ? wanted : most;
 }
 
 // CONVERT and HALVED as yuv_block's.

@@ -87,6 +87,17 @@ def check_run(checks, where, faults, sound):
     checks.check(legs == ["upload", "kernel", "download"], f"{faults}: {legs} of the device")
 
 
+def check_refused(checks, where, sound):
+    """One job fails alone: its camera goes on by a new plan, the device and the other cameras notice nothing."""
+    run = Run(checks, where, "refuse:40")
+    for name in CAMERAS:
+        check_camera(checks, name, "refuse:40", run, sound)
+    lost = [sum(run.metrics.losses(camera=name, output="tensor").values()) for name in CAMERAS]
+    checks.check(sum(lost) == max(lost) == 1, f"refuse:40: frames lost by camera: {lost}")
+    checks.check(run.said("a job failed, its plan was opened again") == 1, f"refuse:40: the log says:\n{run.log}")
+    checks.check(run.metrics.sum("framed_backend_fallbacks_total") == 0, "refuse:40: the device was given up")
+
+
 def check_stop(checks, where):
     """SIGTERM while the cpu stands in and the device does not come back."""
     text = config(where).replace("pace: realtime", "pace: realtime\n    loop: true")
@@ -119,6 +130,7 @@ def main():
         # Each leaves the device some 4 s of the clip to come back.
         for faults in ("job:80,open:1", "submit:40", "plan:2"):
             check_run(checks, where, faults, sound)
+        check_refused(checks, where, sound)
         check_stop(checks, where)
     checks.end()
 

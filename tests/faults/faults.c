@@ -5,7 +5,8 @@
 //     plan    opening a plan: the device has failed
 //     submit  a job is refused: the device has failed
 //     job     a job is taken and does not succeed: the device has failed
-//     trap    the same, by a device that fails in earnest; needs one
+//     refuse  a job is taken and fails alone: the device goes on
+//     trap    the same as job, by a device that fails in earnest; needs one
 //     open    opening the device anew: it is not there
 //
 // A device that has failed stays so until it is opened anew. Where there is none, the cpu backend
@@ -25,6 +26,7 @@ enum { DEVICES = 4 };
 struct device {
     _Atomic bool dead;
     _Atomic int opens, plans, jobs;
+    struct job *_Atomic refused;
     uint8_t uuid[16];
 };
 
@@ -195,8 +197,11 @@ static void plan_close(struct plan *plan)
 }
 
 // A job says nothing of its device once it is done, so that each device has a `done` of its own.
-static void done_on(const struct device *device, struct job *job, int status)
+static void done_on(struct device *device, struct job *job, int status)
 {
+    struct job *refused = job;
+    if (atomic_compare_exchange_strong(&device->refused, &refused, NULL))
+        status = -EREMOTEIO;
     atomic_load (&job_done)(job, atomic_load(&device->dead) ? -EIO : status);
 }
 
@@ -231,6 +236,8 @@ static int submit(struct plan *plan, struct job *job)
         return -EIO;
     if (is_due("job", device, number))
         atomic_store(&device->dead, true);
+    if (is_due("refuse", device, number))
+        atomic_store(&device->refused, job);
     if (is_due("trap", device, number))
         spoil(job);
     atomic_store(&job_done, job->done);
