@@ -361,6 +361,21 @@ static void measure_jitter(struct rtp_receiver *receiver, const struct rtp_packe
     receiver->transit = transit;
 }
 
+static struct rtp_advance measure_advance(struct rtp_receiver *receiver,
+                                          const struct rtp_packet *packet)
+{
+    struct rtp_advance advance = {.known = receiver->begun, .reorders = !receiver->options.ordered};
+    if (!receiver->begun)
+        return advance;
+    const uint16_t highest = (uint16_t)(receiver->highest - receiver->offset);
+    const int64_t ticks = (int32_t)(packet->timestamp - receiver->highest_timestamp);
+    advance.numbers = (int16_t)(packet->sequence - highest);
+    advance.stamp_ns = ticks * SECOND / receiver->options.clock_rate;
+    advance.repeated = advance.numbers <= 0 && advance.numbers > -WINDOW &&
+                       *seen(receiver, receiver->highest + advance.numbers);
+    return advance;
+}
+
 int rtp_receiver_put(struct rtp_receiver *receiver, const uint8_t *data, size_t bytes,
                      int64_t now_ns)
 {
@@ -370,13 +385,15 @@ int rtp_receiver_put(struct rtp_receiver *receiver, const uint8_t *data, size_t 
     int rc = rtp_parse(&packet, data, bytes);
     packet.received_ns = now_ns;
     enum rtp_source_verdict verdict = RTP_FOREIGN;
-    if (rc == 0 && !rtp_is_rtcp(data, bytes))
-        verdict = rtp_source_judge(&receiver->source, &packet);
+    if (rc == 0 && !rtp_is_rtcp(data, bytes)) {
+        const struct rtp_advance advance = measure_advance(receiver, &packet);
+        verdict = rtp_source_judge(&receiver->source, &packet, &advance);
+    }
     if (verdict == RTP_FOREIGN) {
         receiver->statistics.foreign++;
         return -EBADMSG;
     }
-    if (verdict == RTP_OURS_ANEW)
+    if (verdict == RTP_OURS_RESTARTED)
         receiver->begun = false;
     measure_jitter(receiver, &packet);
     return place_packet(receiver, &packet, data, bytes);
@@ -456,6 +473,7 @@ struct rtp_statistics rtp_receiver_statistics(const struct rtp_receiver *receive
     struct rtp_statistics statistics = receiver->statistics;
     statistics.locked = receiver->source.locked;
     statistics.ssrc = receiver->source.ssrc;
+    statistics.source_changes = receiver->source.changes;
     statistics.jitter = receiver->jitter16 >> 4;
     if (receiver->highest) {
         statistics.highest_sequence = (uint32_t)(receiver->highest - receiver->offset);

@@ -37,7 +37,8 @@ struct rtp_statistics { // since it was opened
     uint32_t highest_sequence; // extended; begins anew with a restart
     uint64_t expected;         // packets, and all numbers missing between them
     uint32_t ssrc;
-    bool locked; // ssrc is known
+    bool locked;             // ssrc is known
+    uint64_t source_changes; // of ssrc
 };
 
 struct rtp_receiver;

@@ -1,5 +1,5 @@
-// Which RTP packets are of our stream: cameras send other tracks on its channel, and go on with
-// older sessions. Pure.
+// Which RTP packets are of our stream: cameras send other tracks on its channel, go on with older
+// sessions, and change the SSRC in the middle of a stream. Pure.
 #ifndef FRAMED_DAEMON_RTSP_RTP_SOURCE_H
 #define FRAMED_DAEMON_RTSP_RTP_SOURCE_H
 
@@ -17,7 +17,11 @@ struct rtp_source { // ready with its first six set and the rest zeroed
     uint32_t avoided;
     bool locked; // `ssrc` is ours
     uint32_t ssrc;
+    uint64_t changes; // of `ssrc`
     // Private.
+    bool mixes;            // the camera sends two streams at once: no SSRC continues another
+    uint32_t left;         // the SSRC before `ssrc`,
+    int64_t left_until_ns; // whose packets until then tell that it goes on
     bool hint_met;
     int64_t avoided_ns;         // when the first of them came since then
     int64_t heard_ns, pause_ns; // of ours: last packet, longest pause
@@ -27,9 +31,19 @@ struct rtp_source { // ready with its first six set and the rest zeroed
 enum rtp_source_verdict {
     RTP_FOREIGN,
     RTP_OURS,
-    RTP_OURS_ANEW, // the first packet of this SSRC
+    RTP_OURS_RESTARTED, // the first packet of this SSRC: its numbers are new
 };
 
-enum rtp_source_verdict rtp_source_judge(struct rtp_source *, const struct rtp_packet *);
+// A packet compared with the newest one of ours.
+struct rtp_advance {
+    bool known;       // ours has come
+    int numbers;      // by its sequence number; 0 or less: it is not newer
+    int64_t stamp_ns; // by its timestamp
+    bool reorders;    // the network does
+    bool repeated;    // a packet of ours had this number
+};
+
+enum rtp_source_verdict rtp_source_judge(struct rtp_source *, const struct rtp_packet *,
+                                         const struct rtp_advance *);
 
 #endif

@@ -41,6 +41,15 @@ static void note_left_over(struct rtsp_session *s, const uint8_t *data, size_t b
     s->d.avoided = packet.ssrc;
 }
 
+static void log_other_source(struct rtsp_session *s)
+{
+    if (s->d.memory->source_change_logged || rtsp_track_statistics(s->d.track).source_changes == 0)
+        return;
+    s->d.memory->source_change_logged = true;
+    log_event(LOG_LEVEL_INFO, "%s changed the source (SSRC) of its stream: framed follows it",
+              s->d.place);
+}
+
 static int take_packet(struct rtsp_session *s, const uint8_t *data, size_t bytes)
 {
     if (!s->d.track && s->d.phase <= RTSP_SETTING_UP)
@@ -57,6 +66,7 @@ static int take_packet(struct rtsp_session *s, const uint8_t *data, size_t bytes
     if (got != RTSP_TRACK_MEDIA)
         return got;
     s->d.media_ns = s->d.now_ns;
+    log_other_source(s);
     if (s->d.carriage.sockets)
         rtp_sockets_settle(s->d.carriage.sockets);
     else if (s->d.fell_back)

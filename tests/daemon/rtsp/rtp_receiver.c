@@ -468,6 +468,106 @@ static void drops_other_senders(void)
     COUNT(restarts, 1);
 }
 
+// Three packets a picture and 40 ms a picture, from number `n` on.
+static struct sent picture_packet(int n, uint32_t ssrc)
+{
+    return (struct sent){.sequence = (uint16_t)n,
+                         .timestamp = (uint32_t)(n / 3) * 3600,
+                         .marker = n % 3 == 2,
+                         .ssrc = ssrc};
+}
+
+static void put_in_order(struct sent sent, int n)
+{
+    char wanted[16];
+    now = START + n / 3 * 40 * MS;
+    sprintf(wanted, "%d%s", sent.sequence, sent.marker ? "." : "");
+    check_out(sent, wanted);
+}
+
+static void follows_a_change_of_ssrc(void)
+{
+    for (int ordered = 0; ordered < 2; ordered++) {
+        open_receiver(ordered);
+        for (int n = 0; n < 300; n++) // over the wrap of numbers, too
+            put_in_order(picture_packet(n + 65400, 100 + (uint32_t)(n / 30)), n);
+        COUNT(lost, 0);
+        COUNT(foreign, 0);
+        COUNT(restarts, 0);
+        COUNT(source_changes, 9);
+        CHECK(FIELD(ssrc) == 109, "the last one");
+    }
+    open_receiver(true); // two that alternate with each picture
+    for (int n = 0; n < 60; n++)
+        put_in_order(picture_packet(n, 7 + (uint32_t)(n / 3 % 2)), n);
+    COUNT(foreign, 0);
+    COUNT(restarts, 0);
+}
+
+static void follows_a_change_of_ssrc_with_losses(void)
+{
+    open_receiver(false);
+    for (int n = 0; n < 30; n++)
+        put_in_order(picture_packet(n, 7), n);
+    now = START + 400 * MS; // 30 and 31 are lost
+    check_out(picture_packet(32, 8), "");
+    now += 100 * MS;
+    CHECK(!strcmp(take_all(), "+2 32."), "the losses are known");
+
+    open_receiver(false); // the last packet of the first source comes behind that of the second
+    for (int n = 0; n < 29; n++)
+        put_in_order(picture_packet(n, 7), n);
+    now = START + 400 * MS;
+    check_out(picture_packet(30, 8), "");
+    check_out(picture_packet(29, 7), "29. 30");
+    check_foreign(picture_packet(29, 7)); // once more
+    check_out(picture_packet(31, 8), "31");
+    COUNT(lost, 0);
+    COUNT(restarts, 0);
+}
+
+static void follows_new_numbers_of_a_new_ssrc(void)
+{
+    open_receiver(true);
+    for (int n = 0; n < 30; n++)
+        put_in_order(picture_packet(n, 7), n);
+    for (int n = 30; n < 90; n++) {
+        struct sent sent = picture_packet(n, 7 + (uint32_t)n / 30);
+        char wanted[16];
+        now = START + n / 3 * 40 * MS;
+        sent.sequence = (uint16_t)(n + n / 30 * 7919);
+        sprintf(wanted, "%s%d%s", n % 30 ? "" : "!?", sent.sequence, sent.marker ? "." : "");
+        check_out(sent, wanted);
+    }
+    COUNT(restarts, 2);
+    COUNT(foreign, 0);
+}
+
+// Two streams at once, the second of which looks once as if it continued the first.
+static void keeps_to_the_first_of_two_senders(void)
+{
+    for (int kind = 0; kind < 2; kind++) {
+        open_receiver(true);
+        for (int n = 0; n < 30; n++)
+            put_in_order(picture_packet(n, 7), n);
+        struct sent other = picture_packet(30, 8);
+        other.sequence = kind == 0 ? 30 : 5000; // by its number, by its timestamp
+        now = START + 400 * MS;
+        CHECK(put_sent(other) == 0, "taken");
+        take_all();
+        check_out(picture_packet(30, 7), "!?30");
+        for (int n = 31; n < 60; n++) {
+            check_foreign((struct sent){.sequence = (uint16_t)(other.sequence + n),
+                                        .timestamp = (uint32_t)(n / 3) * 3600,
+                                        .ssrc = 8});
+            check_foreign((struct sent){
+                .sequence = (uint16_t)n, .timestamp = (uint32_t)(n / 3) * 3600, .ssrc = 9});
+            put_in_order(picture_packet(n, 7), n);
+        }
+        COUNT(restarts, 2 - (kind == 0));
+    }
+}
+
 static void avoids_left_overs(void)
 {
     const struct rtp_receiver_options options = {.payload_type = TYPE,
@@ -611,6 +711,10 @@ int main(void)
     TEST(waits_no_longer_than_a_picture());
     TEST(holds_no_more_than_it_may());
     TEST(drops_other_senders());
+    TEST(follows_a_change_of_ssrc());
+    TEST(follows_a_change_of_ssrc_with_losses());
+    TEST(follows_new_numbers_of_a_new_ssrc());
+    TEST(keeps_to_the_first_of_two_senders());
     TEST(avoids_left_overs());
     TEST(knows_slow_cameras());
     TEST(prefers_the_announced_sender());

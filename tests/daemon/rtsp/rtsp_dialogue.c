@@ -294,8 +294,6 @@ static void test_several_tracks(void)
          "payload type 99\n"},
         {"m=audio 0 RTP/AVP 0\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n", NULL},
     };
-    log_record_open();
-    log_level(LOG_LEVEL_INFO);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct camera c;
         struct player p = {0};
@@ -319,9 +317,36 @@ static void test_several_tracks(void)
     }
 }
 
+// A camera that changes the SSRC with each picture: all are taken, and one line says it.
+static void test_changes_of_source(void)
+{
+    struct camera c;
+    struct player p = {0};
+    open_camera(&c);
+    answer_plainly(&c);
+    record();
+    for (int connection = 0; connection < 2; connection++) {
+        player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
+        play_on(&c, &p, 500, 1);
+        for (int i = 1; i < 10; i++) {
+            c.ssrc++;
+            send_picture(&c, 0);
+            play_on(&c, &p, 500, i + 1);
+        }
+        CHECK(p.units == 10 && !rtsp_session_statistics(p.session).foreign, "%d units", p.units);
+        player_close(&p);
+    }
+    const char *said = log_text(), *line = strstr(said, " changed the source (SSRC) of its stream");
+    CHECK(line && !strchr(line, '\n')[1], "%s", said);
+    camera_close(&c);
+}
+
 int main(void)
 {
+    log_record_open();
+    log_level(LOG_LEVEL_INFO);
     TEST(test_several_tracks());
+    TEST(test_changes_of_source());
     TEST(test_old_servers());
     TEST(test_password());
     TEST(test_wrong_password());

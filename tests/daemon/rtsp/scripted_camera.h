@@ -51,6 +51,7 @@ struct camera {
     void (*after)(struct camera *, const char *request);   // after it
     uint16_t sequence;
     uint32_t timestamp;
+    uint8_t ssrc, payload_type; // the last byte of the SSRC; 0: 96
 };
 
 struct player {
@@ -77,7 +78,7 @@ static inline int listen_somewhere(int *port)
 
 static inline void camera_open(struct camera *c)
 {
-    *c = (struct camera){.fd = -1, .timestamp = 90000};
+    *c = (struct camera){.fd = -1, .timestamp = 90000, .ssrc = 4};
     c->listener = listen_somewhere(&c->port);
 }
 
@@ -112,22 +113,23 @@ static inline void camera_send(const struct camera *c, const void *data, size_t 
 
 static inline size_t rtp_packet(struct camera *c, uint8_t *to, uint8_t nal_type, bool marker)
 {
-    const uint8_t packet[] = {0x80,
-                              (uint8_t)(96 | (marker ? 0x80 : 0)),
-                              (uint8_t)(c->sequence >> 8),
-                              (uint8_t)c->sequence,
-                              (uint8_t)(c->timestamp >> 24),
-                              (uint8_t)(c->timestamp >> 16),
-                              (uint8_t)(c->timestamp >> 8),
-                              (uint8_t)c->timestamp,
-                              1,
-                              2,
-                              3,
-                              4,
-                              nal_type,
-                              0x88,
-                              0x84,
-                              (uint8_t)c->sequence};
+    const uint8_t packet[] = {
+        0x80,
+        (uint8_t)((c->payload_type ? c->payload_type : 96) | (marker ? 0x80 : 0)),
+        (uint8_t)(c->sequence >> 8),
+        (uint8_t)c->sequence,
+        (uint8_t)(c->timestamp >> 24),
+        (uint8_t)(c->timestamp >> 16),
+        (uint8_t)(c->timestamp >> 8),
+        (uint8_t)c->timestamp,
+        1,
+        2,
+        3,
+        c->ssrc,
+        nal_type,
+        0x88,
+        0x84,
+        (uint8_t)c->sequence};
     c->sequence++;
     memcpy(to, packet, sizeof packet);
     return sizeof packet;
