@@ -208,17 +208,6 @@ static int end_by_status(struct rtsp_dialogue *d, const struct rtsp_message *rep
                              rc == -EPERM ? ": this user or this box may not see the stream" : "");
 }
 
-static int end_without_video(struct rtsp_dialogue *d, const struct sdp *sdp)
-{
-    char offered[256] = "";
-    size_t n = 0;
-    for (int i = 0; i < sdp->n_media && n < sizeof offered - 64; i++)
-        n += (size_t)snprintf(offered + n, sizeof offered - n, "%s%s %s", i ? ", " : "",
-                              sdp->media[i].kind, sdp->media[i].encoding);
-    return rtsp_dialogue_end(d, -EINVAL, "%s offers no H.264, H.265 or JPEG video, but: %s",
-                             d->place, offered);
-}
-
 // "H264 1920x1080"
 static void name_video(char ret[VIDEO_NAME_MAX], const struct sdp_media *media)
 {
@@ -229,6 +218,19 @@ static void name_video(char ret[VIDEO_NAME_MAX], const struct sdp_media *media)
         snprintf(ret, VIDEO_NAME_MAX, "%s%s", media->encoding, size);
     else
         snprintf(ret, VIDEO_NAME_MAX, "payload type %d%s", media->payload_type, size);
+}
+
+static int end_without_video(struct rtsp_dialogue *d, const struct sdp *sdp)
+{
+    char offered[256] = "", name[VIDEO_NAME_MAX];
+    size_t n = 0;
+    for (int i = 0; i < sdp->n_media && n < sizeof offered - 2 * VIDEO_NAME_MAX; i++) {
+        name_video(name, &sdp->media[i]);
+        n += (size_t)snprintf(offered + n, sizeof offered - n, "%s%s %s", i ? ", " : "",
+                              sdp->media[i].kind, name);
+    }
+    return rtsp_dialogue_end(d, -EINVAL, "%s offers no H.264, H.265 or JPEG video, but: %s",
+                             d->place, offered);
 }
 
 static void log_choice(const struct rtsp_dialogue *d, const struct sdp *sdp, int chosen)
@@ -295,6 +297,20 @@ static bool is_old_live555(const char *tool)
     return version && strncmp(version + 2, "2017.06.04", 10) < 0;
 }
 
+static void note_choice(struct rtsp_dialogue *d, const struct sdp *sdp, int chosen)
+{
+    d->media = sdp->media[chosen];
+    d->has_media = true;
+    for (int i = 0; i < sdp->n_media; i++) {
+        const struct sdp_media *other = &sdp->media[i];
+        if (i == chosen || !other->video)
+            continue;
+        d->other_video = true;
+        d->other_formats[other->payload_type] |=
+            other->section == d->media.section && other->codec != SDP_OTHER;
+    }
+}
+
 static int take_description(struct rtsp_dialogue *d, const struct rtsp_message *reply)
 {
     int rc = -ENOMEM, chosen = -1;
@@ -318,7 +334,7 @@ static int take_description(struct rtsp_dialogue *d, const struct rtsp_message *
     if (strstr(sdp->control, "://"))
         memcpy(d->base, d->aggregate, sizeof d->base);
     rc = -EINVAL;
-    if ((chosen = sdp_choose_video(sdp)) < 0)
+    if ((chosen = sdp_choose_video(sdp, d->memory->payload_type)) < 0)
         end_without_video(d, sdp);
     else if (d->has_media && sdp->media[chosen].codec != d->media.codec)
         rtsp_dialogue_end(d, rc, "%s offers another codec than a moment ago", d->place);
@@ -326,10 +342,7 @@ static int take_description(struct rtsp_dialogue *d, const struct rtsp_message *
         rc = 0;
 out:
     if (rc == 0) {
-        d->media = sdp->media[chosen];
-        d->has_media = true;
-        for (int i = 0; i < sdp->n_media; i++)
-            d->other_video = d->other_video || (i != chosen && sdp->media[i].video);
+        note_choice(d, sdp, chosen);
         d->dynamic_rate = rtsp_message_header(reply, "x-Accept-Dynamic-Rate", NULL);
         d->memory->single_session |= is_old_live555(sdp->tool);
         if (recall_verdict(d))

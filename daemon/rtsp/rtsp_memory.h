@@ -8,6 +8,7 @@
 struct rtsp_memory {
     struct picture_end_verdict verdict;
     uint64_t sdp_hash;      // of the track that the verdict is of
+    int payload_type;       // that the camera sends, of several formats; 0: unknown
     int keep_alive;         // so many methods did not keep a session alive (rtsp_keep_alive.c)
     bool keep_alive_proven; // the next method did, for several timeouts
     int session_s;          // how long the camera keeps a session without a request, as it named

@@ -17,6 +17,7 @@ enum {
     MULTICAST_SILENCE = 1, // seconds after PLAY: then from any sender
     UNANSWERED_PLAY = 2,   // seconds, while media flow: PLAY counts as answered
     PING_PATIENCE = 1,     // seconds that a ping waits for an earlier request
+    OTHER_FORMAT = 16,     // packets of another format in a row: the camera sends that one
 };
 
 struct rtsp_session {
@@ -24,7 +25,8 @@ struct rtsp_session {
     int64_t opened_ns, heard_ns;
     int64_t report_ns, keyframe_ns; // when the last was sent; 0: none yet
     bool wants_keyframe, channel_logged;
-    bool busy; // there is more input than one step takes
+    int other_format; // packets in a row
+    bool busy;        // there is more input than one step takes
     bool has_unit;
     struct rtsp_unit unit;
 };
@@ -50,6 +52,18 @@ static void log_other_source(struct rtsp_session *s)
               s->d.place);
 }
 
+// The camera may send any of the formats that it offers for the track.
+static int note_other_format(struct rtsp_session *s, const uint8_t *data, size_t bytes)
+{
+    struct rtp_packet packet;
+    if (rtp_is_rtcp(data, bytes) || rtp_parse(&packet, data, bytes) < 0 ||
+        !s->d.other_formats[packet.payload_type] || ++s->other_format < OTHER_FORMAT)
+        return RTSP_TRACK_NOTHING;
+    s->d.memory->payload_type = packet.payload_type;
+    return rtsp_dialogue_end(&s->d, -ETIME, "%s sends payload type %d, not %d as it prefers",
+                             s->d.place, packet.payload_type, s->d.media.payload_type);
+}
+
 static int take_packet(struct rtsp_session *s, const uint8_t *data, size_t bytes)
 {
     if (!s->d.track && s->d.phase <= RTSP_SETTING_UP)
@@ -63,8 +77,11 @@ static int take_packet(struct rtsp_session *s, const uint8_t *data, size_t bytes
         s->heard_ns = s->d.now_ns;
     if (got == RTSP_TRACK_BYE)
         return rtsp_dialogue_end(&s->d, -ENODATA, "%s ended the stream", s->d.place);
+    if (got == RTSP_TRACK_NOTHING)
+        return note_other_format(s, data, bytes);
     if (got != RTSP_TRACK_MEDIA)
         return got;
+    s->other_format = 0;
     s->d.media_ns = s->d.now_ns;
     log_other_source(s);
     if (s->d.carriage.sockets)

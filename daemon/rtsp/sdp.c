@@ -21,8 +21,6 @@ struct span { // a piece of the text
     const char *begin, *end;
 };
 
-enum { SECTION_SESSION = -1, SECTION_LEFT_OUT = SDP_MEDIA_MAX };
-
 struct fmtp { // parameters of a payload type
     int section, payload_type;
     struct span parameters;
@@ -30,7 +28,8 @@ struct fmtp { // parameters of a payload type
 
 struct parser {
     struct sdp *sdp;
-    int section; // of the lines that come: an index of sdp->media, or one of the above
+    int section; // of the present line; -1: of the session
+    int first;   // of sdp->media: this section's entries begin there
     struct fmtp fmtp[FMTP_MAX];
     int n_fmtp;
 };
@@ -211,24 +210,6 @@ static void read_parameters(struct sdp_media *media, struct units *units, struct
     }
 }
 
-// The parameters of one track: those in its own section, else those of its payload type elsewhere.
-static void finish_media(const struct parser *parser, int index)
-{
-    struct sdp_media *media = &parser->sdp->media[index];
-    struct units units = {.codec = media->codec};
-    if (media->codec != SDP_H264 && media->codec != SDP_H265)
-        return;
-    for (int own = 1; own >= 0 && units.n_units == 0; own--)
-        for (int i = 0; i < parser->n_fmtp; i++) {
-            const struct fmtp *fmtp = &parser->fmtp[i];
-            if (fmtp->payload_type == media->payload_type && (fmtp->section == index) == own)
-                read_parameters(media, &units, fmtp->parameters);
-        }
-    write_sets(media, &units);
-}
-
-// --- lines
-
 static void set_encoding(struct sdp_media *media, const char *encoding, int clock_rate)
 {
     static const struct {
@@ -243,8 +224,51 @@ static void set_encoding(struct sdp_media *media, const char *encoding, int cloc
     media->clock_rate = media->video ? 90000 : clock_rate;
 }
 
-// m=video 0 RTP/AVP 96
-static void begin_media(struct parser *parser, struct span value)
+// Some cameras send no rtpmap for a dynamic payload type: its parameters name the codec.
+static void guess_encoding(const struct parser *parser, struct sdp_media *media)
+{
+    static const struct {
+        const char *parameter, *encoding;
+    } known[] = {{"sprop-parameter-sets", "H264"},
+                 {"packetization-mode", "H264"},
+                 {"sprop-vps", "H265"},
+                 {"sprop-sps", "H265"}};
+    for (int i = 0; i < parser->n_fmtp; i++) {
+        struct span parameters = parser->fmtp[i].parameters;
+        if (parser->fmtp[i].section != media->section ||
+            parser->fmtp[i].payload_type != media->payload_type)
+            continue;
+        while (parameters.begin < parameters.end && !*media->encoding) {
+            struct span value = cut(&parameters, ";");
+            const struct span name = cut(&value, "=");
+            for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+                if (is(name, known[k].parameter))
+                    set_encoding(media, known[k].encoding, 90000);
+        }
+    }
+}
+
+// Takes the parameters from the entry's own section, else those of its payload type elsewhere.
+static void finish_media(const struct parser *parser, struct sdp_media *media)
+{
+    if (media->video && !*media->encoding)
+        guess_encoding(parser, media);
+    struct units units = {.codec = media->codec};
+    if (media->codec != SDP_H264 && media->codec != SDP_H265)
+        return;
+    for (int own = 1; own >= 0 && units.n_units == 0; own--)
+        for (int i = 0; i < parser->n_fmtp; i++) {
+            const struct fmtp *fmtp = &parser->fmtp[i];
+            if (fmtp->payload_type == media->payload_type &&
+                (fmtp->section == media->section) == own)
+                read_parameters(media, &units, fmtp->parameters);
+        }
+    write_sets(media, &units);
+}
+
+// --- lines
+
+static void add_format(struct parser *parser, const struct sdp_media *section, int payload_type)
 {
     static const struct {
         int payload_type;
@@ -256,22 +280,46 @@ static void begin_media(struct parser *parser, struct span value)
         {32, "MPV", 90000}, {33, "MP2T", 90000}, {34, "H263", 90000},
     };
     struct sdp *sdp = parser->sdp;
-    struct sdp_media media = {.codec = SDP_OTHER};
-    const struct span kind = cut_word(&value), port = cut_word(&value);
-    cut_word(&value); // RTP/AVP
-    media.payload_type = number(cut_word(&value));
-    media.port = number(port);
-    parser->section = SECTION_LEFT_OUT;
-    if (!copy(media.kind, sizeof media.kind, kind) || media.payload_type < 0 ||
-        media.payload_type > 127 || sdp->n_media == SDP_MEDIA_MAX)
+    if (payload_type < 0 || payload_type > 127 || sdp->n_media == SDP_MEDIA_MAX)
         return;
-    media.port = media.port > 0 && media.port <= 65535 ? media.port : 0;
-    media.video = is(kind, "video");
+    for (int i = parser->first; i < sdp->n_media; i++)
+        if (sdp->media[i].payload_type == payload_type)
+            return;
+    struct sdp_media *media = &sdp->media[sdp->n_media++];
+    *media = *section;
+    media->payload_type = payload_type;
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
-        if (fixed[i].payload_type == media.payload_type)
-            set_encoding(&media, fixed[i].encoding, fixed[i].clock_rate);
-    parser->section = sdp->n_media;
-    sdp->media[sdp->n_media++] = media;
+        if (fixed[i].payload_type == payload_type)
+            set_encoding(media, fixed[i].encoding, fixed[i].clock_rate);
+}
+
+// m=video 0 RTP/AVP 98 96: each payload type is an entry. Of audio and others the first one is.
+static void begin_media(struct parser *parser, struct span value)
+{
+    struct sdp_media media = {.codec = SDP_OTHER, .section = ++parser->section};
+    const struct span kind = cut_word(&value);
+    const int port = number(cut_word(&value));
+    cut_word(&value); // RTP/AVP
+    media.port = port > 0 && port <= 65535 ? port : 0;
+    media.video = is(kind, "video");
+    parser->first = parser->sdp->n_media;
+    if (!copy(media.kind, sizeof media.kind, kind))
+        return;
+    add_format(parser, &media, number(cut_word(&value)));
+    while (media.video && value.begin < value.end)
+        add_format(parser, &media, number(cut_word(&value)));
+}
+
+// Some cameras describe a payload type that their m= line does not list.
+static void add_unlisted_format(struct parser *parser, struct span rtpmap)
+{
+    const struct sdp *sdp = parser->sdp;
+    if (parser->first == sdp->n_media || !sdp->media[parser->first].video)
+        return;
+    struct sdp_media media = sdp->media[parser->first];
+    *media.encoding = 0;
+    media.codec = SDP_OTHER;
+    add_format(parser, &media, number(cut_word(&rtpmap)));
 }
 
 // c=IN IP4 239.1.2.3/64
@@ -284,13 +332,14 @@ static void parse_connection(struct parser *parser, struct span value)
     const int ttl = ipv4 ? number(cut(&value, "/")) : -1;
     if (host.begin == host.end || !copy(address, sizeof address, host))
         return;
-    if (parser->section == SECTION_SESSION) {
-        memcpy(parser->sdp->address, address, sizeof address);
-        parser->sdp->ttl = ttl > 0 && ttl <= 255 ? ttl : 0;
-    } else if (parser->section != SECTION_LEFT_OUT) {
-        struct sdp_media *media = &parser->sdp->media[parser->section];
-        memcpy(media->address, address, sizeof address);
-        media->ttl = ttl > 0 && ttl <= 255 ? ttl : 0;
+    struct sdp *sdp = parser->sdp;
+    if (parser->section < 0) {
+        memcpy(sdp->address, address, sizeof address);
+        sdp->ttl = ttl > 0 && ttl <= 255 ? ttl : 0;
+    }
+    for (int i = parser->first; i < sdp->n_media; i++) {
+        memcpy(sdp->media[i].address, address, sizeof address);
+        sdp->media[i].ttl = ttl > 0 && ttl <= 255 ? ttl : 0;
     }
 }
 
@@ -302,7 +351,6 @@ static void set_dimensions(struct sdp_media *media, int width, int height)
     }
 }
 
-// An attribute of one track that means something here.
 static void parse_media_attribute(struct sdp_media *media, struct span name, struct span value)
 {
     char text[32];
@@ -333,25 +381,27 @@ static void parse_attribute(struct parser *parser, struct span value)
     struct sdp *sdp = parser->sdp;
     const struct span name = cut(&value, ":");
     value = trim(value);
+    if (is(name, "rtpmap"))
+        add_unlisted_format(parser, value);
     if (is(name, "tool"))
         copy_name(sdp->tool, sizeof sdp->tool, value);
     else if (is(name, "fmtp")) {
         const int payload_type = number(cut_word(&value));
         if (parser->n_fmtp < FMTP_MAX)
             parser->fmtp[parser->n_fmtp++] = (struct fmtp){parser->section, payload_type, value};
-    } else if (is(name, "control") && parser->section == SECTION_SESSION)
+    } else if (is(name, "control") && parser->section < 0) {
         copy(sdp->control, sizeof sdp->control, value);
-    else if (parser->section != SECTION_LEFT_OUT && parser->section != SECTION_SESSION) {
-        struct sdp_media *media = &sdp->media[parser->section];
+    }
+    for (int i = parser->first; i < sdp->n_media; i++) {
         if (is(name, "control"))
-            copy(media->control, sizeof media->control, value);
-        parse_media_attribute(media, name, value);
+            copy(sdp->media[i].control, sizeof sdp->media[i].control, value);
+        parse_media_attribute(&sdp->media[i], name, value);
     }
 }
 
 int sdp_parse(struct sdp *ret, const char *text, size_t bytes)
 {
-    struct parser parser = {.sdp = ret, .section = SECTION_SESSION};
+    struct parser parser = {.sdp = ret, .section = -1};
     struct span rest = {text, text + bytes};
     memset(ret, 0, sizeof *ret);
     while (rest.begin < rest.end) {
@@ -371,15 +421,23 @@ int sdp_parse(struct sdp *ret, const char *text, size_t bytes)
             memcpy(media->address, ret->address, sizeof media->address);
             media->ttl = ret->ttl;
         }
-        finish_media(&parser, i);
+        finish_media(&parser, media);
     }
     return ret->n_media > 0 ? 0 : -EINVAL;
 }
 
-int sdp_choose_video(const struct sdp *sdp)
+int sdp_choose_video(const struct sdp *sdp, int payload_type)
 {
-    for (int i = 0; i < sdp->n_media; i++)
-        if (sdp->media[i].video && sdp->media[i].codec != SDP_OTHER)
+    int chosen = -1;
+    for (int i = 0; i < sdp->n_media; i++) {
+        const struct sdp_media *media = &sdp->media[i];
+        if (!media->video || media->codec == SDP_OTHER)
+            continue;
+        if (chosen < 0)
+            chosen = i;
+        else if (media->section == sdp->media[chosen].section &&
+                 media->payload_type == payload_type)
             return i;
-    return -1;
+    }
+    return chosen;
 }

@@ -1,4 +1,4 @@
-// What a camera says of its media: SDP (RFC 8866), read leniently, line by line. Pure.
+// SDP (RFC 8866), the description of a camera's media, read leniently, line by line. Pure.
 #ifndef FRAMED_DAEMON_RTSP_SDP_H
 #define FRAMED_DAEMON_RTSP_SDP_H
 
@@ -6,11 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SDP_MEDIA_MAX = 16, SDP_SETS_MAX = 2048 };
+enum { SDP_MEDIA_MAX = 32, SDP_SETS_MAX = 2048 };
 
 enum sdp_codec { SDP_OTHER, SDP_H264, SDP_H265, SDP_JPEG };
 
-struct sdp_media {
+struct sdp_media { // one payload type of an m= line
+    int section;   // of the m= line, from 0: entries with the same one are formats of one track
     bool video;
     char kind[16], encoding[32]; // "video", "H264": for people
     enum sdp_codec codec;
@@ -39,7 +40,8 @@ struct sdp {
 
 // `text` need not end in a line end. 0; -EINVAL: there is no media section in it.
 int sdp_parse(struct sdp *ret, const char *text, size_t bytes);
-// The first video track that is decoded here, as an index; -1: none.
-int sdp_choose_video(const struct sdp *);
+// Index of the video to take; -1: none is decoded here. The first entry that is, but in its section
+// the one with `payload_type`, if there is one. -1: no preference.
+int sdp_choose_video(const struct sdp *, int payload_type);
 
 #endif

@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(strlen(sdp.control) < sizeof sdp.control && strlen(sdp.address) < sizeof sdp.address);
     for (int i = 0; i < sdp.n_media; i++)
         check_media(&sdp.media[i]);
-    const int video = sdp_choose_video(&sdp);
+    const int video = sdp_choose_video(&sdp, -1);
     MUST(video < sdp.n_media);
     MUST(video < 0 || (sdp.media[video].video && sdp.media[video].codec != SDP_OTHER));
     return 0;

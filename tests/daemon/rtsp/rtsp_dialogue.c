@@ -341,12 +341,43 @@ static void test_changes_of_source(void)
     camera_close(&c);
 }
 
+// Of two formats the camera sends the second: the next connection takes that one.
+static void test_other_format(void)
+{
+    static const char media[] = "m=video 0 RTP/AVP 98 96\r\na=rtpmap:98 H265/90000\r\n"
+                                "a=rtpmap:96 H264/90000\r\na=control:track1\r\n";
+    struct camera c;
+    struct player p = {0};
+    char reply[512];
+    open_camera(&c);
+    snprintf(reply, sizeof reply, OK "Content-Length: %zu\r\n\r\n%s", strlen(media), media);
+    answer_with(&c, "DESCRIBE", reply);
+    answer_plainly(&c);
+    player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
+    play_on(&c, &p, 300, 1);
+    CHECK(!p.rc && rtsp_session_media(p.session)->payload_type == 98, "the first of the list");
+    for (int i = 0; i < 16 && !p.rc; i++)
+        send_picture(&c, 0);
+    play_on(&c, &p, 500, 1);
+    CHECK(p.rc == -ETIME && p.units == 0 &&
+              strstr(rtsp_session_why(p.session), "sends payload type 96, not 98"),
+          "%d: %s", p.rc, rtsp_session_why(p.session));
+    player_close(&p);
+    c.answers[0].given = false;
+    player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
+    play_on(&c, &p, 500, 1);
+    CHECK(!p.rc && p.units == 1 && rtsp_session_media(p.session)->codec == SDP_H264, "%d", p.rc);
+    player_close(&p);
+    camera_close(&c);
+}
+
 int main(void)
 {
     log_record_open();
     log_level(LOG_LEVEL_INFO);
     TEST(test_several_tracks());
     TEST(test_changes_of_source());
+    TEST(test_other_format());
     TEST(test_old_servers());
     TEST(test_password());
     TEST(test_wrong_password());

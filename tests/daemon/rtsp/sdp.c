@@ -69,7 +69,7 @@ static void test_plain(void)
           "," PPS "\r\na=framerate:25.0\r\n"
           "m=audio 0 RTP/AVP 8\r\na=rtpmap:8 PCMA/8000\r\na=control:trackID=2\r\n");
     const struct sdp_media *video = &sdp->media[0], *audio = &sdp->media[1];
-    CHECK(sdp->n_media == 2 && sdp_choose_video(sdp) == 0, "%d", sdp->n_media);
+    CHECK(sdp->n_media == 2 && sdp_choose_video(sdp, -1) == 0, "%d", sdp->n_media);
     CHECK(!strcmp(sdp->control, "rtsp://10.0.0.5/s/") &&
               !strcmp(sdp->tool, "LIVE555 Streaming Media v2017.06.04"),
           "%s, %s", sdp->control, sdp->tool);
@@ -116,7 +116,8 @@ static void test_bad_lines(void)
         snprintf(text, sizeof text, "%s%s", before[i], track);
         parse(text);
         const struct sdp_media *media = &sdp->media[0];
-        CHECK(sdp->n_media == 1 && sdp_choose_video(sdp) == 0, "%s: %d", before[i], sdp->n_media);
+        CHECK(sdp->n_media == 1 && sdp_choose_video(sdp, -1) == 0, "%s: %d", before[i],
+              sdp->n_media);
         CHECK(media->codec == SDP_H264 && !strcmp(media->control, "t") && media->rate == 0 &&
                   !*media->address && !*sdp->control,
               "%s: %s", before[i], media->control);
@@ -141,26 +142,87 @@ static void test_choice(void)
           "m=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\na=sendonly\n"
           "a=fmtp:96 sprop-parameter-sets=" SPS "," PPS "\n"
           "m=application 0 RTP/AVP 107\na=rtpmap:107 vnd.onvif.metadata/90000\n");
-    CHECK(sdp->n_media == 3 && sdp_choose_video(sdp) == 1 && sdp->media[1].sets_bytes, "%d",
-          sdp_choose_video(sdp));
+    CHECK(sdp->n_media == 3 && sdp_choose_video(sdp, -1) == 1 && sdp->media[1].sets_bytes, "%d",
+          sdp_choose_video(sdp, -1));
     CHECK(sdp->media[0].clock_rate == 16000 && !sdp->media[0].sets_bytes, "audio");
     // The first video is of a kind that nothing here decodes.
     parse("m=video 0 RTP/AVP 98\na=rtpmap:98 MP4V-ES/90000\nm=audio 0 RTP/AVP 26\n"
           "m=Video 0 RTP/AVP 97\na=rtpmap:97 h265/90000\nm=video 0 RTP/AVP 26\n");
-    CHECK(sdp_choose_video(sdp) == 2 && sdp->media[2].codec == SDP_H265, "%d",
-          sdp_choose_video(sdp));
+    CHECK(sdp_choose_video(sdp, -1) == 2 && sdp->media[2].codec == SDP_H265, "%d",
+          sdp_choose_video(sdp, -1));
     CHECK(!strcmp(sdp->media[0].encoding, "MP4V-ES") && sdp->media[1].codec == SDP_OTHER, "others");
     parse("m=audio 0 RTP/AVP 0\nm=application 0 RTP/AVP 107\n");
-    CHECK(sdp_choose_video(sdp) == -1, "no video");
+    CHECK(sdp_choose_video(sdp, -1) == -1, "no video");
 
     char text[2048] = "";
     for (int i = 0; i <= SDP_MEDIA_MAX; i++)
         sprintf(text + strlen(text), "m=audio 0 RTP/AVP 0\na=control:t%d\n", i);
     strcat(text, "m=video 0 RTP/AVP 26\na=control:late\n");
     parse(text);
-    CHECK(sdp->n_media == SDP_MEDIA_MAX && sdp_choose_video(sdp) == -1 &&
-              !strcmp(sdp->media[SDP_MEDIA_MAX - 1].control, "t15") && !*sdp->control,
+    CHECK(sdp->n_media == SDP_MEDIA_MAX && sdp_choose_video(sdp, -1) == -1 &&
+              !strcmp(sdp->media[SDP_MEDIA_MAX - 1].control, "t31") && !*sdp->control,
           "more tracks than are kept");
+}
+
+// Which of several payload types of an m= line is taken, and with what.
+static void test_formats(void)
+{
+    static const struct {
+        const char *lines;
+        int preferred, payload_type; // -1: there is no video for us
+        enum sdp_codec codec;
+        const char *hex, *control;
+    } cases[] = {
+        {"m=video 0 RTP/AVP 98 96\na=rtpmap:98 vnd.onvif.metadata/90000\na=rtpmap:96 H264/90000\n"
+         "a=control:t\na=fmtp:96 sprop-parameter-sets=" SPS "," PPS "\n",
+         -1, 96, SDP_H264, HEX_SPS HEX_PPS, "t"},
+        {"m=video 0 RTP/AVP 98 96\na=control:t\na=rtpmap:96 H264/90000\na=rtpmap:98 "
+         "MP4V-ES/90000\n",
+         -1, 96, SDP_H264, "", "t"},
+        {"m=video 0 RTP/AVP 98 96\na=rtpmap:96 H264/90000\n", -1, 96, SDP_H264, "", ""},
+        {"m=video 0 RTP/AVP 34 33 26\n", -1, 26, SDP_JPEG, "", ""},
+        {"m=video 0 RTP/AVP 31 97 98 99\na=rtpmap:99 H265/90000\n", -1, 99, SDP_H265, "", ""},
+        {"m=video 0 RTP/AVP 96 x -1 200 97\na=rtpmap:97 JPEG/90000\n", -1, 97, SDP_JPEG, "", ""},
+        {"m=video 0 RTP/AVP 98 96\na=rtpmap:98 H265/90000\na=rtpmap:96 H264/90000\n", -1, 98,
+         SDP_H265, "", ""},
+        {"m=video 0 RTP/AVP 98 96\na=rtpmap:98 H265/90000\na=rtpmap:96 H264/90000\n", 96, 96,
+         SDP_H264, "", ""},
+        {"m=video 0 RTP/AVP 98\na=rtpmap:98 H265/90000\nm=video 0 RTP/AVP 96\n"
+         "a=rtpmap:96 H264/90000\n",
+         96, 98, SDP_H265, "", ""}, // of another track
+        {"m=video 0 RTP/AVP 98 97\na=control:no\nm=video 0 RTP/AVP 99 96\na=control:t\n"
+         "a=rtpmap:96 H264/90000\n",
+         -1, 96, SDP_H264, "", "t"},
+        // parameters alone say it; the m= line does not list it
+        {"m=video 0 RTP/AVP 96\na=fmtp:96 packetization-mode=1;sprop-parameter-sets=" SPS "\n", -1,
+         96, SDP_H264, HEX_SPS, ""},
+        {"m=video 0 RTP/AVP 96\na=fmtp:96 sprop-vps=" HVPS "\n", -1, 96, SDP_H265,
+         "00000001"
+         "40010c01ffff016000000300b0000003000003005daa0240",
+         ""},
+        {"m=video 0 RTP/AVP 98\na=control:t\na=rtpmap:96 H264/90000\n", -1, 96, SDP_H264, "", "t"},
+        {"m=video 0 RTP/AVP 96 97\na=rtpmap:96 VP8/90000\na=rtpmap:97 rtx/90000\n", -1, -1,
+         SDP_OTHER, "", ""},
+        {"m=audio 0 RTP/AVP 0 26\na=rtpmap:96 H264/90000\n", -1, -1, SDP_OTHER, "", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        parse(cases[i].lines);
+        const int chosen = sdp_choose_video(sdp, cases[i].preferred);
+        CHECK((chosen < 0) == (cases[i].payload_type < 0), "%s: %d", cases[i].lines, chosen);
+        if (chosen < 0)
+            continue;
+        const struct sdp_media *media = &sdp->media[chosen];
+        CHECK(media->payload_type == cases[i].payload_type && media->codec == cases[i].codec &&
+                  !strcmp(media->control, cases[i].control) &&
+                  !strcmp(sets_of(media), cases[i].hex),
+              "%s: %d %s %s", cases[i].lines, media->payload_type, media->encoding, sets_of(media));
+    }
+    char text[512] = "m=video 0 RTP/AVP";
+    for (int i = 0; i < 50; i++)
+        sprintf(text + strlen(text), " %d", 40 + i);
+    strcat(text, "\nm=video 0 RTP/AVP 26\n");
+    parse(text);
+    CHECK(sdp->n_media == SDP_MEDIA_MAX && sdp_choose_video(sdp, -1) == -1, "%d", sdp->n_media);
 }
 
 static void test_rtpmap(void)
@@ -389,6 +451,7 @@ int main(void)
     TEST(test_plain());
     TEST(test_bad_lines());
     TEST(test_choice());
+    TEST(test_formats());
     TEST(test_rtpmap());
     TEST(test_h264_sets());
     TEST(test_h265_sets());
