@@ -85,6 +85,8 @@ static void lose_picture(struct assembly_unit *u)
 static bool end_unit(struct assembly *a, enum assembly_end how)
 {
     struct assembly_unit *u = a->open;
+    if (u->slices > 0 && a->finish)
+        a->finish(a->finish_state, u);
     if (u->slices == 0) {
         lose_picture(u);
         return true;

@@ -61,8 +61,12 @@ struct assembly {
     struct assembly_unit *complete[ASSEMBLY_UNITS]; // the oldest first
     int n_complete;
     struct assembly_unit *given; // to the caller, who has read it when he calls again
-    bool incomplete;             // the open unit's last piece is
-    bool no_memory;              // since the owner cleared it
+    // Of the codec; NULL: none. Called with a unit that is complete, once or more. May change its
+    // bytes in place and its flags; without slices the unit is lost.
+    void (*finish)(void *state, struct assembly_unit *);
+    void *finish_state;
+    bool incomplete; // the open unit's last piece is
+    bool no_memory;  // since the owner cleared it
     // Of the last packet:
     bool begun; // there was one
     uint32_t timestamp;

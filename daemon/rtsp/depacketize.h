@@ -12,6 +12,8 @@ struct depacketize_codec {
     void (*packet)(void *state, const struct rtp_packet *);
     void (*flush)(void *state); // no packet follows: what is not complete is taken away
     const struct parameter_sets *(*sets)(const void *state); // NULL: it has none
+    // For people, what is wrong with the stream, static; returns NULL: nothing. NULL: it has none.
+    const char *(*complaint)(const void *state);
 };
 
 extern const struct depacketize_codec depacketize_h264, depacketize_h265, depacketize_jpeg;

@@ -228,4 +228,4 @@ static const struct parameter_sets *h264_sets(const void *state)
 }
 
 const struct depacketize_codec depacketize_h264 = {sizeof(struct h264), h264_open, h264_packet,
-                                                   h264_flush, h264_sets};
+                                                   h264_flush,          h264_sets, NULL};

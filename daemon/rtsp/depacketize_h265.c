@@ -198,4 +198,4 @@ static const struct parameter_sets *h265_sets(const void *state)
 }
 
 const struct depacketize_codec depacketize_h265 = {sizeof(struct h265), h265_open, h265_packet,
-                                                   h265_flush, h265_sets};
+                                                   h265_flush,          h265_sets, NULL};

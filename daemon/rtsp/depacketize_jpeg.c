@@ -1,31 +1,43 @@
 // MJPEG in RTP (RFC 2435), with ONVIF's header extension. A picture is given out as a JFIF file
 // would hold it; what is behind a hole in it is left out.
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/base/big_endian.h"
 #include "daemon/rtsp/depacketize.h"
 #include "daemon/rtsp/jpeg_header.h"
+#include "daemon/rtsp/jpeg_size.h"
 #include "daemon/rtsp/rtp_receiver.h"
 
 enum { MAIN_HEADER = 8, RESTART_HEADER = 4, TABLES_HEADER = 4 };
 enum { TYPE_MAX = 1, WITH_RESTART = 64 };
 enum { Q_COMPUTED_MAX = 99, Q_SENT = 128, Q_ALWAYS_SENT = 255, Q_CACHED = Q_ALWAYS_SENT - Q_SENT };
 enum { INITIAL_EXTENSION = 0xffd8, NEXT_EXTENSION = 0xffff };
-enum { SIZE_UNIT = 8, SIZE_WRAP = 256 * SIZE_UNIT }; // a byte says so many pixels by 8
+enum {
+    SIZE_UNIT = 8,   // pixels that one in the header stands for
+    SIZE_TRUST = 25, // pictures for which the size is not looked for again under one header
+};
 
 struct jpeg {
     struct assembly *assembly;
-    int width, height; // by SDP; 0: unknown
+    struct jpeg_size announced;        // by SDP
+    struct jpeg_size declared;         // by the header of the open picture
+    struct jpeg_size known_for, known; // the size of pictures with that header; 0: unknown
+    int known_type, trust;             // pictures until it is found again
+    char complaint[128];
     struct jpeg_memory memory;
     struct jpeg_quantization cached[Q_CACHED]; // by Q, from Q_SENT on
     // Of the open picture:
     struct jpeg_quantization quantization;
     struct jpeg_header header;
     uint8_t segments[JPEG_SEGMENTS_MAX];
-    bool begun;   // the header's facts are there,
-    bool written; // and in the unit
-    bool broken;  // a hole came: nothing more is taken
-    bool closed;  // the last two bytes of the unit are an EOI that was not sent
+    bool begun;    // the header's facts are there,
+    bool written;  // and in the unit
+    bool broken;   // a hole came: nothing more is taken
+    bool closed;   // the last two bytes of the unit are an EOI that was not sent
+    bool sized;    // its size is known, or likely
+    bool doubtful; // its tables are a guess
     uint32_t next_offset;
 };
 
@@ -77,19 +89,31 @@ static bool read_payload(struct payload *p, const uint8_t *data, size_t bytes)
 
 // --- the header of a picture
 
+static void complain_of_q(struct jpeg *j, int q, const char *what)
+{
+    snprintf(j->complaint, sizeof j->complaint, "JPEG with the quantization (Q) %d, %s", q, what);
+}
+
 // 255 is sent with each picture, from 128 on tables are kept where none are sent. Q 0 is ONVIF's:
 // the tables of the last picture.
-static const struct jpeg_quantization *choose_quantization(struct jpeg *j, const struct payload *p)
+static const struct jpeg_quantization *choose_quantization(struct jpeg *j, const struct payload *p,
+                                                           bool extended)
 {
     struct jpeg_quantization *q = &j->quantization;
     *q = (struct jpeg_quantization){0};
     if (p->q < Q_SENT) {
+        if (p->q == 0 && !extended)
+            complain_of_q(j, 0, "which RFC 2435 reserves: there are no tables to decode it with");
         if (p->q == 0)
             return NULL;
+        if (p->q > Q_COMPUTED_MAX)
+            complain_of_q(j, p->q, "which RFC 2435 reserves: framed takes the tables of 99");
         jpeg_quantization_of(q, p->q < Q_COMPUTED_MAX ? p->q : Q_COMPUTED_MAX);
         return q;
     }
     struct jpeg_quantization *kept = p->q < Q_ALWAYS_SENT ? &j->cached[p->q - Q_SENT] : NULL;
+    if (p->table_bytes == 0 && (!kept || kept->bytes[0] == 0))
+        complain_of_q(j, p->q, "whose tables it has not sent");
     if (p->table_bytes == 0)
         return kept && kept->bytes[0] > 0 ? kept : NULL;
     for (size_t i = 0, at = 0; i < 2; at += (size_t)q->bytes[i++]) {
@@ -106,31 +130,27 @@ static const struct jpeg_quantization *choose_quantization(struct jpeg *j, const
     return q;
 }
 
-// A byte holds 2040 pixels at most: of a larger size it holds the rest.
-static bool is_rest_of(int rest, int size)
+static int choose_side(int declared, int announced)
 {
-    return size > 0 &&
-           (rest == 0 || (size >= SIZE_WRAP &&
-                          (size + SIZE_UNIT - 1) / SIZE_UNIT * SIZE_UNIT % SIZE_WRAP == rest));
+    return jpeg_size_is_rest(declared, announced) ? announced : declared;
 }
 
+static bool is_known(const struct jpeg *j)
+{
+    return j->known.width > 0 && j->known_for.width == j->declared.width &&
+           j->known_for.height == j->declared.height && j->known_type == j->header.half_height;
+}
+
+// The size is written into the frame header once the picture is whole, if it is another one then.
 static void choose_size(struct jpeg *j, const struct payload *p)
 {
-    static const struct {
-        int width, height, true_width, true_height;
-    } cut[] = {{512, 1440, 2560, 1440}, {1792, 112, 3840, 2160}, {256, 1296, 2304, 1296}};
-    int width = p->width, height = p->height;
-    const bool sdp_width = is_rest_of(width, j->width), sdp_height = is_rest_of(height, j->height);
-    width = sdp_width ? j->width : width;
-    height = sdp_height ? j->height : height;
-    for (size_t i = 0; !sdp_width && !sdp_height && i < sizeof cut / sizeof cut[0]; i++)
-        if (width == cut[i].width && height == cut[i].height) {
-            width = cut[i].true_width;
-            height = cut[i].true_height;
-            break;
-        }
-    j->header.width = width;
-    j->header.height = height;
+    j->declared = (struct jpeg_size){p->width, p->height};
+    const struct jpeg_size likely = {choose_side(p->width, j->announced.width),
+                                     choose_side(p->height, j->announced.height)};
+    const struct jpeg_size size = is_known(j) ? j->known : likely;
+    j->header.width = size.width ? size.width : SIZE_UNIT;
+    j->header.height = size.height ? size.height : SIZE_UNIT;
+    j->sized = size.width > 0 && size.height > 0;
 }
 
 static void begin_picture(struct jpeg *j, const struct payload *p, bool extended)
@@ -139,8 +159,12 @@ static void begin_picture(struct jpeg *j, const struct payload *p, bool extended
                                      .restart_interval = p->restart_interval,
                                      .segments = j->segments,
                                      .extended = extended};
-    j->header.quantization = choose_quantization(j, p);
-    choose_size(j, p);
+    j->header.quantization = choose_quantization(j, p, extended);
+    if (!extended)
+        choose_size(j, p);
+    else
+        j->header.width = p->width, j->header.height = p->height;
+    j->doubtful = !extended && p->q > Q_COMPUTED_MAX && p->q < Q_SENT;
     j->begun = true;
     j->written = j->broken = j->closed = false;
     j->next_offset = 0;
@@ -263,12 +287,57 @@ static void jpeg_packet(void *state, const struct rtp_packet *packet)
         assembly_marker(a);
 }
 
+static void complain_of_size(struct jpeg *j)
+{
+    snprintf(j->complaint, sizeof j->complaint,
+             "JPEG whose size is not the %dx%d of its header, nor any other that framed can find",
+             j->declared.width, j->declared.height);
+}
+
+// The header of RTP wraps at 2048 pixels, or says 0: the scan tells the size.
+static void finish_size(struct jpeg *j, struct assembly_unit *u)
+{
+    const bool known = is_known(j);
+    struct jpeg_size size = {j->header.width, j->header.height};
+    int rc = u->unit.damaged || (known && j->trust > 0)
+                 ? -EBADMSG
+                 : jpeg_size_find(&size, u->data, u->bytes, j->declared, j->announced);
+    j->trust -= j->trust > 0;
+    if (rc == 0) {
+        j->known_for = j->declared;
+        j->known_type = j->header.half_height;
+        j->known = size;
+        j->trust = j->declared.width > 0 && j->declared.height > 0 ? SIZE_TRUST : 0;
+        jpeg_size_write(u->data, u->bytes, size);
+    }
+    if (rc == -ERANGE || (rc < 0 && !j->sized && !u->unit.damaged))
+        complain_of_size(j);
+    u->unit.damaged |= rc == -ERANGE;
+    if (rc < 0 && !j->sized)
+        u->slices = 0;
+}
+
+static void finish_picture(void *state, struct assembly_unit *u)
+{
+    struct jpeg *j = state;
+    if (!j->header.extended)
+        finish_size(j, u);
+    u->unit.damaged |= j->doubtful;
+}
+
 static void jpeg_open(void *state, struct assembly *assembly, const struct sdp_media *media)
 {
     struct jpeg *j = state;
     j->assembly = assembly;
-    j->width = media->width;
-    j->height = media->height;
+    j->announced = (struct jpeg_size){media->width, media->height};
+    assembly->finish = finish_picture;
+    assembly->finish_state = j;
+}
+
+static const char *jpeg_complaint(const void *state)
+{
+    const struct jpeg *j = state;
+    return *j->complaint ? j->complaint : NULL;
 }
 
 static void jpeg_flush(void *state)
@@ -277,4 +346,4 @@ static void jpeg_flush(void *state)
 }
 
 const struct depacketize_codec depacketize_jpeg = {sizeof(struct jpeg), jpeg_open, jpeg_packet,
-                                                   jpeg_flush, NULL};
+                                                   jpeg_flush,          NULL,      jpeg_complaint};

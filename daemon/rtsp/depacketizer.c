@@ -79,3 +79,8 @@ const uint8_t *depacketizer_sets(const struct depacketizer *d, size_t *bytes)
     *bytes = sets ? sets->bytes : 0;
     return sets ? sets->data : NULL;
 }
+
+const char *depacketizer_complaint(const struct depacketizer *d)
+{
+    return d->codec->complaint ? d->codec->complaint(d->state) : NULL;
+}

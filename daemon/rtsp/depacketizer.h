@@ -33,5 +33,7 @@ void depacketizer_flush(struct depacketizer *); // the stream ends: what is held
 // Parameter sets of the stream so far, SDP's or newer ones, with start codes. For the decoder's
 // extradata and for recordings.
 const uint8_t *depacketizer_sets(const struct depacketizer *, size_t *bytes);
+// For people: what is wrong with the stream, valid until it is closed. NULL: nothing.
+const char *depacketizer_complaint(const struct depacketizer *);
 
 #endif

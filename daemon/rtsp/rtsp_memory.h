@@ -13,7 +13,7 @@ struct rtsp_memory {
     bool keep_alive_proven; // the next method did, for several timeouts
     int session_s;          // how long the camera keeps a session without a request, as it named
                             // it last; 0: it has named nothing
-    bool source_change_logged;
+    bool source_change_logged, complaint_logged;
     bool udp_fails;       // media came over TCP alone: ask for TCP
     bool first_challenge; // after -EACCES: the best challenge was refused, and there is another,
                           // which the next session takes: it may be opened without a pause

@@ -286,16 +286,26 @@ static int keep_time(struct rtsp_session *s)
 
 // --- the owner's calls
 
+static void log_complaint(struct rtsp_session *s, const char *complaint)
+{
+    if (complaint && !s->d.memory->complaint_logged)
+        log_event(LOG_LEVEL_WARNING, "%s sends %s", s->d.place, complaint);
+    s->d.memory->complaint_logged |= complaint != NULL;
+}
+
 static bool read_unit(struct rtsp_session *s)
 {
     if (!s->d.track || s->d.phase == RTSP_LEAVING)
         return false;
     int rc = rtsp_track_read(s->d.track, s->d.now_ns, &s->unit);
+    const char *complaint = rtsp_track_complaint(s->d.track);
+    log_complaint(s, complaint);
     if (rc < 0 && rc != -EAGAIN)
         rtsp_dialogue_end(&s->d, rc, "out of memory");
     if (rc == -EAGAIN && rtsp_track_is_barren(s->d.track))
-        rtsp_dialogue_end(&s->d, -ETIME, "%s sends packets, but no picture of %s in them",
-                          s->d.place, s->d.media.encoding);
+        rtsp_dialogue_end(&s->d, -ETIME, "%s sends packets, but no picture of %s in them%s%s",
+                          s->d.place, s->d.media.encoding, complaint ? ": " : "",
+                          complaint ? complaint : "");
     s->has_unit = rc == 0;
     return s->has_unit;
 }

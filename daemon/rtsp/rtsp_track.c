@@ -225,3 +225,8 @@ const uint8_t *rtsp_track_sets(const struct rtsp_track *t, size_t *bytes)
 {
     return depacketizer_sets(t->depacketizer, bytes);
 }
+
+const char *rtsp_track_complaint(const struct rtsp_track *t)
+{
+    return depacketizer_complaint(t->depacketizer);
+}

@@ -53,6 +53,8 @@ size_t rtsp_track_ask_keyframe(struct rtsp_track *, bool fir, int64_t now_ns, ui
 size_t rtsp_track_bye(struct rtsp_track *, int64_t now_ns, uint8_t *to);
 uint32_t rtsp_track_ssrc(const struct rtsp_track *); // our own
 struct rtp_statistics rtsp_track_statistics(const struct rtsp_track *);
+// For people: what is wrong with the stream, valid until it is closed. NULL: nothing.
+const char *rtsp_track_complaint(const struct rtsp_track *);
 const uint8_t *rtsp_track_sets(const struct rtsp_track *, size_t *bytes);
 
 #endif

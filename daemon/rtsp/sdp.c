@@ -195,10 +195,19 @@ static void write_sets(struct sdp_media *media, const struct units *units)
             }
 }
 
+static void set_dimensions(struct sdp_media *media, int width, int height)
+{
+    if (width > 0 && height > 0 && width <= DIMENSION_MAX && height <= DIMENSION_MAX) {
+        media->width = width;
+        media->height = height;
+    }
+}
+
 static void read_parameters(struct sdp_media *media, struct units *units, struct span parameters)
 {
     static const char *const lists[] = {"sprop-parameter-sets", "sprop-vps", "sprop-sps",
                                         "sprop-pps"};
+    int width = 0, height = 0;
     while (parameters.begin < parameters.end) {
         struct span value = cut(&parameters, ";");
         const struct span name = cut(&value, "=");
@@ -207,7 +216,11 @@ static void read_parameters(struct sdp_media *media, struct units *units, struct
                 add_units(units, trim(value));
         if (media->codec == SDP_H265 && is(name, "sprop-max-don-diff"))
             media->donl = number(value) > 0;
+        width = is(name, "width") ? number(value) : width;
+        height = is(name, "height") ? number(value) : height;
     }
+    if (media->width == 0)
+        set_dimensions(media, width, height);
 }
 
 static void set_encoding(struct sdp_media *media, const char *encoding, int clock_rate)
@@ -254,7 +267,7 @@ static void finish_media(const struct parser *parser, struct sdp_media *media)
     if (media->video && !*media->encoding)
         guess_encoding(parser, media);
     struct units units = {.codec = media->codec};
-    if (media->codec != SDP_H264 && media->codec != SDP_H265)
+    if (media->codec == SDP_OTHER)
         return;
     for (int own = 1; own >= 0 && units.n_units == 0; own--)
         for (int i = 0; i < parser->n_fmtp; i++) {
@@ -343,12 +356,21 @@ static void parse_connection(struct parser *parser, struct span value)
     }
 }
 
-static void set_dimensions(struct sdp_media *media, int width, int height)
+// send [x=2592,y=1944] recv [x=640,y=480]
+static void read_image_attribute(struct sdp_media *media, struct span value)
 {
-    if (width > 0 && height > 0 && width <= DIMENSION_MAX && height <= DIMENSION_MAX) {
-        media->width = width;
-        media->height = height;
+    int width = 0, height = 0;
+    while (value.begin < value.end && !is(cut_word(&value), "send"))
+        ;
+    cut(&value, "[");
+    struct span list = cut(&value, "]");
+    while (list.begin < list.end) {
+        struct span side = cut(&list, ",");
+        const struct span name = cut(&side, "=");
+        width = is(name, "x") ? number(side) : width;
+        height = is(name, "y") ? number(side) : height;
     }
+    set_dimensions(media, width, height);
 }
 
 static void parse_media_attribute(struct sdp_media *media, struct span name, struct span value)
@@ -364,6 +386,12 @@ static void parse_media_attribute(struct sdp_media *media, struct span name, str
     } else if (is(name, "framesize") && number(cut_word(&value)) == media->payload_type) {
         const int width = number(cut(&value, "-"));
         set_dimensions(media, width, number(value));
+    } else if (is(name, "cliprect")) { // top, left, bottom, right
+        const int top = number(cut(&value, ",")), left = number(cut(&value, ","));
+        const int bottom = number(cut(&value, ","));
+        set_dimensions(media, number(value) - left, bottom - top);
+    } else if (is(name, "imageattr") && number(cut_word(&value)) == media->payload_type) {
+        read_image_attribute(media, value);
     } else if (is(name, "framerate") || is(name, "x-framerate")) {
         const double rate = copy(text, sizeof text, value) ? strtod(text, NULL) : 0;
         media->rate = rate > 0 && rate <= RATE_MAX ? rate : media->rate;

@@ -103,7 +103,8 @@ static void check_same(const char *what, int i, const uint8_t *expected, size_t 
     int wrong = 0;
     AVFrame *a = decode(u->data, u->bytes), *b = decode(expected, bytes);
     CHECK(a && b && a->width == b->width && a->height == b->height && a->format == b->format,
-          "%s: decoded", what);
+          "%s: decoded, %dx%d and %dx%d", what, a ? a->width : 0, a ? a->height : 0,
+          b ? b->width : 0, b ? b->height : 0);
     for (int p = 0; a && b && p < 3 && a->height == b->height; p++) {
         const int h = p && a->format == AV_PIX_FMT_YUVJ420P ? (a->height + 1) / 2 : a->height;
         const int w = p ? (a->width + 1) / 2 : a->width;
@@ -255,40 +256,111 @@ static void check_size(int i, int width, int height)
     CHECK(false, "%d: no size", i);
 }
 
+// The header of RTP says 0, or what is left of the size. SDP or the scan tells it.
 static void test_sizes(void)
 {
-    static struct sdp_media media = {.codec = SDP_JPEG, .width = 4096, .height = 2160};
-    static const int cut[][4] = {{512, 1440, 2560, 1440},
-                                 {1792, 112, 3840, 2160},
-                                 {256, 1296, 2304, 1296},
-                                 {1920, 1080, 1920, 1080}};
+    static const struct {
+        const char *size, *options;
+        int header[2], sdp[2]; // header: in units of 8
+    } cases[] = {
+        {"2592x1944", "-pix_fmt yuvj420p", {324 - 256, 243}, {0, 0}},
+        {"2592x1944", "-pix_fmt yuvj420p", {0, 0}, {0, 0}},
+        {"2592x1944", "-pix_fmt yuvj420p", {0, 243}, {0, 0}},
+        {"2592x1944", "-pix_fmt yuvj420p", {324 - 256, 0}, {0, 0}},
+        {"2592x1944", "-pix_fmt yuvj420p", {0, 0}, {2592, 1944}},
+        {"2592x1944", "-pix_fmt yuvj420p", {324 - 256, 243}, {2592, 1944}},
+        {"2592x1944", "-pix_fmt yuvj420p", {324 - 256, 243}, {640, 480}}, // of another stream
+        {"2592x1944", "-pix_fmt yuvj420p", {0, 0}, {640, 480}},
+        {"3840x2160", "-pix_fmt yuvj420p", {480 - 256, 270 - 256}, {0, 0}},
+        {"2560x1440", "-pix_fmt yuvj420p", {320 - 256, 180}, {0, 0}},
+        {"2304x1296", "-pix_fmt yuvj420p -slices 4 -threads 4", {288 - 256, 162}, {0, 0}},
+        {"2048x1536", "-pix_fmt yuvj420p", {0, 192}, {0, 0}},
+        {"1536x2048", "-pix_fmt yuvj420p -slices 4 -threads 4", {192, 0}, {0, 0}},
+        {"4104x160", "-pix_fmt yuvj420p", {513 - 512, 20}, {0, 0}},
+        {"1920x1080", "-pix_fmt yuvj420p", {240, 135}, {0, 0}},
+        {"1920x1080", "-pix_fmt yuvj420p", {0, 0}, {0, 0}},
+        {"320x1082", "-pix_fmt yuvj420p", {40, 0}, {320, 1082}}, // no multiple of 8
+        {"512x1440", "-pix_fmt yuvj420p", {64, 180}, {0, 0}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct jpeg jpeg;
+        const struct sdp_media media = {
+            .codec = SDP_JPEG, .width = cases[i].sdp[0], .height = cases[i].sdp[1]};
+        read_jpeg(&jpeg, cases[i].size, cases[i].options);
+        struct sending sending = plainly(&jpeg);
+        sending.width = cases[i].header[0];
+        sending.height = cases[i].header[1];
+        net_open_trusted(SDP_JPEG);
+        net_open(SDP_JPEG, &media);
+        for (int k = 0; k < 3; k++) {
+            sending.no_marker = k == 1; // ends by the next one's stamp
+            send_jpeg(&jpeg, &sending);
+        }
+        CHECK(net.n == 3 && !depacketizer_complaint(net.depacketizer), "%zu: %d", i, net.n);
+        for (int k = 0; k < 3; k++)
+            check_same(cases[i].size, k, jpeg.data, jpeg.size);
+        free(jpeg.data);
+    }
+}
+
+// Sizes that nothing tells: such pictures are flagged, or lost, and a complaint says why.
+static void test_unknown_sizes(void)
+{
     struct jpeg jpeg;
     read_jpeg(&jpeg, "320x240", "-pix_fmt yuvj420p");
     struct sending sending = plainly(&jpeg);
     net_open_trusted(SDP_JPEG);
-    for (int i = 0; i < 4; i++) {
-        sending.width = cut[i][0] / 8;
-        sending.height = cut[i][1] / 8;
-        send_jpeg(&jpeg, &sending);
-        check_size(i, cut[i][2], cut[i][3]);
-    }
-    sending.width = sending.height = 0;
+    sending.width = 640 / 8;
     send_jpeg(&jpeg, &sending);
-    CHECK(net.n == 4, "no size is known");
-    for (int i = 0; i < 3; i++) { // 0, the rest, another size
-        net_open(SDP_JPEG, &media);
-        sending.width = i == 2 ? 40 : 0;
-        sending.height = i == 2 ? 30 : i == 1 ? 14 : 0;
-        send_jpeg(&jpeg, &sending);
-        check_size(0, i == 2 ? 320 : 4096, i == 2 ? 240 : 2160);
-    }
-    media.height = 1083; // no multiple of 8
-    media.width = 0;
-    net_open(SDP_JPEG, &media);
-    sending.width = 40;
-    sending.height = 0;
+    const char *complaint = depacketizer_complaint(net.depacketizer);
+    CHECK(net.n == 1 && net.got[0].unit.damaged && complaint && strstr(complaint, "640x240"),
+          "too few blocks: %s", complaint);
+    check_size(0, 640, 240);
+    sending.width = 320 / 8;
+    sending.cut = 10000; // two packets, of which the first alone comes
+    sending.lose = 1;
+    net_open_trusted(SDP_JPEG);
     send_jpeg(&jpeg, &sending);
-    check_size(0, 320, 1083);
+    sending.lose = -1;
+    send_jpeg(&jpeg, &sending);
+    CHECK(net.n > 0 && !depacketizer_complaint(net.depacketizer), "a loss is no reason");
+    free(jpeg.data);
+
+    read_jpeg(&jpeg, "320x240", "-vf drawbox=c=gray:t=fill -pix_fmt yuvj420p");
+    sending = plainly(&jpeg);
+    sending.width = sending.height = 0; // the rows of a blank picture tell no width
+    net_open_trusted(SDP_JPEG);
+    send_jpeg(&jpeg, &sending);
+    CHECK(net.n == 0 && depacketizer_complaint(net.depacketizer), "blank: %d", net.n);
+    free(jpeg.data);
+}
+
+static void test_reserved_q(void)
+{
+    static const struct {
+        int q, units;
+        const char *complaint;
+    } cases[] = {{0, 0, "Q) 0, which RFC 2435 reserves"},
+                 {100, 1, "Q) 100, which RFC 2435 reserves: framed takes the tables of 99"},
+                 {127, 1, "Q) 127, which RFC 2435 reserves"},
+                 {128, 0, "Q) 128, whose tables it has not sent"},
+                 {255, 0, "Q) 255, whose tables it has not sent"},
+                 {99, 1, NULL}};
+    struct jpeg jpeg;
+    read_jpeg(&jpeg, "320x240", "-pix_fmt yuvj420p");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sending sending = plainly(&jpeg);
+        net_open_trusted(SDP_JPEG);
+        sending.q = cases[i].q;
+        sending.table_bytes = 0;
+        send_jpeg(&jpeg, &sending);
+        const char *complaint = depacketizer_complaint(net.depacketizer);
+        CHECK(net.n == cases[i].units &&
+                  (cases[i].complaint ? complaint && strstr(complaint, cases[i].complaint)
+                                      : !complaint),
+              "Q %d: %d, %s", cases[i].q, net.n, complaint);
+        CHECK(net.n == 0 || net.got[0].unit.damaged == (cases[i].q > 99), "Q %d", cases[i].q);
+    }
     free(jpeg.data);
 }
 
@@ -426,6 +498,8 @@ int main(void)
     TEST(test_formats());
     TEST(test_tables());
     TEST(test_sizes());
+    TEST(test_unknown_sizes());
+    TEST(test_reserved_q());
     TEST(test_losses());
     TEST(test_ends());
     TEST(test_extension());

@@ -387,6 +387,13 @@ static void test_attributes(void)
         {"a=x-dimensions:99999,4\n", 0, 0, 0, false, false},
         {"a=framesize:96 2592-1944\n", 2592, 1944, 0, false, false},
         {"a=framesize:97 2592-1944\n", 0, 0, 0, false, false},
+        {"a=cliprect:0,0,1944,2592\n", 2592, 1944, 0, false, false},
+        {"a=cliprect:0,0\n", 0, 0, 0, false, false},
+        {"a=imageattr:96 recv [x=1,y=2] send [x=2592,y=1944,sar=1]\n", 2592, 1944, 0, false, false},
+        {"a=imageattr:96 send [x=[320:16:640],y=480]\n", 0, 0, 0, false, false},
+        {"a=imageattr:96 send *\n", 0, 0, 0, false, false},
+        {"a=fmtp:96 quality=1; width=2592;height=1944\n", 2592, 1944, 0, false, false},
+        {"a=fmtp:97 width=2592;height=1944\n", 0, 0, 0, false, false},
         {"a=framerate:0S\na=framerate:25\n", 0, 0, 25, false, false}, // XM
         {"a=framerate:25\na=framerate:0S\n", 0, 0, 25, false, false},
         {"a=x-framerate: 12.5\n", 0, 0, 12.5, false, false},
