@@ -122,7 +122,6 @@ install: $(B)/framed $(B)/framed-bench manuals units install-client ## install a
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/framed $(filter %.conf,$(INSTALLED))
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/framed/monitoring scripts/monitoring/framed.rules.yml \
 		scripts/monitoring/framed-dashboard.json
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/framed/kubernetes $(wildcard scripts/kubernetes/*.yaml)
 	install -D -m 644 systemd/framed.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/framed.conf
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(filter %.1,$(MANUALS))
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man3 $(filter %.3,$(MANUALS))

@@ -145,16 +145,6 @@ cluster-away: ## a cluster without etcd for AWAY seconds (3600), once stopping a
 	@$(CLUSTER_TEST) --away $(AWAY) --random 0 --alone stop & stop=$$!; \
 		$(CLUSTER_TEST) --away $(AWAY) --random 0 --alone keep; keep=$$?; wait $$stop && exit $$keep
 
-# Kubernetes' API as types and validators, 25 MB that nothing else needs.
-KUBERNETES_MODELS := kubernetes-models@5.1.0
-.PHONY: check-kubernetes
-check-kubernetes: ## check the manifests for Kubernetes against its schemas, which npm brings, and their pods' commands here
-	@scripts/setup check
-	@$(MAKE) --no-print-directory $(B)/framed
-	@command -v npm >/dev/null || { echo "check-kubernetes: npm is not installed: apt-get install npm" >&2; exit 1; }
-	@npm install --silent --ignore-scripts --no-audit --no-fund --prefix $(B)/kubernetes $(KUBERNETES_MODELS)
-	@B=$(B) FRAMED=$(B)/framed tests/run test_kubernetes
-
 .PHONY: check-edit
 check-edit: ## a thousand cameras put and removed by HTTP beside ten, and kills in between: two minutes (FRAMED_EDITS=1000 FRAMED_KILLS=60)
 	@scripts/setup check
