@@ -46,6 +46,7 @@ $(B)/tests/daemon/output/disk $(B)/tests/daemon/output/keep: $(B)/tests/faults/d
 $(B)/tests/daemon/decode/hardware_codec $(B)/tests/daemon/decode/hardware_retry: $(B)/tests/faults/decoder.o
 $(B)/tests/daemon/decode/hardware $(B)/tests/daemon/decode/hardware_codec $(B)/tests/daemon/decode/hardware_retry: LDFLAGS += -Wl,--wrap=monotonic_ns
 $(B)/tests/daemon/output/nats_sending: LDFLAGS += -Wl,--wrap=monotonic_ns,--wrap=nats_session_publish,--wrap=nats_session_flush,--wrap=nats_session_denies,--wrap=nats_session_ack
+$(B)/tests/daemon/alert/alerts: LDFLAGS += -Wl,--wrap=posix_spawn
 $(B)/tests/daemon/service/control: LDFLAGS += -Wl,--wrap=calloc
 $(B)/tests/daemon/decode/early_output: LDFLAGS += -Wl,--wrap=early_output_open
 $(B)/tests/daemon/device/devices $(B)/tests/daemon/device/several: LDFLAGS += -Wl,--wrap=decode_device_open,--wrap=decode_device_close

@@ -22,9 +22,16 @@ void alert_memory_free(struct alert_memory *memory)
 
 struct watched *alert_memory_get(struct alert_memory *memory, const char *name)
 {
-    for (int i = 0; i < memory->n; i++)
-        if (strcmp(memory->list[i]->name, name) == 0)
-            return memory->list[i];
+    int low = 0, high = memory->n;
+    while (low < high) {
+        const int middle = (low + high) / 2, order = strcmp(memory->list[middle]->name, name);
+        if (order == 0)
+            return memory->list[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
     if (memory->n == WATCHED_MAX)
         return NULL;
     struct watched **list =
@@ -37,7 +44,9 @@ struct watched *alert_memory_get(struct alert_memory *memory, const char *name)
         return NULL;
     snprintf(watched->name, sizeof watched->name, "%s", name);
     judge_open(&watched->judge);
-    return memory->list[memory->n++] = watched;
+    memmove(list + low + 1, list + low, (size_t)(memory->n - low) * sizeof *list);
+    memory->n++;
+    return list[low] = watched;
 }
 
 // --- reading

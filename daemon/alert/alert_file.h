@@ -20,7 +20,7 @@ struct watched {
 };
 
 struct alert_memory {
-    struct watched **list; // of n, each allocated
+    struct watched **list; // of n, each allocated, sorted by name
     int n;
     struct outbox_entry entry[OUTBOX_MAX];
     int n_entries;

@@ -16,7 +16,7 @@
 
 #define NAME "alerts"
 
-enum { TICK_MS = 200, CLOSE_MS = 500, JOIN_MS = 30000 };
+enum { TICK_MS = 200, CLOSE_MS = 500 };
 
 static const int64_t MS = 1000000, SUM_NS = 10 * INT64_C(1000000000),
                      SAVE_NS = 300 * INT64_C(1000000000), FORGET_NS = 600 * INT64_C(1000000000);
@@ -30,11 +30,8 @@ struct alerts {
     struct outbox outbox;
     struct delivery *delivery[TARGETS];
     int64_t tick_ns; // the last one; CLOCK_MONOTONIC
-    // Deliveries that a reload ends, before others take their place.
-    struct work join;
-    struct delivery *ended[TARGETS];
-    struct config *ended_config;
-    bool joining;
+    // Bits of targets: their delivery ends; one is to start.
+    unsigned ending, due;
     // The file.
     char *path; // NULL: none
     struct work save;
@@ -42,7 +39,7 @@ struct alerts {
     bool saving, changed;
     uint64_t saved_version; // of the outbox
     int64_t saved_ns;
-    bool complained, stopped;
+    bool complained;
 };
 
 static unsigned targets_of(const struct notify_config *notify)
@@ -216,39 +213,85 @@ static bool forget(struct alerts *alerts, int64_t now_ns)
 {
     struct alert_memory *memory = &alerts->memory;
     bool new = false;
-    for (int i = memory->n - 1; i >= 0; i--) {
+    int kept = 0;
+    for (int i = 0; i < memory->n; i++) {
         struct watched *watched = memory->list[i];
-        if (watched->absent_ns == 0)
+        if (watched->absent_ns != 0) {
+            new |= !watched->sign.gone;
+            strcpy(watched->sign.name, watched->name);
+            watched->sign.gone = true;
+        }
+        if (watched->absent_ns == 0 || now_ns - watched->absent_ns < FORGET_NS) {
+            memory->list[kept++] = watched;
             continue;
-        new |= !watched->sign.gone;
-        strcpy(watched->sign.name, watched->name);
-        watched->sign.gone = true;
-        if (now_ns - watched->absent_ns < FORGET_NS)
-            continue;
+        }
         free(watched);
-        memory->list[i] = memory->list[--memory->n];
         new = true;
     }
+    memory->n = kept;
     return new;
 }
 
+// Cameras of the file that have not been seen yet have no sign.
 static void show(struct alerts *alerts)
 {
     const struct alert_memory *memory = &alerts->memory;
     struct camera_sign *signs = malloc((size_t)memory->n * sizeof *signs + 1);
+    int n = 0;
     if (!signs)
         return; // they are shown with the next change
     for (int i = 0; i < memory->n; i++)
-        signs[i] = memory->list[i]->sign;
-    outbox_show(&alerts->outbox, signs, memory->n);
+        if (memory->list[i]->sign.name[0])
+            signs[n++] = memory->list[i]->sign;
+    outbox_show(&alerts->outbox, signs, n);
 }
 
-static struct watched *find_watched(struct alert_memory *memory, const char *name, int hint)
+// --- deliveries
+
+// Starts what the configuration has. A target whose old delivery has not ended yet stays due, so
+// that no event is delivered twice and none overtakes another.
+static void start_deliveries(struct alerts *alerts)
 {
-    if (hint < memory->n && strcmp(memory->list[hint]->name, name) == 0)
-        return memory->list[hint];
-    return alert_memory_get(memory, name);
+    for (int i = 0; i < TARGETS; i++) {
+        if (!(alerts->due >> i & 1) || alerts->delivery[i])
+            continue;
+        alerts->due &= ~(1u << i);
+        const int rc = delivery_open(&alerts->delivery[i], (enum alert_target)i, alerts->config,
+                                     &alerts->outbox, alerts->host);
+        if (rc < 0)
+            log_event(LOG_LEVEL_ERROR, "alerts are not delivered to the %s: %s",
+                      alert_target_name((enum alert_target)i), strerror(-rc));
+    }
 }
+
+static void open_deliveries(struct alerts *alerts)
+{
+    alerts->due = targets_of(&alerts->config->notify);
+    outbox_keep(&alerts->outbox, alerts->due);
+    show(alerts);
+    start_deliveries(alerts);
+}
+
+static void end_deliveries(struct alerts *alerts)
+{
+    for (int i = 0; i < TARGETS; i++) {
+        delivery_stop(alerts->delivery[i]);
+        alerts->ending |= alerts->delivery[i] ? 1u << i : 0;
+    }
+}
+
+// Closes deliveries that have ended, without waiting, and starts those that were due for it.
+static void close_deliveries(struct alerts *alerts)
+{
+    for (int i = 0; i < TARGETS; i++)
+        if (alerts->ending >> i & 1 && delivery_close(alerts->delivery[i], 0)) {
+            alerts->delivery[i] = NULL;
+            alerts->ending &= ~(1u << i);
+        }
+    start_deliveries(alerts);
+}
+
+// --- all cameras, each tick
 
 static void tick(uv_timer_t *timer)
 {
@@ -261,7 +304,7 @@ static void tick(uv_timer_t *timer)
         if (alerts->memory.list[i]->absent_ns == 0)
             alerts->memory.list[i]->absent_ns = now; // until a camera is found
     for (int i = 0; i < cameras->n; i++) {
-        struct watched *watched = find_watched(&alerts->memory, cameras->list[i]->config->name, i);
+        struct watched *watched = alert_memory_get(&alerts->memory, cameras->list[i]->config->name);
         if (watched)
             new |= watch(alerts, watched, cameras->list[i], now, passed);
     }
@@ -269,57 +312,10 @@ static void tick(uv_timer_t *timer)
     if (new && alerts->config->notify.mqtt.server)
         show(alerts);
     save(alerts, now);
+    close_deliveries(alerts);
 }
 
-// --- deliveries
-
-static void start_deliveries(struct alerts *alerts)
-{
-    const struct notify_config *notify = &alerts->config->notify;
-    const unsigned targets = targets_of(notify);
-    outbox_keep(&alerts->outbox, targets);
-    show(alerts);
-    for (int i = 0; i < TARGETS; i++) {
-        if (!(targets >> i & 1))
-            continue;
-        const int rc = delivery_open(&alerts->delivery[i], (enum alert_target)i, alerts->config,
-                                     &alerts->outbox, alerts->host);
-        if (rc < 0)
-            log_event(LOG_LEVEL_ERROR, "alerts are not delivered to the %s: %s",
-                      alert_target_name((enum alert_target)i), strerror(-rc));
-    }
-}
-
-static void join_deliveries(struct work *work)
-{
-    struct alerts *alerts = (struct alerts *)((char *)work - offsetof(struct alerts, join));
-    for (int i = 0; i < TARGETS; i++)
-        if (!delivery_close(alerts->ended[i], JOIN_MS))
-            alerts->ended_config = NULL; // the thread may still look at it
-}
-
-static void deliveries_were_joined(struct work *work)
-{
-    struct alerts *alerts = (struct alerts *)((char *)work - offsetof(struct alerts, join));
-    memset(alerts->ended, 0, sizeof alerts->ended);
-    config_free(alerts->ended_config);
-    alerts->ended_config = NULL;
-    alerts->joining = false;
-    if (!alerts->stopped)
-        start_deliveries(alerts);
-}
-
-// The old threads end before the new ones start: no event is delivered twice, and none overtakes.
-static void end_deliveries(struct alerts *alerts, struct config *config)
-{
-    memcpy(alerts->ended, alerts->delivery, sizeof alerts->ended);
-    memset(alerts->delivery, 0, sizeof alerts->delivery);
-    for (int i = 0; i < TARGETS; i++)
-        delivery_stop(alerts->ended[i]);
-    alerts->ended_config = config;
-    alerts->joining = true;
-    work_start(alerts->context.work, &alerts->join);
-}
+// --- reloads
 
 int alerts_prepare(struct alerts *alerts, const struct config *config)
 {
@@ -335,12 +331,11 @@ void alerts_commit(struct alerts *alerts)
         return;
     if (config_same_notify(before, alerts->next)) {
         config_free(alerts->next);
-    } else if (alerts->joining) { // nothing has been started with it yet
-        config_free(before);
-        alerts->config = alerts->next;
     } else {
         alerts->config = alerts->next;
-        end_deliveries(alerts, before);
+        config_free(before);
+        end_deliveries(alerts);
+        open_deliveries(alerts);
     }
     alerts->next = NULL;
 }
@@ -368,7 +363,6 @@ int alerts_open(struct alerts **ret, const struct alerts_context *context)
     alerts->context = *context;
     alerts->config = config_copy_notify(context->config);
     alerts->context.config = NULL;
-    alerts->join = (struct work){.run = join_deliveries, .done = deliveries_were_joined};
     alerts->save = (struct work){.run = write_file, .done = file_was_written};
     alerts->saved_ns = monotonic_ns();
     gethostname(alerts->host, sizeof alerts->host - 1);
@@ -385,7 +379,7 @@ int alerts_open(struct alerts **ret, const struct alerts_context *context)
     uv_timer_init(context->loop, &alerts->timer);
     alerts->timer.data = alerts;
     uv_timer_start(&alerts->timer, tick, TICK_MS, TICK_MS);
-    start_deliveries(alerts);
+    open_deliveries(alerts);
     *ret = alerts;
     return 0;
 }
@@ -394,9 +388,7 @@ void alerts_stop(struct alerts *alerts)
 {
     if (!alerts)
         return;
-    alerts->stopped = true;
-    for (int i = 0; i < TARGETS; i++)
-        delivery_stop(alerts->delivery[i]);
+    end_deliveries(alerts);
     uv_close((uv_handle_t *)&alerts->timer, NULL);
 }
 
@@ -406,8 +398,9 @@ void alerts_close(struct alerts *alerts)
     bool joined = true;
     if (!alerts)
         return;
+    const int64_t until_ns = monotonic_ns() + CLOSE_MS * MS;
     for (int i = 0; i < TARGETS; i++)
-        joined &= delivery_close(alerts->delivery[i], CLOSE_MS);
+        joined &= delivery_close(alerts->delivery[i], until_ns);
     char *text = alerts->path ? text_of(alerts, &version) : NULL;
     const int rc = text ? state_file_write(alerts->path, text) : 0;
     if (rc < 0)

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "config/load.h"
+#include "config/object.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 
@@ -19,6 +21,7 @@ struct delivery {
     enum alert_target target;
     const struct delivery_driver *driver;
     struct delivery_context context;
+    struct config *config; // its own
     atomic_bool stop;
     int stop_fd;
     pthread_t thread;
@@ -125,15 +128,19 @@ int delivery_open(struct delivery **ret, enum alert_target target, const struct 
     d->target = target;
     d->driver = drivers[target];
     d->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    d->context = (struct delivery_context){config, outbox, host, &d->stop, d->stop_fd};
+    int rc = d->stop_fd < 0 ? -errno : 0;
+    d->config = config_copy_notify(config);
+    d->context = (struct delivery_context){d->config, outbox, host, &d->stop, d->stop_fd};
     sem_init(&d->ended, 0, 0);
-    const int rc = d->stop_fd < 0 ? -errno : -pthread_create(&d->thread, NULL, run, d);
+    if (rc == 0)
+        rc = d->config ? -pthread_create(&d->thread, NULL, run, d) : -ENOMEM;
     if (rc == 0) {
         *ret = d;
         return 0;
     }
     if (d->stop_fd >= 0)
         close(d->stop_fd);
+    config_free(d->config);
     free(d);
     return rc;
 }
@@ -149,26 +156,22 @@ void delivery_stop(struct delivery *d)
     outbox_wake(d->context.outbox);
 }
 
-bool delivery_close(struct delivery *d, int ms)
+bool delivery_close(struct delivery *d, int64_t until_ns)
 {
     if (!d)
         return true;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    const int64_t ns = until.tv_nsec + ms * MS;
-    until.tv_sec += ns / 1000000000;
-    until.tv_nsec = ns % 1000000000;
+    const struct timespec until = {.tv_sec = until_ns / 1000000000,
+                                   .tv_nsec = until_ns % 1000000000};
     int rc;
     do
         rc = sem_clockwait(&d->ended, CLOCK_MONOTONIC, &until);
     while (rc < 0 && errno == EINTR);
-    if (rc < 0) {
-        pthread_detach(d->thread);
+    if (rc < 0)
         return false;
-    }
     pthread_join(d->thread, NULL); // unlike pthread_clockjoin_np, sanitizers know it
     sem_destroy(&d->ended);
     close(d->stop_fd);
+    config_free(d->config);
     free(d);
     return true;
 }

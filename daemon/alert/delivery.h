@@ -9,8 +9,7 @@
 enum { DELIVERY_MS = 10000, DELIVERY_WHY_MAX = 160 }; // for one try; of a reason
 
 struct delivery_context {
-    const struct config *config; // of which the keys of `notify` and `nats` are; outlives the
-                                 // delivery, as all here
+    const struct config *config; // with the keys of `notify` alone
     struct outbox *outbox;
     const char *host;        // this machine's name
     const atomic_bool *stop; // once it is true nothing more is waited for
@@ -32,12 +31,13 @@ extern const struct delivery_driver webhook_driver, command_driver, mqtt_driver,
 
 struct delivery;
 
-// Starts the thread. 0 or negative errno.
+// Starts the thread, with a copy of the configuration's `notify`. 0 or negative errno.
 int delivery_open(struct delivery **ret, enum alert_target, const struct config *, struct outbox *,
                   const char *host);
 void delivery_stop(struct delivery *); // asks the thread to end; never blocks; accepts NULL
-// After delivery_stop: waits for the thread up to `ms`, and frees all. False: the thread hangs in
-// the resolver, and is left to the end of the process, with all that it was given. Accepts NULL.
-bool delivery_close(struct delivery *, int ms);
+// After delivery_stop: frees the delivery once its thread has ended. Waits for that until
+// `until_ns` (CLOCK_MONOTONIC); 0: does not wait. False: the thread still runs, for example in the
+// resolver, with the outbox and the host's name; the delivery may be closed later. Accepts NULL.
+bool delivery_close(struct delivery *, int64_t until_ns);
 
 #endif

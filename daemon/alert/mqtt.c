@@ -204,16 +204,15 @@ static void publish(struct mqtt *mqtt, const char *topic, const char *payload)
 static void publish_sign(struct mqtt *mqtt, const struct camera_sign *told,
                          const struct camera_sign *sign)
 {
-    char topic[MQTT_TOPIC_MAX], payload[MQTT_PAYLOAD_MAX];
+    char topic[MQTT_TOPIC_MAX];
     for (int i = 0; i < MQTT_SENSORS; i++) {
         const bool was = told && mqtt_has(told, i), is = mqtt_has(sign, i);
         if (is != was || (!told && sign->gone)) {
-            payload[0] = 0; // an empty one makes the broker forget the topic
-            if (is)
-                mqtt_discovery(&mqtt->topics, sign->name, i, payload);
+            char *payload = is ? mqtt_discovery(&mqtt->topics, sign->name, i) : NULL;
             mqtt_topic_discovery(&mqtt->topics, sign->name, i, topic);
-            if (mqtt->topics.discovery)
-                publish(mqtt, topic, payload);
+            if (mqtt->topics.discovery && (payload || !is))
+                publish(mqtt, topic, payload ? payload : ""); // "": the broker forgets the topic
+            free(payload);
         }
         mqtt_topic_state(&mqtt->topics, sign->name, i, topic);
         if (is && (!was || mqtt_is_on(told, i) != mqtt_is_on(sign, i)))
@@ -223,14 +222,17 @@ static void publish_sign(struct mqtt *mqtt, const struct camera_sign *told,
     }
 }
 
-static const struct camera_sign *find_told(const struct mqtt *mqtt, const char *name, int hint)
+static int compare_signs(const void *a, const void *b)
 {
-    if (hint < mqtt->n_signs && strcmp(mqtt->signs[hint].name, name) == 0)
-        return &mqtt->signs[hint];
-    for (int i = 0; i < mqtt->n_signs; i++)
-        if (strcmp(mqtt->signs[i].name, name) == 0)
-            return &mqtt->signs[i];
-    return NULL;
+    return strcmp(((const struct camera_sign *)a)->name, ((const struct camera_sign *)b)->name);
+}
+
+// NULL: the broker was told nothing of the camera.
+static const struct camera_sign *find_told(const struct mqtt *mqtt, const struct camera_sign *sign)
+{
+    return mqtt->n_signs > 0 ? bsearch(sign, mqtt->signs, (size_t)mqtt->n_signs,
+                                       sizeof *mqtt->signs, compare_signs)
+                             : NULL;
 }
 
 static void publish_states(struct mqtt *mqtt)
@@ -248,7 +250,7 @@ static void publish_states(struct mqtt *mqtt)
     if (n < 0)
         return;
     for (int i = 0; i < n; i++)
-        publish_sign(mqtt, find_told(mqtt, signs[i].name, i), &signs[i]);
+        publish_sign(mqtt, find_told(mqtt, &signs[i]), &signs[i]);
     free(mqtt->signs);
     mqtt->signs = signs;
     mqtt->n_signs = n;

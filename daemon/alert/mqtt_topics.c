@@ -1,6 +1,7 @@
 #include "daemon/alert/mqtt_topics.h"
 
 #include <ctype.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,21 +47,24 @@ void mqtt_topic_discovery(const struct mqtt_topics *topics, const char *camera, 
              topics->discovery ? topics->discovery : "", node, camera, sensor_name(sensor));
 }
 
-void mqtt_discovery(const struct mqtt_topics *topics, const char *camera, int sensor,
-                    char to[MQTT_PAYLOAD_MAX])
+char *mqtt_discovery(const struct mqtt_topics *topics, const char *camera, int sensor)
 {
     const char *name = sensor_name(sensor);
     char node[sizeof topics->base];
     node_name(topics, node);
-    snprintf(to, MQTT_PAYLOAD_MAX,
-             "{\"name\":\"%c%s\",\"unique_id\":\"%s_%s_%s\",\"device_class\":\"%s\","
-             "\"state_topic\":\"%s/%s/%s\",\"availability_topic\":\"%s/status\","
-             "\"device\":{\"identifiers\":[\"%s_%s\"],\"name\":\"%s\",\"manufacturer\":\"framed\","
-             "\"model\":\"camera\",\"sw_version\":\"%s\"},"
-             "\"origin\":{\"name\":\"framed\",\"sw_version\":\"%s\"}}",
-             toupper((unsigned char)name[0]), name + 1, node, camera, name,
-             sensor == MQTT_CONNECTIVITY ? "connectivity" : "problem", topics->base, camera, name,
-             topics->base, node, camera, camera, FRAMED_VERSION_TEXT, FRAMED_VERSION_TEXT);
+    json_t *json =
+        json_pack("{s:o, s:o, s:s, s:o, s:o, s:{s:[o], s:s, s:s, s:s, s:s}, s:{s:s, s:s}}", "name",
+                  json_sprintf("%c%s", toupper((unsigned char)name[0]), name + 1), "unique_id",
+                  json_sprintf("%s_%s_%s", node, camera, name), "device_class",
+                  sensor == MQTT_CONNECTIVITY ? "connectivity" : "problem", "state_topic",
+                  json_sprintf("%s/%s/%s", topics->base, camera, name), "availability_topic",
+                  json_sprintf("%s/status", topics->base), "device", "identifiers",
+                  json_sprintf("%s_%s", node, camera), "name", camera, "manufacturer", "framed",
+                  "model", "camera", "sw_version", FRAMED_VERSION_TEXT, "origin", "name", "framed",
+                  "sw_version", FRAMED_VERSION_TEXT);
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    return text;
 }
 
 bool mqtt_has(const struct camera_sign *sign, int sensor)

@@ -9,7 +9,7 @@
 
 #include "daemon/alert/outbox.h"
 
-enum { MQTT_TOPIC_MAX = 320, MQTT_PAYLOAD_MAX = 1024 };
+enum { MQTT_TOPIC_MAX = 320 };
 // What is shown of a camera: its connectivity, its problem, and each alarm.
 enum { MQTT_CONNECTIVITY, MQTT_PROBLEM, MQTT_ALARM, MQTT_SENSORS = MQTT_ALARM + ALARMS };
 
@@ -25,9 +25,8 @@ void mqtt_topic_state(const struct mqtt_topics *, const char *camera, int sensor
                       char to[MQTT_TOPIC_MAX]);
 void mqtt_topic_discovery(const struct mqtt_topics *, const char *camera, int sensor,
                           char to[MQTT_TOPIC_MAX]);
-// The payload of the discovery's topic.
-void mqtt_discovery(const struct mqtt_topics *, const char *camera, int sensor,
-                    char to[MQTT_PAYLOAD_MAX]);
+// Returns the payload of the discovery's topic, JSON, for free(). NULL: no memory.
+char *mqtt_discovery(const struct mqtt_topics *, const char *camera, int sensor);
 bool mqtt_has(const struct camera_sign *, int sensor); // it is shown
 bool mqtt_is_on(const struct camera_sign *, int sensor);
 

@@ -36,7 +36,7 @@ struct outbox {
     int n;
     uint64_t version; // rises with each change of the entries
     struct outbox_counts counts[TARGETS];
-    struct camera_sign *signs; // of n_signs cameras
+    struct camera_sign *signs; // of n_signs cameras, sorted by name
     int n_signs;
     uint64_t signs_version; // rises with each change of these
 };
@@ -48,7 +48,7 @@ void outbox_close(struct outbox *);
 void outbox_put(struct outbox *, const struct alert_event *, unsigned targets);
 // Targets beside these are not told any more.
 void outbox_keep(struct outbox *, unsigned targets);
-// Takes over `signs`, which were allocated.
+// Takes over `signs`, which were allocated and are sorted by name.
 void outbox_show(struct outbox *, struct camera_sign *signs, int n);
 void outbox_wake(struct outbox *); // who waits looks at *stop again
 int outbox_copy(struct outbox *, struct outbox_entry to[OUTBOX_MAX], uint64_t *version);

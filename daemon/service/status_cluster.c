@@ -160,10 +160,11 @@ static void answer_here(const struct metrics *metrics, const struct camera *came
 static void answer_elsewhere(const struct member_where *where, const char *camera,
                              struct http_exchange *exchange)
 {
-    char url[DOCUMENT_URL_SIZE + sizeof "/api/v1/where/" + PLAN_NAME_SIZE], *text;
+    char url[DOCUMENT_URL_SIZE + sizeof "/api/v1/where/" + PLAN_NAME_SIZE];
     snprintf(url, sizeof url, "%s/api/v1/where/%.*s", where->http, PLAN_NAME_SIZE - 1, camera);
-    if (asprintf(&text, "{\"camera\":\"%s\",\"node\":\"%s\"}", camera, where->node) < 0)
-        text = NULL;
+    json_t *json = json_pack("{s:s, s:s}", "camera", camera, "node", where->node);
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
     http_answer(exchange, &(struct http_page){.status = 307,
                                               .type = "application/json",
                                               .body = text,

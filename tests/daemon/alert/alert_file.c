@@ -169,6 +169,13 @@ static void test_many(void)
         snprintf(name, sizeof name, "c%d", i);
         CHECK(!!alert_memory_get(memory, name) == (i < WATCHED_MAX), "%s", name);
     }
+    // Each is looked up five times a second, so that lookups need the order of names.
+    for (int i = 0; i < memory->n; i++) {
+        CHECK(i == 0 || strcmp(memory->list[i - 1]->name, memory->list[i]->name) < 0,
+              "%s stands behind %s", memory->list[i]->name, i ? memory->list[i - 1]->name : "");
+        CHECK(alert_memory_get(memory, memory->list[i]->name) == memory->list[i], "%s is another",
+              memory->list[i]->name);
+    }
     release(memory);
 }
 

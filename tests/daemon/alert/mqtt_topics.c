@@ -1,7 +1,8 @@
 // Topics and payloads of cameras, and what Home Assistant finds.
 #include "daemon/alert/mqtt_topics.h"
 
-#include <stdio.h>
+#include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/test.h"
@@ -9,19 +10,20 @@
 static void test_topics(void)
 {
     struct mqtt_topics topics;
-    char topic[MQTT_TOPIC_MAX], payload[MQTT_PAYLOAD_MAX];
+    char topic[MQTT_TOPIC_MAX], *payload;
     mqtt_topics_open(&topics, NULL, "homeassistant", "box.example");
     mqtt_topic_state(&topics, "gate", MQTT_CONNECTIVITY, topic);
     CHECK(strcmp(topic, "framed/box.example/gate/connectivity") == 0, "%s", topic);
     mqtt_topic_discovery(&topics, "gate", MQTT_ALARM + ALARM_BLURRED, topic);
     CHECK(strcmp(topic, "homeassistant/binary_sensor/framed_box_example_gate/blurred/config") == 0,
           "%s", topic);
-    mqtt_discovery(&topics, "gate", MQTT_CONNECTIVITY, payload);
+    payload = mqtt_discovery(&topics, "gate", MQTT_CONNECTIVITY);
     CHECK(strstr(payload, "\"device_class\":\"connectivity\"") &&
               strstr(payload, "\"state_topic\":\"framed/box.example/gate/connectivity\"") &&
               strstr(payload, "\"unique_id\":\"framed_box_example_gate_connectivity\"") &&
               payload[strlen(payload) - 1] == '}',
           "%s", payload);
+    free(payload);
     mqtt_topics_open(&topics, "a/b", NULL, "box");
     mqtt_topic_state(&topics, "gate", MQTT_PROBLEM, topic);
     CHECK(strcmp(topic, "a/b/gate/problem") == 0, "%s", topic);
@@ -29,16 +31,28 @@ static void test_topics(void)
     CHECK(strcmp(topics.base, "framed/b_o__x") == 0, "%s", topics.base);
 }
 
-// The longest names there can be are not cut.
+// The longest names that fit are not cut, whatever they hold.
 static void test_lengths(void)
 {
+    static const char camera[] = "0123456789abcdef\\\"23456";
     struct mqtt_topics topics;
-    char base[129], payload[MQTT_PAYLOAD_MAX], topic[MQTT_TOPIC_MAX];
-    memset(base, 'x', 128);
+    char base[sizeof topics.base], topic[MQTT_TOPIC_MAX];
+    memset(base, 'x', sizeof base - 1);
+    base[sizeof base - 1] = 0;
+    mqtt_topics_open(&topics, base, base, "box");
+    for (int i = 0; i < MQTT_SENSORS; i++) {
+        char *payload = mqtt_discovery(&topics, camera, i);
+        json_error_t error;
+        json_t *json = json_loads(payload, 0, &error);
+        CHECK(json, "%s: %s", error.text, payload);
+        const char *name =
+            json_string_value(json_object_get(json_object_get(json, "device"), "name"));
+        CHECK(name && strcmp(name, camera) == 0, "%s", name);
+        json_decref(json);
+        free(payload);
+    }
     base[128] = 0;
     mqtt_topics_open(&topics, base, base, "box");
-    mqtt_discovery(&topics, "0123456789abcdef0123456", MQTT_CONNECTIVITY, payload);
-    CHECK(payload[strlen(payload) - 1] == '}', "%zu bytes", strlen(payload));
     mqtt_topic_discovery(&topics, "0123456789abcdef0123456", MQTT_CONNECTIVITY, topic);
     CHECK(strcmp(topic + strlen(topic) - 7, "/config") == 0, "%zu bytes", strlen(topic));
 }
