@@ -157,18 +157,7 @@ static const struct command *find(const char *name)
 
 static int refuse(const char *word)
 {
-    static const struct {
-        const char *name, *now;
-    } former[] = {
-        {"bench", "is a program of its own: framed-bench"},
-        {"tune", "is gone: framed-bench --try KEY=V,V compares settings"},
-    };
     char shown[256]; // what stands where no URL belongs may be one
-    for (size_t i = 0; i < sizeof former / sizeof former[0]; i++)
-        if (strcmp(word, former[i].name) == 0) {
-            fprintf(stderr, "framed: %s %s\n", word, former[i].now);
-            return EXIT_USAGE;
-        }
     fprintf(stderr, "framed %s: no such command (framed --help lists the commands)\n",
             config_url_redacted(word, shown, sizeof shown));
     return EXIT_USAGE;
