@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/nats_url.h"
 #include "config/pattern.h"
 #include "config/url.h"
 
@@ -141,11 +140,6 @@ int address_parse(struct sink_address *ret, const char *text, const char **wrong
         rest = text;
         if (!config_url_has_host(text))
             *wrong = "has no host, or an invalid port (rtsp://HOST[:PORT]/PATH)";
-    } else if (skip_scheme(text, "nats:")) {
-        struct nats_url url;
-        address.kind = SINK_NATS;
-        rest = text;
-        *wrong = nats_url_parse(&url, text);
     } else {
         *wrong = "does not begin with a known kind of sink";
     }
@@ -153,8 +147,9 @@ int address_parse(struct sink_address *ret, const char *text, const char **wrong
         *wrong = "contains a control character";
     if (*wrong)
         return -EINVAL;
-    const bool remote = address.kind == SINK_RTSP || address.kind == SINK_NATS;
-    char **part = address.kind == SINK_TCP ? &address.host : remote ? &address.url : &address.path;
+    char **part = address.kind == SINK_TCP    ? &address.host
+                  : address.kind == SINK_RTSP ? &address.url
+                                              : &address.path;
     if (address.kind != SINK_TCP || length) {
         *part = length ? strndup(host, length) : strdup(rest);
         if (!*part)
@@ -227,11 +222,6 @@ const char *address_scheme(enum sink_kind kind)
         if (paths[i].kind == kind)
             return paths[i].scheme;
     return kind == SINK_TCP ? "tcp:" : "";
-}
-
-bool address_keeps_lines(const struct sink_address *address)
-{
-    return address->kind == SINK_FILE || address->kind == SINK_NATS;
 }
 
 const char *address_host(const struct sink_address *address)

@@ -4,14 +4,14 @@
 
 #include <stdbool.h>
 
-enum sink_kind { SINK_NONE, SINK_UNIX, SINK_TCP, SINK_FILE, SINK_RING, SINK_RTSP, SINK_NATS };
+enum sink_kind { SINK_NONE, SINK_UNIX, SINK_TCP, SINK_FILE, SINK_RING, SINK_RTSP };
 
 // Most bytes of a socket's path: the system's limit, less a dot and the largest process number,
 // which are part of the name until clients may connect.
 #define SOCKET_PATH_MAX 99
 
 // "unix:PATH", "ring:PATH", "tcp:HOST:PORT" ("tcp:PORT" is loopback), "file:PATH",
-// "rtsp://HOST/PATH", "nats://HOST/SUBJECT"
+// "rtsp://HOST/PATH"
 struct sink_address {
     enum sink_kind kind;
     char *path;      // unix and ring: of SOCKET_PATH_MAX bytes at most; file
@@ -19,7 +19,7 @@ struct sink_address {
     bool timed;      // file: the path is a pattern whose name holds a time (config/pattern.h)
     char *host;      // tcp: an IP address or "localhost"; NULL is 127.0.0.1
     int port;        // tcp; 0 lets the system choose
-    char *url; // nats; rtsp: may contain a password, print it only through config_url_redacted
+    char *url;       // rtsp: may contain a password, print it only through config_url_redacted
 };
 
 // Where the control socket is. If it is neither off nor at a path, it is at the default place.
@@ -42,9 +42,6 @@ int address_parse_control(struct control_address *ret, const char *text, const c
 int address_parse_http(struct http_address *ret, const char *text, const char **wrong);
 // "unix:"; "" for none.
 const char *address_scheme(enum sink_kind);
-// Whether the sink has no readers of its own here that come and go: lines are made and kept for it
-// in any case.
-bool address_keeps_lines(const struct sink_address *);
 // The IP address that a tcp address listens on; no name server is asked.
 const char *address_host(const struct sink_address *);
 // Whether only programs on this machine can reach it.

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "config/check_cluster.h"
-#include "config/check_nats.h"
 #include "config/check_notify.h"
 #include "config/object.h"
 #include "config/op.h"
@@ -203,7 +202,6 @@ void check_root(struct mistakes *mistakes, struct config *config, const struct g
     check_path(mistakes, config, "http", http, &config->http.at);
     if (address_collides(&config->control.at, &config->http.at))
         mistake(mistakes, http, "http", "is also the control socket");
-    check_nats(mistakes, config, given);
     check_notify(mistakes, config, given);
     check_cluster(mistakes, config, given);
     check_descriptors(mistakes, config);

@@ -254,8 +254,8 @@ static void check_stats(struct output_check *c)
     const enum sink_kind sink = c->output->sink.kind;
     if (sink == SINK_RING || sink == SINK_RTSP)
         refuse_value(c, "sink",
-                     "is not for the lines of kernel stats (unix:PATH, tcp:HOST:PORT, "
-                     "file:PATH or nats://HOST/SUBJECT)");
+                     "is not for the lines of kernel stats (unix:PATH, tcp:HOST:PORT or "
+                     "file:PATH)");
     if (c->output->overflow == OVERFLOW_DROP_NEWEST && key_is_given(c, "overflow"))
         refuse_value(c, "overflow",
                      "is not for the lines of kernel stats, of which the oldest go (auto | "

@@ -110,25 +110,6 @@ static void check_rtsp(struct output_check *c)
             refuse_key(c, keys[i], "is only for a file (sink: file:PATH)");
 }
 
-// A message is a line. Whoever reads it has no file or socket of this box.
-static void check_nats(struct output_check *c)
-{
-    static const char *const keys[] = {"mode", "group", "clients"};
-    const struct output_config *o = c->output;
-    const bool lines = *c->section || o->kernel == KERNEL_STATS;
-    if (o->sink.kind != SINK_NATS)
-        return;
-    if (!lines && o->kernel != KERNEL_COPY) { // check_copy refuses that
-        refuse_value(c, "sink",
-                     "is only for lines (of kernel: stats, or of `detections`; frames go to "
-                     "unix:PATH, ring:PATH, tcp:HOST:PORT or file:PATH)");
-        return;
-    }
-    for (size_t i = 0; lines && i < sizeof keys / sizeof *keys; i++)
-        if (key_is_given(c, keys[i]))
-            refuse_key(c, keys[i], "has no effect on a nats sink (only on sockets and files)");
-}
-
 // Whether a sink of the other output is this one.
 static bool sinks_collide(const struct output_config *other, const struct output_config *this)
 {
@@ -213,14 +194,11 @@ static void check_detections(struct output_check *c)
     if (kind == SINK_NONE || !output_config_has_op(c->output))
         return;
     if (kind == SINK_RING || kind == SINK_RTSP) {
-        refuse_value(&of, "sink",
-                     "is not for lines (unix:PATH, tcp:HOST:PORT, file:PATH or "
-                     "nats://HOST/SUBJECT)");
+        refuse_value(&of, "sink", "is not for lines (unix:PATH, tcp:HOST:PORT or file:PATH)");
         return;
     }
     check_tcp(&of);
     check_file(&of);
-    check_nats(&of);
     check_rivals(&of);
     detections_take(c->output, &lines);
 }
@@ -255,8 +233,7 @@ static void check_protocol(struct output_check *c)
         o->protocol = PROTOCOL_LINES;
         return;
     }
-    if (o->sink.kind == SINK_RTSP || o->sink.kind == SINK_NATS ||
-        (o->kernel == KERNEL_COPY && o->sink.kind != SINK_FILE)) {
+    if (o->sink.kind == SINK_RTSP || (o->kernel == KERNEL_COPY && o->sink.kind != SINK_FILE)) {
         o->protocol = PROTOCOL_AUTO;
         return;
     }
@@ -310,7 +287,6 @@ void check_sink(struct output_check *c)
     check_shared(c);
     check_file(c);
     check_rtsp(c);
-    check_nats(c);
     check_rivals(c);
     check_protocol(c);
     check_detections(c);

@@ -261,18 +261,10 @@ struct mqtt_config {
     char *discovery; // prefix of Home Assistant's topics; NULL: not announced there
 };
 
-// How this daemon shows itself to NATS servers, and what it asks of them.
-struct nats_config {
-    char *user, *password;
-    char *ca;       // a file; NULL: without TLS, but where a server asks for it
-    bool jetstream; // what is published is delivered once a stream has acknowledged it
-};
-
 // Who is told of cameras in trouble (daemon/alert).
 struct notify_config {
     char *webhook; // a URL, which is a secret as a whole
     struct program command;
-    char *nats; // a URL (config/nats_url.h); NULL: no NATS server is told
     struct mqtt_config mqtt;
     struct duration grace, calm;
 };
@@ -314,7 +306,6 @@ struct config {
     char *http_token; // a secret; NULL: HTTP clients need none
     bool http_write;
     struct place control_place, http_place;
-    struct nats_config nats;
     struct notify_config notify;
     struct cluster_config cluster;
     enum ready_when ready;

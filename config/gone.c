@@ -9,6 +9,10 @@
 // clang-format off
 static const struct gone_key gone_keys[] = {
     {&root_table, "tuned", NULL, "0.1.0", "delete it: nothing replaces `framed tune`"},
+    {&root_table, "nats", NULL, "0.2.0", "delete it: framed has no NATS client"},
+    {&root_table, "notify.nats", NULL, "0.2.0", "notify.command can run a program that publishes, or notify.mqtt"},
+    {&output_table, "sink", "nats:*", "0.2.0", "unix:PATH, tcp:HOST:PORT or file:PATH, from which a forwarder takes the lines"},
+    {&output_table, "detections.sink", "nats:*", "0.2.0", "unix:PATH, tcp:HOST:PORT or file:PATH, from which a forwarder takes the lines"},
 };
 // clang-format on
 
@@ -40,11 +44,12 @@ char *gone_text(const struct config *config, int i)
     const struct gone_use *use = &config->gone[i];
     const struct gone_key *gone = use->gone;
     const struct config_row *row = gone->value ? table_find(gone->table, gone->key) : NULL;
-    char *text;
-    int n = asprintf(&text, "%s:%d:%d: %s: %s gone since framed %s and %s (%s)",
+    char *text, is_off[32];
+    snprintf(is_off, sizeof is_off, "the %s is off", strchr(gone->table->noun, ' ') + 1);
+    int n = asprintf(&text, "%s:%d:%d: %s: %s gone since framed %s: %s (%s)",
                      config_files_path(&config->files, use->at), use->at.line, use->at.column,
                      use->path, gone->value ? "this value is" : "is", gone->version,
-                     row && row->required ? "switches this item off" : "is ignored", gone->instead);
+                     row && row->required ? is_off : "ignored", gone->instead);
     return n < 0 ? NULL : text;
 }
 

@@ -182,15 +182,9 @@ void config_free_output(struct output_config *output)
     free_copy(&output_table, output);
 }
 
-static bool row_is_of_nats(const struct config_row *row)
-{
-    return row_has_value(row) && strncmp(row->key, "nats.", strlen("nats.")) == 0;
-}
-
 static bool row_is_of_notify(const struct config_row *row)
 {
-    return row_is_of_nats(row) ||
-           (row_has_value(row) && strncmp(row->key, "notify.", strlen("notify.")) == 0);
+    return row_has_value(row) && strncmp(row->key, "notify.", strlen("notify.")) == 0;
 }
 
 struct config *config_copy_notify(const struct config *config)
@@ -200,7 +194,6 @@ struct config *config_copy_notify(const struct config *config)
     if (!copy)
         return NULL;
     copy->notify = config->notify;
-    copy->nats = config->nats;
     for (int i = 0; i < root_table.n; i++)
         if (row_is_of_notify(&root_table.rows[i]) && value_own(&root_table.rows[i], copy) < 0)
             rc = -ENOMEM;
@@ -210,24 +203,13 @@ struct config *config_copy_notify(const struct config *config)
     return NULL;
 }
 
-static bool same_rows(const struct config *a, const struct config *b,
-                      bool (*counts)(const struct config_row *))
+bool config_same_notify(const struct config *a, const struct config *b)
 {
     bool same = true;
     for (int i = 0; i < root_table.n; i++)
-        if (counts(&root_table.rows[i]))
+        if (row_is_of_notify(&root_table.rows[i]))
             same &= value_equal(&root_table.rows[i], a, b);
     return same;
-}
-
-bool config_same_notify(const struct config *a, const struct config *b)
-{
-    return same_rows(a, b, row_is_of_notify);
-}
-
-bool config_same_nats(const struct config *a, const struct config *b)
-{
-    return same_rows(a, b, row_is_of_nats);
 }
 
 bool config_same_camera(const struct camera_config *a, const struct camera_config *b)

@@ -43,10 +43,9 @@ struct camera_config *config_copy_camera(const struct camera_config *);
 struct output_config *config_copy_output(const struct output_config *);
 void config_free_camera(struct camera_config *); // such copies; accept NULL
 void config_free_output(struct output_config *);
-// A configuration that has the keys of `notify` and `nats` alone, for config_free. NULL: no memory.
+// A configuration that has the keys of `notify` alone, for config_free. NULL: no memory.
 struct config *config_copy_notify(const struct config *);
-bool config_same_notify(const struct config *, const struct config *); // both sections
-bool config_same_nats(const struct config *, const struct config *);   // `nats` alone
+bool config_same_notify(const struct config *, const struct config *);
 // Whether both have the same values, whatever their names and places; of cameras also whether both
 // are paused, and without their outputs.
 bool config_same_camera(const struct camera_config *, const struct camera_config *);

@@ -1011,9 +1011,8 @@ static const struct type {
                     .list = 4, .equal = equal_crop},
     [VALUE_STRING] = {"text", "{\"type\": \"string\", \"minLength\": 1}", parse_string,
                       .text = true, .equal = equal_string, .own = own_string, .free = free_string},
-    [VALUE_SINK] = {"unix:PATH, ring:PATH, tcp:HOST:PORT, tcp:PORT, file:PATH, rtsp://HOST/PATH or "
-                    "nats://HOST/SUBJECT",
-                    "{\"type\": \"string\", \"pattern\": \"^(unix|ring|tcp|file|rtsp|nats):.\"}",
+    [VALUE_SINK] = {"unix:PATH, ring:PATH, tcp:HOST:PORT, tcp:PORT, file:PATH or rtsp://HOST/PATH",
+                    "{\"type\": \"string\", \"pattern\": \"^(unix|ring|tcp|file|rtsp):.\"}",
                     parse_sink, .equal = equal_address, .own = own_address, .free = free_address},
     // YAML 1.1 reads off as false.
     [VALUE_CONTROL] = {"auto | off | a path",

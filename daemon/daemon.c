@@ -50,7 +50,6 @@ struct daemon {
     struct devices *devices;
     struct login_pause *logins;
     struct alerts *alerts;
-    struct nats_links *nats;
     struct service *service;
     struct histogram decode, process;
     struct cameras cameras;
@@ -148,7 +147,6 @@ static void end(struct daemon *daemon)
     cluster_stop(daemon->cluster); // its thread posts events
     cluster_close_handles(daemon->cluster);
     previews_stop(daemon->previews);
-    nats_links_stop(daemon->nats);
     event_queue_close(daemon->events);
     daemon->events = NULL;
     service_close(daemon->service);
@@ -289,8 +287,6 @@ static int prepare_service(void *opaque, const struct config *config, const char
 {
     const struct daemon *daemon = opaque;
     int rc = alerts_prepare(daemon->alerts, config);
-    if (rc == 0)
-        rc = nats_links_prepare(daemon->nats, config);
     return rc < 0 ? rc : service_prepare(daemon->service, config, file, errors);
 }
 
@@ -298,7 +294,6 @@ static void commit_service(void *opaque)
 {
     const struct daemon *daemon = opaque;
     service_commit(daemon->service);
-    nats_links_commit(daemon->nats);
     alerts_commit(daemon->alerts);
 }
 
@@ -317,7 +312,6 @@ static void open_cameras_and_reload(struct daemon *daemon)
         .work = &daemon->work,
         .events = daemon->events,
         .previews = daemon->previews,
-        .nats = daemon->nats,
         .decode = &daemon->decode,
         .process = &daemon->process,
         .changed = camera_changed,
@@ -353,12 +347,9 @@ static int open_loop(struct daemon *daemon)
     rc = event_queue_open(&daemon->events, &daemon->loop);
     if (rc < 0)
         goto close_loop;
-    rc = nats_links_open(&daemon->nats, daemon->events, daemon->config);
-    if (rc < 0)
-        goto close_events;
     rc = previews_open(&daemon->previews, &daemon->loop, daemon->events);
     if (rc < 0)
-        goto close_links;
+        goto close_events;
     for (int i = 0; i < SIGNALS; i++) {
         uv_signal_init(&daemon->loop, &daemon->signal[i]);
         uv_signal_start(&daemon->signal[i], signal_came, signals[i]);
@@ -371,8 +362,6 @@ static int open_loop(struct daemon *daemon)
     open_cameras_and_reload(daemon);
     notify_open(&daemon->notify, &daemon->loop, judge_health, daemon);
     return 0;
-close_links:
-    nats_links_close(daemon->nats);
 close_events:
     event_queue_close(daemon->events);
 close_loop:
@@ -497,7 +486,6 @@ static void finish(struct daemon *daemon)
     write_metrics(daemon);
     judge_cameras(daemon);
     alerts_close(daemon->alerts);
-    nats_links_close(daemon->nats);
     cluster_close(daemon->cluster);
     cameras_close(&daemon->cameras);
     previews_close(daemon->previews);

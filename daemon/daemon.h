@@ -21,9 +21,6 @@
 //   A thread of each such GPU first closes the decoders of NVDEC that its cameras left behind.
 // - Each target of `notify` has a thread that delivers alerts to it (alert/delivery.h). It may
 //   block in the network, in a program that it runs, and in the resolver.
-// - Each list of NATS servers that outputs name has a thread (output/nats_link.h), which publishes
-//   their lines and connects again. It may block in the network and in the resolver; libnats has
-//   threads of its own beside it.
 // - libuv's threads run work that may block, for the loop (base/work.h): they write files and to
 //   RTSP servers, read the configuration of a reload, look up groups, open NVDEC, follow links,
 //   scan folders, and give back what a camera that has ended holds of its device.
@@ -37,12 +34,11 @@
 // Locks, in the order in which they may be taken: devices (device/device_set.h), a transform
 // (transform/transform.c), crops (transform/crops.h) and their pictures, previews
 // (view/previews.h), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
-// batch too (output/batch.h). Acknowledgements of a session with NATS (output/nats_session.c) come
-// before a link to NATS (output/nats_link.c), and both before the event queue. Those of a camera's
-// texts, of what was seen in its pictures (scene/scene_report.h), of its pictures and their
-// buffers, a semaphore, the event queue, the alerts' outbox and the log are taken last. Two are
-// held while a thread waits: that of a pool's memory, while memory is mapped and pinned, and that
-// of the log, while a line is written.
+// batch too (output/batch.h). The locks of a camera's texts, of its scene report
+// (scene/scene_report.h), of its pictures and their buffers, a semaphore, the event queue, the
+// alerts' outbox and the log are taken last. Two are held while a thread waits: the lock of a
+// pool's memory, while memory is mapped and pinned, and the lock of the log, while a line is
+// written.
 #ifndef FRAMED_DAEMON_DAEMON_H
 #define FRAMED_DAEMON_DAEMON_H
 

@@ -45,7 +45,6 @@ $(SIMULATED): LDFLAGS += -Wl,--wrap=pthread_create,--wrap=pthread_timedjoin_np,-
 $(B)/tests/daemon/output/disk $(B)/tests/daemon/output/keep: $(B)/tests/faults/disk.o
 $(B)/tests/daemon/decode/hardware_codec $(B)/tests/daemon/decode/hardware_retry: $(B)/tests/faults/decoder.o
 $(B)/tests/daemon/decode/hardware $(B)/tests/daemon/decode/hardware_codec $(B)/tests/daemon/decode/hardware_retry: LDFLAGS += -Wl,--wrap=monotonic_ns
-$(B)/tests/daemon/output/nats_sending: LDFLAGS += -Wl,--wrap=monotonic_ns,--wrap=nats_session_publish,--wrap=nats_session_flush,--wrap=nats_session_denies,--wrap=nats_session_ack
 $(B)/tests/daemon/alert/alerts: LDFLAGS += -Wl,--wrap=posix_spawn
 $(B)/tests/daemon/service/control: LDFLAGS += -Wl,--wrap=calloc
 $(B)/tests/daemon/decode/early_output: LDFLAGS += -Wl,--wrap=early_output_open

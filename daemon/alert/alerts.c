@@ -46,7 +46,7 @@ static unsigned targets_of(const struct notify_config *notify)
 {
     return (notify->webhook ? 1u << TARGET_WEBHOOK : 0) |
            (notify->command.list.bytes > 0 ? 1u << TARGET_COMMAND : 0) |
-           (notify->mqtt.server ? 1u << TARGET_MQTT : 0) | (notify->nats ? 1u << TARGET_NATS : 0);
+           (notify->mqtt.server ? 1u << TARGET_MQTT : 0);
 }
 
 // --- the file
@@ -429,7 +429,6 @@ const char *alert_target_name(enum alert_target target)
         [TARGET_WEBHOOK] = "webhook",
         [TARGET_COMMAND] = "command",
         [TARGET_MQTT] = "mqtt",
-        [TARGET_NATS] = "nats",
     };
     return names[target];
 }

@@ -120,7 +120,6 @@ int delivery_open(struct delivery **ret, enum alert_target target, const struct 
         [TARGET_WEBHOOK] = &webhook_driver,
         [TARGET_COMMAND] = &command_driver,
         [TARGET_MQTT] = &mqtt_driver,
-        [TARGET_NATS] = &nats_driver,
     };
     struct delivery *d = calloc(1, sizeof *d);
     if (!d)

@@ -27,7 +27,7 @@ struct delivery_driver {
     void (*close)(void *);
 };
 
-extern const struct delivery_driver webhook_driver, command_driver, mqtt_driver, nats_driver;
+extern const struct delivery_driver webhook_driver, command_driver, mqtt_driver;
 
 struct delivery;
 

@@ -8,7 +8,7 @@
 
 #include "daemon/alert/alert_event.h"
 
-enum alert_target { TARGET_WEBHOOK, TARGET_COMMAND, TARGET_MQTT, TARGET_NATS, TARGETS };
+enum alert_target { TARGET_WEBHOOK, TARGET_COMMAND, TARGET_MQTT, TARGETS };
 enum { OUTBOX_MAX = 256 };
 
 struct outbox_entry {

@@ -175,7 +175,7 @@ static int put_machine(struct support *support)
         {"service.txt", service},
         {"packages.txt",
          "dpkg-query -W 'framed*' 'libframed*' 'libav*' 'libswscale*' 'libuv1*' libmicrohttpd12 "
-         "libcurl4 libmosquitto1 libnats3.4 libjpeg62-turbo libssl3 libc6"},
+         "libcurl4 libmosquitto1 libjpeg62-turbo libssl3 libc6"},
         {"kernel.txt", "uname -srvm"},
         {"system.txt", "cat /etc/os-release"},
         {"processors.txt", "lscpu"},

@@ -123,8 +123,6 @@ int support_secrets_of_config(struct support_secrets *to, const struct config *c
     if (rc == 0)
         rc = add_password(to, config->notify.mqtt.password);
     if (rc == 0)
-        rc = add_password(to, config->nats.password);
-    if (rc == 0)
         rc = add_password(to, config->cluster.password);
     for (int i = 0; rc == 0 && i < config->n_cameras; i++) {
         const struct camera_config *camera = &config->cameras[i];

@@ -14,7 +14,7 @@
 // A line that nobody is there to read is not made.
 static void write_scene_lines(struct output *output)
 {
-    const bool keeps = address_keeps_lines(&output->config->sink);
+    const bool keeps = output->config->sink.kind == SINK_FILE;
     const bool has_reader = output->sink && (keeps || sink_clients(output->sink) > 0);
     const enum loss reason = output->finished           ? LOSS_STOPPING
                              : keeps || output->refused ? LOSS_SINK
@@ -245,7 +245,7 @@ static void log_sink(const struct output *output)
                   sink_port(output->sink));
     else if (sink->kind == SINK_UNIX || sink->kind == SINK_RING)
         log_event(LOG_LEVEL_INFO, "output=%s listens on %s", name, sink->path);
-    else if (sink->kind == SINK_RTSP || sink->kind == SINK_NATS)
+    else if (sink->kind == SINK_RTSP)
         log_event(LOG_LEVEL_INFO, "output=%s publishes to %s", name,
                   config_url_redacted(sink->url, redacted, sizeof redacted));
     else
@@ -256,8 +256,8 @@ static void log_sink(const struct output *output)
                   name);
 }
 
-int output_listen(struct output *output, uv_loop_t *loop, struct nats_links *nats,
-                  void (*closed)(struct output *), void *owner)
+int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct output *),
+                  void *owner)
 {
     char why[256] = "";
     struct sink_context context = {
@@ -269,7 +269,6 @@ int output_listen(struct output *output, uv_loop_t *loop, struct nats_links *nat
         .packets = output->packets,
         .lines = output->scene ? scene_lines_queue(output->scene) : NULL,
         .account = output->scene ? scene_lines_account(output->scene) : NULL,
-        .nats = nats,
         .ledger = &output->ledger,
         .last_error = &output->last_error,
         .closed = sink_was_closed,
@@ -313,14 +312,14 @@ bool output_wants_lines(const struct output *output)
     return output->lines && !output->lines->sink && !output->lines->finished && !output->old_lines;
 }
 
-int output_listen_lines(struct output *output, uv_loop_t *loop, struct nats_links *nats,
-                        void (*closed)(struct output *), void *owner)
+int output_listen_lines(struct output *output, uv_loop_t *loop, void (*closed)(struct output *),
+                        void *owner)
 {
     output->closed = closed;
     output->owner = owner;
     output->lines->config.group_id = output->config->detections.group_id;
     output->lines->config.has_group_id = output->config->detections.has_group_id;
-    return result_lines_listen(output->lines, loop, nats, output->camera, &output->last_error,
+    return result_lines_listen(output->lines, loop, output->camera, &output->last_error,
                                lines_were_closed, output);
 }
 

@@ -83,13 +83,10 @@ void output_log_account(const struct output *, bool fails);
 
 // Opens the sink; `closed` follows once, after output_finish. Until a try succeeds, frames are lost
 // as LOSS_SINK. Logs the first failure and what works; returns 0 or negative errno.
-// The links outlive the sink.
-int output_listen(struct output *, uv_loop_t *, struct nats_links *,
-                  void (*closed)(struct output *), void *owner);
+int output_listen(struct output *, uv_loop_t *, void (*closed)(struct output *), void *owner);
 // Opens the sink of the lines that say what was found, where it is wanted and not open; the same
 // `closed` follows. -EBUSY: lines before these are not written yet.
-int output_listen_lines(struct output *, uv_loop_t *, struct nats_links *,
-                        void (*closed)(struct output *), void *owner);
+int output_listen_lines(struct output *, uv_loop_t *, void (*closed)(struct output *), void *owner);
 bool output_wants_lines(const struct output *);
 // Takes over `detections` of another configuration: lines for the sink before end, and lines for
 // the new one begin. 1; 0: nothing differs; -ENOMEM.

@@ -10,7 +10,7 @@
 static void take_result(struct results_receiver *receiver, const struct found *found)
 {
     struct result_lines *lines = (struct result_lines *)receiver;
-    if (!lines->is_followed && !address_keeps_lines(&lines->config.sink) &&
+    if (!lines->is_followed && lines->config.sink.kind != SINK_FILE &&
         (!lines->sink || sink_clients(lines->sink) == 0))
         return;
     const size_t bytes = result_line(lines->line, found, &lines->labels);
@@ -59,10 +59,7 @@ static void log_sink(const struct result_lines *lines)
                    address_host(at), sink_port(lines->sink));
     else
         sink_event(lines->sink, LOG_LEVEL_INFO, "detections: %s %s",
-                   at->kind == SINK_FILE   ? "writes"
-                   : at->kind == SINK_NATS ? "publishes to"
-                                           : "listens on",
-                   at->kind == SINK_NATS ? at->url : at->path);
+                   at->kind == SINK_FILE ? "writes" : "listens on", at->path);
 }
 
 static void log_failure(const struct result_lines *lines, const char *camera, const char *why)
@@ -72,8 +69,8 @@ static void log_failure(const struct result_lines *lines, const char *camera, co
     log_camera(NULL);
 }
 
-int result_lines_listen(struct result_lines *lines, uv_loop_t *loop, struct nats_links *nats,
-                        const char *camera, struct last_error *last_error,
+int result_lines_listen(struct result_lines *lines, uv_loop_t *loop, const char *camera,
+                        struct last_error *last_error,
                         void (*closed)(struct result_lines *, void *opaque), void *opaque)
 {
     char why[256] = "";
@@ -83,7 +80,6 @@ int result_lines_listen(struct result_lines *lines, uv_loop_t *loop, struct nats
         .config = &lines->config,
         .lines = lines->queue,
         .account = &lines->results->lines,
-        .nats = nats,
         .last_error = last_error,
         .closed = sink_was_closed,
         .opaque = lines,

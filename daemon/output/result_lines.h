@@ -28,11 +28,9 @@ struct result_lines {
 // or -ENOMEM.
 int result_lines_open(struct result_lines **ret, const struct output_config *, struct results *);
 // Opens the sink; `closed` follows once, after result_lines_finish. Logs the first failure and what
-// works; returns 0 or negative errno. The links, `camera` and the last error are as of
-// sink_context.
-int result_lines_listen(struct result_lines *, uv_loop_t *, struct nats_links *, const char *camera,
-                        struct last_error *, void (*closed)(struct result_lines *, void *opaque),
-                        void *opaque);
+// works; returns 0 or negative errno. `camera` and the last error are as in sink_context.
+int result_lines_listen(struct result_lines *, uv_loop_t *, const char *camera, struct last_error *,
+                        void (*closed)(struct result_lines *, void *opaque), void *opaque);
 // No more lines come, and nobody listens any more: readers have `grace_ms` to take what waits.
 void result_lines_finish(struct result_lines *, int grace_ms);
 void result_lines_close(struct result_lines *); // its sink is not open; accepts NULL

@@ -8,11 +8,11 @@ int sink_open(struct sink **ret, const struct sink_context *context, char *why, 
 {
     static const struct sink_driver *const drivers[] = {
         [SINK_UNIX] = &socket_sink, [SINK_TCP] = &socket_sink,     [SINK_RING] = &ring_sink,
-        [SINK_FILE] = &file_sink,   [SINK_RTSP] = &publisher_sink, [SINK_NATS] = &nats_sink,
+        [SINK_FILE] = &file_sink,   [SINK_RTSP] = &publisher_sink,
     };
     const struct output_config *config = context->config;
     const bool records = config->kernel == KERNEL_COPY && config->sink.kind == SINK_FILE;
-    const bool lines = config->protocol == PROTOCOL_LINES && !address_keeps_lines(&config->sink);
+    const bool lines = config->protocol == PROTOCOL_LINES && config->sink.kind != SINK_FILE;
     const struct sink_driver *driver = records ? &recorder_sink
                                        : lines ? &line_sink
                                                : drivers[config->sink.kind];
@@ -29,7 +29,7 @@ int sink_prepare(struct listener *ret, const struct output_config *config,
 {
     if (config->sink.kind == SINK_FILE)
         return file_check(config, before != NULL, why, size);
-    if (config->sink.kind == SINK_RTSP || config->sink.kind == SINK_NATS)
+    if (config->sink.kind == SINK_RTSP)
         return 0; // whether the server takes it only trying shows
     struct listener_options options = sink_listener_options(config);
     options.ours = before ? listener_of(before) : NULL;

@@ -1,6 +1,6 @@
 // Where the results of one output go: a listening socket with any number of clients, which get
-// copies or read the pool's memory themselves (a ring), or a file, or a server. Lines that say what
-// clients of a ring found go to a socket, a file or NATS servers of their own. Loop thread only.
+// copies or read the pool's memory themselves (a ring), or a file, or a server. Lines about objects
+// that clients of a ring found go to a socket or a file of their own. Loop thread only.
 #ifndef FRAMED_DAEMON_OUTPUT_SINK_H
 #define FRAMED_DAEMON_OUTPUT_SINK_H
 
@@ -11,7 +11,6 @@
 #include "daemon/base/listener.h"
 #include "daemon/base/log.h"
 #include "daemon/output/line_queue.h"
-#include "daemon/output/nats_link.h"
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
 #include "daemon/output/results.h"
@@ -28,7 +27,6 @@ struct sink_context {
     struct packet_queue *packets;
     struct line_queue *lines;     // of protocol lines, which has no pool
     struct line_account *account; // of these
-    struct nats_links *nats;      // for sinks of kind nats; outlives the sink
     struct ledger *ledger;
     struct last_error *last_error; // outlives the sink: what it logs as going wrong; or NULL
     // The sink is closed: everything was delivered or counted, descriptors are closed. Called once,
@@ -60,8 +58,8 @@ struct sink_driver {
     void (*yield)(struct sink *, struct listener *ret);
 };
 
-extern const struct sink_driver socket_sink, ring_sink, line_sink, nats_sink, file_sink,
-    recorder_sink, publisher_sink;
+extern const struct sink_driver socket_sink, ring_sink, line_sink, file_sink, recorder_sink,
+    publisher_sink;
 
 // The first member of every sink.
 struct sink {

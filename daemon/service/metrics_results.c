@@ -113,8 +113,7 @@ void metrics_print_results(FILE *to, const struct metrics *metrics)
          "Lines of detections, each for each reader, that were offered and those delivered.",
          print_lines},
         {"framed_result_lines_lost_total", "counter",
-         "Lines of detections that a reader was too slow for, that could not be written, or "
-         "that NATS did not take.",
+         "Lines of detections that a reader was too slow for, or that could not be written.",
          print_lines_lost},
         {"framed_result_seconds", "histogram",
          "Time from receiving a frame's packet to its result.", print_result_seconds},

@@ -105,7 +105,7 @@ void metrics_print_scenes(FILE *to, const struct metrics *metrics)
                        "delivered.");
     each_lines(to, metrics, print_lines);
     metrics_print_head(to, "framed_lines_lost_total", "counter",
-                       "Lines of kernel stats that a reader was too slow for, that could not be "
-                       "written, or that NATS did not take.");
+                       "Lines of kernel stats that a reader was too slow for, or that could not be "
+                       "written.");
     each_lines(to, metrics, print_lines_lost);
 }

@@ -344,14 +344,13 @@ const struct output *cameras_writer(const struct cameras *cameras, const struct 
 static void open_sink(struct cameras *cameras, struct output *output)
 {
     uv_loop_t *loop = cameras->context.loop;
-    struct nats_links *nats = cameras->context.nats;
     if (output->parent || output->finished)
         return;
     if (!output->sink && !cameras_writer(cameras, &output->config->sink) &&
-        output_listen(output, loop, nats, sink_was_closed, cameras) == 0)
+        output_listen(output, loop, sink_was_closed, cameras) == 0)
         cameras->n_sinks++;
     if (output_wants_lines(output) && !cameras_writer(cameras, &output->lines->config.sink) &&
-        output_listen_lines(output, loop, nats, sink_was_closed, cameras) == 0)
+        output_listen_lines(output, loop, sink_was_closed, cameras) == 0)
         cameras->n_sinks++;
 }
 

@@ -19,7 +19,6 @@ struct cameras_context {
     struct login_pause *logins;
     struct event_queue *events;
     struct previews *previews; // as of struct camera_context
-    struct nats_links *nats;
     struct histogram *decode, *process;
     bool stays; // without a camera that runs, too: others may come
     void (*changed)(void *opaque, struct camera *); // changes wait in its report

@@ -267,13 +267,6 @@ static void test_notify(void)
         {"notify: {webhook: 'http://a/b', mqtt: {server: 'mqtt://h'}}", false},
         {"notify: {webhook: 'http://a/b', calm: 2m, command: /a, mqtt: {server: 'mqtt://h'}}",
          false},
-        {"notify: {webhook: 'http://a/b', calm: 2m, nats: 'nats://h/s', mqtt: {server: "
-         "'mqtt://h'}}",
-         false},
-        {"nats: {user: u}\nhttp_write: true\nnotify: {webhook: 'http://a/b', calm: 2m, mqtt: "
-         "{server: "
-         "'mqtt://h'}}",
-         false},
     };
     static const char rest[] =
         "\nhttp_token: 0123456789abcdef\ncameras: {c: {url: u, outputs: {o: {sink: 'tcp:1'}}}}\n";
@@ -285,7 +278,6 @@ static void test_notify(void)
         copies[i] = config_copy_notify(config);
         config_free(config);
         CHECK(config_same_notify(copies[0], copies[i]) == others[i].same, "%s", text);
-        CHECK(config_same_nats(copies[0], copies[i]) == !strstr(text, "nats: {"), "%s", text);
         CHECK(strncmp(copies[i]->notify.webhook, "http://a/", 9) == 0, "outlives");
     }
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)

@@ -89,12 +89,11 @@ static const struct {
     {&output_table, "sink",
      "unix:/a|unix:a|unix:/%q|ring:/a|ring:a|file:/a:b|file:/"
      "%Y-%%|file:%%Y|tcp:0|tcp:65535|tcp:0.0.0.0:1|tcp:localhost:1|"
-     "tcp:[::1]:80|tcp:[fe80::1%eth0]:80|nats://h/s|nats://a:1,[::1]:2/s.t",
+     "tcp:[::1]:80|tcp:[fe80::1%eth0]:80",
      "|/"
      "a|unix:|ring:|ring|file:|tcp:|tcp:65536|tcp:h|tcp:h:|tcp::1|tcp:::1:80|tcp:[]:1|tcp:h:1|tcp:"
      "localhost.:1|tcp:127.1:1|"
-     "tcp:1.2.3.4%lo:1|tcp:[::1::]:80|udp:1|file:%|nats:|nats://h|nats://h/|nats://u:p@h/s|nats://"
-     "h/s.>|nats:h/s|"
+     "tcp:1.2.3.4%lo:1|tcp:[::1::]:80|udp:1|file:%|nats:|nats://h/s|"
      "file:/%q|file:/%Y/a|unix:/"
      "a\n|UNIX:/"
      "a"},

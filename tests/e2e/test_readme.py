@@ -41,7 +41,7 @@ def check_configurations(checks, readme):
     checks.check(texts, "there is no configuration")
     for text in texts:
         secrets = {name: "of-16-letters-or-more"
-                   for name in ("GATE_PASSWORD", "PAGE_TOKEN", "HOOK_PASSWORD", "MQTT_PASSWORD", "NATS_PASSWORD", "ETCD_PASSWORD",
+                   for name in ("GATE_PASSWORD", "PAGE_TOKEN", "HOOK_PASSWORD", "MQTT_PASSWORD", "ETCD_PASSWORD",
                                 "FRAMED_HTTP_TOKEN")}
         code, _, errors = run("check", "-c", "-", stdin=text, env=secrets)
         checks.check(code == 0, f"a configuration: exit {code}: {errors}\n{text}")

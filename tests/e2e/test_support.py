@@ -16,16 +16,14 @@ SECRETS = {
     "camera": "Zorngiebel:1@/", "parameter": "Plattfisch2", "option": "Optionskarpfen3", "sink": "Senkenaal4",
     "token": "Tokentaube5-0123456", "webhook": "Hakenlachs6", "path": "T0123/B4567/Slackschleie7", "mqtt": "Moskitomast8",
     "default": "Vorgabeforelle9", "comment": "Randnotizrochen10", "drop_in": "Nachtragsneunauge11",
-    "argument": "Argumentaal12", "credential": "Vertrauenswels13", "nats": "Natternzunge14",
+    "argument": "Argumentaal12", "credential": "Vertrauenswels13",
 }
 CONFIG = """
 # the old camera: rtsp://admin:{comment}@10.0.0.7/stream
 control: {where}/own.sock
 http: unix:{where}/http.sock
 http_token: ${{SUPPORT_TOKEN}}
-nats: {{user: framed, password: "{nats}"}}
 notify:
-  nats: "nats://127.0.0.1:{port}/framed.alerts"
   webhook: "http://hook:{webhook}@127.0.0.1:{port}/services/{path}"
   command: [/bin/true, --key, {argument}]
   mqtt: {{server: "mqtt://127.0.0.1:{port}", user: framed, password: "{mqtt}"}}

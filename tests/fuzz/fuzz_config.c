@@ -44,7 +44,6 @@ static void check_outputs(const struct camera_config *camera, const struct camer
         if (output_config_has_op(output))
             output_config_op(output, &op);
         must(output->protocol != PROTOCOL_AUTO || output->sink.kind == SINK_RTSP);
-        must(output->sink.kind != SINK_NATS || output->protocol == PROTOCOL_LINES);
         must(config_same_output(&camera->outputs[i], &again->outputs[i]));
     }
 }

@@ -55,8 +55,8 @@ FOLDERS = {
 RANKS = {
     "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "scene", "output", "transform", "view", "camera", "supervisor", "alert", "cluster", "service", "onvif", "cli", ""],
     "kernels": ["", "cpu", "cuda"],
-    "config": ["url", "nats_url", "pattern", "address", "unit", "mistakes", "file", "drop_ins", "cube", "expand", "document", "redact", "quantity", "types", "describe", "name_patterns", "labels", "endpoints", "node_labels", "program", "polygons", "rois",
-               "value", "config", "op", "schema", "gone", "value_print", "print", "json_schema", "object", "difference", "effective", "detections", "pauses", "members", "regions", "crops", "reader", "preset", "output_check", "mqtt_url", "check_nats", "check_notify", "check_cluster", "check_sink", "check_output", "check", "mapping", "load"],
+    "config": ["url", "pattern", "address", "unit", "mistakes", "file", "drop_ins", "cube", "expand", "document", "redact", "quantity", "types", "describe", "name_patterns", "labels", "endpoints", "node_labels", "program", "polygons", "rois",
+               "value", "config", "op", "schema", "gone", "value_print", "print", "json_schema", "object", "difference", "effective", "detections", "pauses", "members", "regions", "crops", "reader", "preset", "output_check", "mqtt_url", "check_notify", "check_cluster", "check_sink", "check_output", "check", "mapping", "load"],
 }
 # What single files may include beyond that: the one module of each foreign library.
 FILES = [
@@ -87,7 +87,6 @@ FILES = [
     (r"(daemon/alert/(alert_event|mqtt_topics)|tests/daemon/alert/mqtt_topics)\.c", ["jansson.h"]),
     (r"daemon/alert/webhook\.c", ["curl/"]),
     (r"daemon/alert/mqtt\.c", ["mosquitto.h"]),
-    (r"daemon/output/nats_session\.c", ["nats/nats.h", "jansson.h"]),
     (r"daemon/service/notify\.c", ["systemd/sd-daemon.h"]),
     (r"(tests/)?daemon/view/jpeg\.c", ["jpeglib.h"]),
     (r"tests/bench/latency/gstreamer\.c", ["gst/"]),

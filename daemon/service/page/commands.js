@@ -56,9 +56,6 @@ for frame in framedio.open(${JSON.stringify(sink)}): print(frame.camera, frame.s
     return {what: output.kernel === "stats" ? "Lines of JSON" : "Bytes", text: netcat(sink)};
   if (/^rtsps?:/.test(sink))
     return {what: "In a player", text: `ffplay ${word(sink)}`};
-  const nats = sink.match(/^(nats:\/\/[^/]*)\/(.*)$/);
-  if (nats)
-    return {what: "Messages of JSON, with the login of `nats`", text: `nats -s ${word(nats[1])} sub ${word(nats[2])}`};
   return {what: "The newest files", text: `ls -t ${word(file.replace(/[^/]*$/, ""))} | head`};
 }
 
