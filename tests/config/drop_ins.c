@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/gone.h"
 #include "config/load.h"
-
 #include "tests/test.h"
 
 #define CAMERA "{url: x, outputs: {o: {sink: 'tcp:0'}}}"
@@ -218,6 +218,49 @@ static void test_names(void)
     }
 }
 
+// Keys and values that are gone, wherever they stand: noted with their places, and nothing else.
+static void test_gone(void)
+{
+    static const char *const texts[] = {
+        "framed.d/10.yaml:2:21: cameras.b.outputs.l.sink: this value is gone since framed 0.2.0: "
+        "the "
+        "output is off (",
+        "framed.d/10.yaml:3:1: nats: is gone since framed 0.2.0: ignored (",
+        "framed.yaml:3:15: batches.n.sink: this value is gone since framed 0.2.0: the output is "
+        "off (",
+        "framed.yaml:1:1: tuned: is gone since framed 0.1.0: ignored (",
+    };
+    struct box box;
+    setenv("FRAMED_TEST_SINK", "Nats://h/s", 1);
+    box_open(
+        &box,
+        "tuned: [a, {b: c}]\n"
+        "cameras: {a: {url: x, outputs: {o: {sink: 'tcp:0'}}}}\n"
+        "batches: {n: {sink: 'nats://h/s', cameras: [a]}, m: {sink: 'tcp:0', cameras: [a]}}\n");
+    box_write(&box, "framed.d/10.yaml",
+              "cameras: {b: {url: y, outputs: {k: {sink: 'tcp:0'},\n"
+              "                l: {sink: '${FRAMED_TEST_SINK}', mode: 0600}}}}\n"
+              "nats: {user: 7}\n");
+    CHECK(box_read(&box) == 0 && box.size == 0, "%s", box.printed);
+    const struct config *config = box.config;
+    const int n = config ? config->n_gone : 0;
+    CHECK(n == 4, "%d are noted", n);
+    for (int i = 0; i < n; i++) {
+        char *text = gone_text(config, i);
+        bool found = false;
+        for (int j = 0; j < 4; j++)
+            found |= strncmp(text + strlen(box.folder) + 1, texts[j], strlen(texts[j])) == 0;
+        CHECK(found && gone_is_first(config, i) == (config->gone[i].gone->value == NULL || i == 1),
+              "%s", text);
+        free(text);
+    }
+    CHECK(config && config->n_batches == 1 && config->cameras[0].n_outputs == 2 &&
+              config->cameras[1].n_outputs == 1 && !strcmp(config->cameras[1].outputs[0].name, "k"),
+          "what is off");
+    box_close(&box);
+    unsetenv("FRAMED_TEST_SINK");
+}
+
 int main(void)
 {
     TEST(test_names());
@@ -226,5 +269,6 @@ int main(void)
     TEST(test_folder());
     TEST(test_changes());
     TEST(test_paused());
+    TEST(test_gone());
     return test_end();
 }
