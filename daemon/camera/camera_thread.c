@@ -174,11 +174,11 @@ static void describe_frame(struct camera_thread *t, struct frame *frame)
     struct camera_report *report = t->context.report;
     const bool rtsp = config_url_kind(t->context.config->url) == URL_RTSP;
     struct stream_memory memory = {0};
-    if (frame->lost)
-        return;
     const char *notice = decoder_notice(t->decoder), *decoder = decoder_describe(t->decoder);
     if (notice)
         log_event(LOG_LEVEL_WARNING, "%s", notice);
+    if (frame->lost)
+        return;
     demux_rate(t->demux, &frame->rate_num, &frame->rate_den);
     const enum stream_change change =
         stream_picture(&t->stream, frame, orientation_of_pictures(t), rtsp, t->subscriptions);
@@ -338,6 +338,8 @@ static int open_decoder(struct camera_thread *t)
         .hardware = devices_hardware(t->context.devices),
         .threads = config->threads,
         .in_flight = FRAMES_HELD_MAX,
+        .memory = devices_memory_reserve(t->context.devices),
+        .planned = budget_decoder(config),
         .damaged = config->damaged,
         .pictures = config->pictures,
         .low_delay = t->live,

@@ -4,9 +4,12 @@
 #include <libavcodec/avcodec.h>
 #include <libavutil/imgutils.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "daemon/base/memory_reserve.h"
 #include "daemon/base/region.h"
+#include "daemon/decode/dpb.h"
 #include "daemon/decode/early_output.h"
 #include "daemon/decode/pixel_format_map.h"
 
@@ -35,6 +38,11 @@ struct buffers {
     int n_made, n_allowed;     // by now: all at once would take the decoder's time
     AVBufferRef *ready[AHEAD]; // what it made and nobody has taken
     int n_ready;
+    struct memory_share share;
+    size_t needed, extra; // bytes of the decoder as a whole, and how many of them are not planned
+    size_t left;          // that there were when it was refused
+    int width, height;
+    bool refused, told;
     pthread_cond_t changed; // what the maker looks at, or those who wait for it
 
     pthread_mutex_t mutex;               // what follows, and the regions of all buffers
@@ -44,7 +52,7 @@ struct buffers {
     bool closed;
 };
 
-int buffers_open(struct buffers **ret)
+int buffers_open(struct buffers **ret, const struct memory_share *share)
 {
     struct buffers *buffers = calloc(1, sizeof(*buffers));
     if (!buffers)
@@ -52,6 +60,8 @@ int buffers_open(struct buffers **ret)
     pthread_mutex_init(&buffers->sizing, NULL);
     pthread_cond_init(&buffers->changed, NULL);
     pthread_mutex_init(&buffers->mutex, NULL);
+    if (share)
+        buffers->share = *share;
     *ret = buffers;
     return 0;
 }
@@ -95,6 +105,8 @@ void buffers_close(struct buffers *buffers)
     if (!buffers)
         return;
     buffers_trim(buffers);
+    if (buffers->extra > 0)
+        memory_reserve_give(buffers->share.memory, buffers->extra);
     pthread_mutex_lock(&buffers->mutex);
     buffers->closed = true;
     unlock(buffers);
@@ -318,11 +330,75 @@ int buffers_keep(struct buffers *buffers, AVFrame *frame, enum AVPixelFormat for
     return fill(buffers, frame, width, height, no_more);
 }
 
+// --- the limit
+
+// Under `sizing`. Takes from the host what a decoder of `needed` bytes has beyond its plan.
+static void take_extra(struct buffers *buffers, size_t needed)
+{
+    const struct memory_share *share = &buffers->share;
+    const size_t extra = needed > share->planned ? needed - share->planned : 0;
+    if (buffers->extra > 0)
+        memory_reserve_give(share->memory, buffers->extra);
+    buffers->refused = extra > 0 && !memory_reserve_take(share->memory, extra, &buffers->left);
+    buffers->extra = buffers->refused ? 0 : extra;
+    if (buffers->needed != needed)
+        buffers->told = false;
+    buffers->needed = needed;
+}
+
+// Any thread of the decoder, for each picture. 0, or AVERROR(ENOMEM).
+static int reserve(struct buffers *buffers, const AVCodecContext *context)
+{
+    struct stream_memory stream = {0};
+    struct image source = {.format = PIXEL_YUV420P};
+    if (!buffers->share.memory || context->width <= 0 || context->height <= 0)
+        return 0;
+    dpb_measure(&stream, context);
+    source.width = context->width;
+    source.height = context->height;
+    const size_t needed =
+        dpb_bytes(&stream, &source, buffers->share.threads, buffers->share.in_flight);
+    pthread_mutex_lock(&buffers->sizing);
+    buffers->width = context->width;
+    buffers->height = context->height;
+    if (needed != buffers->needed || buffers->refused)
+        take_extra(buffers, needed);
+    const bool refused = buffers->refused;
+    pthread_mutex_unlock(&buffers->sizing);
+    return refused ? AVERROR(ENOMEM) : 0;
+}
+
+bool buffers_refused(struct buffers *buffers)
+{
+    pthread_mutex_lock(&buffers->sizing);
+    const bool refused = buffers->refused;
+    pthread_mutex_unlock(&buffers->sizing);
+    return refused;
+}
+
+void buffers_refusal(struct buffers *buffers, char *text, size_t size)
+{
+    text[0] = 0;
+    pthread_mutex_lock(&buffers->sizing);
+    if (buffers->refused && !buffers->told)
+        snprintf(text, size,
+                 "pictures of %dx%d need %zu MiB of memory, %zu are planned and %zu more are left: "
+                 "they are not decoded (`picture` plans for larger ones)",
+                 buffers->width, buffers->height, buffers->needed >> 20,
+                 buffers->share.planned >> 20, buffers->left >> 20);
+    buffers->told |= buffers->refused;
+    pthread_mutex_unlock(&buffers->sizing);
+}
+
+// --- libavcodec's call
+
 static int get_buffer(AVCodecContext *context, AVFrame *frame, int flags)
 {
     int align[AV_NUM_DATA_POINTERS], width = frame->width, height = frame->height;
     struct buffers *buffers = context->opaque;
-    int rc;
+    int rc = reserve(buffers, context);
+    if (rc < 0)
+        return rc;
     if (!(context->codec->capabilities & AV_CODEC_CAP_DR1) ||
         pixel_format_map_format(frame->format) == PIXEL_NONE) {
         rc = avcodec_default_get_buffer2(context, frame, flags);

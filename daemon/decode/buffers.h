@@ -14,7 +14,14 @@ struct AVFrame;
 struct buffers;
 struct early_output;
 
-int buffers_open(struct buffers **ret);
+// What pictures of a decoder on the cpu may take beyond the plan. `memory` NULL: without a limit.
+struct memory_share {
+    struct memory_reserve *memory; // outlives the buffers
+    size_t planned;                // bytes that the plan has for this decoder
+    int threads, in_flight;        // see dpb_bytes
+};
+
+int buffers_open(struct buffers **ret, const struct memory_share *); // NULL: without a limit
 void buffers_close(struct buffers *); // frames that are out stay valid; accepts NULL
 
 // Pins all there is and all that will be, until buffers_leave, which unpins it, whoever has it.
@@ -31,6 +38,10 @@ void buffers_serve(struct buffers *, struct AVCodecContext *, struct early_outpu
 void buffers_prepare(struct buffers *, enum AVCodecID, enum AVPixelFormat, int width, int height);
 // The decoder is through with a packet: that thread makes the next picture's buffer, up to four.
 void buffers_decoded(struct buffers *);
+// True while the pictures do not fit: the decoder gets no memory for them. A keyframe tries again.
+bool buffers_refused(struct buffers *);
+// A sentence on that, once for each size; else an empty text.
+void buffers_refusal(struct buffers *, char *text, size_t size);
 // Gives a frame memory for such a picture, unless it has it already. 0 or negative AVERROR.
 int buffers_keep(struct buffers *, struct AVFrame *, enum AVPixelFormat, int width, int height);
 // MEMORY_PINNED or MEMORY_HOST, of a frame on the host from anywhere.

@@ -24,6 +24,8 @@ struct decode_options {
     int threads;               // of the cpu decoder
     bool low_delay;            // for live sources: threads share a picture, and hold none back
     int in_flight;             // frames that may be held at once beside the decoder's own
+    struct memory_reserve *memory; // NULL: not limited
+    size_t planned;                // bytes that the plan has for a decoder on the cpu
     enum damaged damaged;
     enum decoded_pictures pictures; // that are decoded
     bool losses_known;              // packets say what is missing, and libavcodec need not be asked

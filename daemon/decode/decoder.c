@@ -114,7 +114,7 @@ void decoder_restart(struct decoder *d)
 static int errno_of(struct decoder *d, int error, int64_t serial)
 {
     struct packet_info *info = packet_history_info(&d->takeover.history, serial);
-    if (error == AVERROR(ENOMEM))
+    if (error == AVERROR(ENOMEM) && !buffers_refused(d->takeover.buffers))
         return -ENOMEM;
     if (error == AVERROR_PATCHWELCOME && !d->takeover.shown)
         return -ENOTSUP;
@@ -196,6 +196,25 @@ static bool is_skipped(struct decoder *d, const struct packet *packet)
     return verdict != FILTER_DECODE;
 }
 
+// Pictures for which there is no memory: a keyframe alone asks again.
+static bool lacks_memory(struct decoder *d, bool key)
+{
+    return !key && buffers_refused(d->takeover.buffers);
+}
+
+// Each packet is a lost picture then, whatever libavcodec makes of it.
+static void note_refusal(struct decoder *d, struct packet_info *info)
+{
+    char text[200];
+    if (!buffers_refused(d->takeover.buffers))
+        return;
+    buffers_refusal(d->takeover.buffers, text, sizeof text);
+    if (text[0])
+        takeover_say(&d->takeover, text);
+    info->settled = true;
+    d->takeover.lost++;
+}
+
 int decoder_send(struct decoder *d, const struct packet *packet)
 {
     stage_enter(d->takeover.options.stages, STAGE_DECODE, 0);
@@ -236,11 +255,12 @@ int decoder_send(struct decoder *d, const struct packet *packet)
         packet_history_rewind(&d->takeover.history);
         info->settled =
             !packet_history_keeps(&d->takeover.history); // came ahead of the first keyframe
-    } else if (!replays) {
+    } else if (!replays && !lacks_memory(d, key)) {
         rc = send(d, av, info->serial);
     }
+    note_refusal(d, info);
     info->damaged |= packet_inspection_end(&d->inspection);
-    d->takeover.lost += rc == -EBADMSG;
+    d->takeover.lost += rc == -EBADMSG && !buffers_refused(d->takeover.buffers);
     return rc == -EBADMSG ? 0 : rc;
 }
 
@@ -379,6 +399,7 @@ int decoder_receive(struct decoder *d, struct frame *ret)
     if (rc < 0)
         picture_release(picture);
     ret->lost = rc == -EBADMSG;
+    ret->refused = ret->lost && buffers_refused(d->takeover.buffers);
     return ret->lost ? 0 : rc;
 }
 

@@ -7,7 +7,6 @@
 
 #include "daemon/base/bounds.h"
 #include "daemon/decode/pixel_format_map.h"
-#include "daemon/decode/scaler.h"
 #include "daemon/input/demux.h"
 
 enum {
@@ -19,6 +18,14 @@ enum {
     HEVC_MACROBLOCK = 200,
     PROBE_PACKETS = 64,          // in which a picture must come
     PACKET_BYTES_MAX = 64 << 20, // a file may say any bit rate
+    // Pictures on the host, with the padding that libavcodec asks for: see decode/buffers.c.
+    PAGE = 4096,
+    PICTURE_COLUMNS = 128,
+    PICTURE_ROWS = 32,
+    ROWS_BEHIND = 2,        // H.264's motion compensation touches one of each plane
+    BYTES_BEHIND = 192,     // of all planes
+    LAID_OUT_BITS = 12,     // a pixel of `source`: 4:2:0
+    THREAD_BYTES = 2 << 20, // of a thread of the decoder
 };
 
 // --- H.264: table A-1 of the standard
@@ -116,7 +123,7 @@ static int bits_of(enum AVPixelFormat samples)
 static void add_converted(struct stream_memory *ret, enum AVPixelFormat samples)
 {
     ret->pictures++;
-    ret->pixel_bits = bounds_max(ret->pixel_bits, bits_of(scaler_target(samples)));
+    ret->pixel_bits = bounds_max(ret->pixel_bits, bits_of(pixel_format_map_converted(samples)));
 }
 
 enum stream_codec dpb_codec(int codec_id)
@@ -141,6 +148,32 @@ void dpb_measure(struct stream_memory *ret, const AVCodecContext *context)
     ret->pixel_bits = bits_of(samples_of(context));
     if (ret->pixel_bits > 0 && pixel_format_map_format(samples_of(context)) == PIXEL_NONE)
         add_converted(ret, samples_of(context));
+}
+
+// --- bytes
+
+static size_t round_up(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
+size_t dpb_picture_bytes(const struct stream_memory *stream, const struct image *source)
+{
+    struct image padded = *source;
+    padded.width = (int)round_up((size_t)source->width, PICTURE_COLUMNS);
+    padded.height = (int)round_up((size_t)source->height, PICTURE_ROWS) + ROWS_BEHIND;
+    size_t bytes = image_lay_out(&padded, NULL) / LAID_OUT_BITS * (size_t)stream->pixel_bits;
+    return round_up(bytes + BYTES_BEHIND, PAGE);
+}
+
+// The tables are there once for each picture and once for the stream.
+size_t dpb_bytes(const struct stream_memory *stream, const struct image *source, int threads,
+                 int in_flight)
+{
+    size_t macroblocks = round_up((size_t)stream->width, 16) * round_up((size_t)stream->height, 16);
+    size_t tables = macroblocks / 256 * (size_t)stream->macroblock_bytes;
+    return (size_t)(stream->pictures + threads + in_flight) * dpb_picture_bytes(stream, source) +
+           (size_t)(stream->pictures + threads + 1) * tables + (size_t)(threads - 1) * THREAD_BYTES;
 }
 
 // --- a stream that nobody decodes yet

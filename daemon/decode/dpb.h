@@ -3,6 +3,7 @@
 #define FRAMED_DAEMON_DECODE_DPB_H
 
 #include "config/config.h"
+#include "kernels/image.h"
 
 struct AVCodecContext;
 
@@ -10,6 +11,14 @@ enum stream_codec dpb_codec(int codec_id); // of an enum AVCodecID
 
 // Of a decoder that has given out a picture, except for packet_bytes, which stays as it is.
 void dpb_measure(struct stream_memory *, const struct AVCodecContext *);
+
+// Bytes of such a stream's picture on the host, with the padding for libavcodec. `source` says the
+// layout.
+size_t dpb_picture_bytes(const struct stream_memory *, const struct image *source);
+// Host memory of a decoder on the cpu without its packets: the pictures it keeps, one for each of
+// its threads and `in_flight` for those that are out, and its tables of macroblocks.
+size_t dpb_bytes(const struct stream_memory *, const struct image *source, int threads,
+                 int in_flight);
 
 // Opens the camera's input and decodes its first picture on the cpu. Blocks for as long as the
 // camera's deadlines allow, and until *stop is set. 0, or negative errno, and *ret stays as it is.

@@ -40,6 +40,7 @@ struct frame {
     // The decoder lost this picture to damage, or the policy `damaged` withheld it: it counts, and
     // the frame is empty but for this.
     bool lost;
+    bool refused;           // lost because there is no memory for such pictures
     int rate_num, rate_den; // nominal pictures per second of the stream; 0/0: unknown
     struct frame_info info;
     int surfaces; // of the device's decoder that it lies in; 0: on the host, or not known

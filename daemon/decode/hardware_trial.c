@@ -47,7 +47,7 @@ static void *run(void *opaque)
     struct hardware_trial *trial = opaque;
     struct buffers *buffers = NULL;
     AVFrame *picture = av_frame_alloc();
-    int rc = picture ? buffers_open(&buffers) : -ENOMEM;
+    int rc = picture ? buffers_open(&buffers, NULL) : -ENOMEM;
     pthread_setname_np(pthread_self(), "hardware trial");
     if (rc == 0)
         rc = decode(trial, buffers, picture);

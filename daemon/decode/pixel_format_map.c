@@ -147,3 +147,12 @@ struct colour pixel_format_map_colour(const AVFrame *av, enum AVPixelFormat form
         colour.siting = SITING_LEFT;
     return colour;
 }
+
+// YUV stays YUV, so that matrix and range stay too.
+enum AVPixelFormat pixel_format_map_converted(enum AVPixelFormat from)
+{
+    const AVPixFmtDescriptor *desc = av_pix_fmt_desc_get(from);
+    if (desc->flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_BAYER))
+        return desc->flags & AV_PIX_FMT_FLAG_PLANAR ? AV_PIX_FMT_GBRP : AV_PIX_FMT_BGRA;
+    return desc->comp[0].depth > 8 ? AV_PIX_FMT_YUV420P10LE : AV_PIX_FMT_YUV420P;
+}

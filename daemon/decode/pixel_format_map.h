@@ -12,6 +12,9 @@ struct AVFrame;
 // PIXEL_NONE: no kernel reads it.
 enum pixel_format pixel_format_map_format(enum AVPixelFormat);
 
+// The nearest format that kernels read: libswscale converts pictures of `from` to it.
+enum AVPixelFormat pixel_format_map_converted(enum AVPixelFormat from);
+
 // Of a decoded frame whose samples are of `format`, once they have been `converted` to it.
 struct colour pixel_format_map_colour(const struct AVFrame *, enum AVPixelFormat format,
                                       bool converted);

@@ -9,15 +9,6 @@
 #include "daemon/decode/buffers.h"
 #include "daemon/decode/pixel_format_map.h"
 
-// YUV stays YUV, so that matrix and range stay too.
-enum AVPixelFormat scaler_target(enum AVPixelFormat from)
-{
-    const AVPixFmtDescriptor *desc = av_pix_fmt_desc_get(from);
-    if (desc->flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_BAYER))
-        return desc->flags & AV_PIX_FMT_FLAG_PLANAR ? AV_PIX_FMT_GBRP : AV_PIX_FMT_BGRA;
-    return desc->comp[0].depth > 8 ? AV_PIX_FMT_YUV420P10LE : AV_PIX_FMT_YUV420P;
-}
-
 // Chroma that has to be halved across becomes left-sited; down, it comes to lie between the rows.
 static int set_up(struct SwsContext *sws, const AVFrame *from, enum AVPixelFormat target)
 {
@@ -71,7 +62,7 @@ static int choose(struct scaler *scaler, const AVFrame *from, enum AVPixelFormat
 
 int scaler_convert(struct scaler *scaler, struct buffers *buffers, AVFrame *to, const AVFrame *from)
 {
-    enum AVPixelFormat target = scaler_target(from->format);
+    enum AVPixelFormat target = pixel_format_map_converted(from->format);
     int rc = choose(scaler, from, target);
     if (rc < 0)
         return rc;

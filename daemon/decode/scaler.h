@@ -14,8 +14,6 @@ struct scaler {
     int format, width, height;
 };
 
-// The format that pictures of format `from` are converted to: the nearest that kernels read.
-enum AVPixelFormat scaler_target(enum AVPixelFormat from);
 // Fills `to`, in memory of `buffers` unless it has its own already. Chroma of 4:4:4 comes out
 // left-sited. Returns 0; -ENOTSUP: libswscale does not read the format; other negative AVERROR.
 int scaler_convert(struct scaler *, struct buffers *, struct AVFrame *to,

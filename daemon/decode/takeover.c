@@ -16,7 +16,9 @@ int takeover_open(struct takeover *t, const AVCodecParameters *parameters,
     t->options = *options;
     packet_history_begin(&t->history);
     corruption_begin(&t->corruption, options->damaged);
-    if (buffers_open(&t->buffers) < 0 || pictures_open(&t->pictures, t->buffers) < 0 ||
+    const struct memory_share share = {options->memory, options->planned, options->threads,
+                                       options->in_flight};
+    if (buffers_open(&t->buffers, &share) < 0 || pictures_open(&t->pictures, t->buffers) < 0 ||
         !(t->parameters = avcodec_parameters_alloc()) ||
         avcodec_parameters_copy(t->parameters, parameters) < 0)
         return -ENOMEM;

@@ -10,10 +10,10 @@
 #include "config/op.h"
 #include "daemon/base/cgroup.h"
 #include "daemon/base/pool_region.h"
+#include "daemon/decode/dpb.h"
 #include "daemon/decode/packet_history.h"
 
 enum {
-    PAGE = 4096,
     DEVICE_PERCENT = 95, // that cameras may take of a device
     // Of a stream that nobody has looked at.
     WIDTH = 1920,
@@ -22,14 +22,8 @@ enum {
     PICTURES = 16,   // the most reference pictures of H.264
     SURFACES = 22,   // for one more, and the five that libavcodec adds
     MACROBLOCK_BYTES = 200,
-    BITS_OF_PIXELS = 10, // that a bit of a packet stands for, on average
-    // Pictures on the host, with the padding that libavcodec asks for: see decode/buffers.c.
-    PICTURE_COLUMNS = 128,
-    PICTURE_ROWS = 32,
-    ROWS_BEHIND = 2,        // H.264's motion compensation touches one of each plane
-    BYTES_BEHIND = 192,     // of all planes
+    BITS_OF_PIXELS = 10,    // that a bit of a packet stands for, on average
     CAMERA_BYTES = 5 << 19, // its input, its decoder, its thread, and what malloc keeps of them
-    THREAD_BYTES = 2 << 20, // of a thread of the decoder
     PACKETS = 5, // at once: of libavformat, of the decoder, its unescaped copy, and larger ones
     PACKETS_A_SECOND = 25,
     COPY_BYTES = 1 << 20,       // of a copy's muxer
@@ -138,35 +132,12 @@ static struct image picture_of(const struct stream_memory *stream,
     return source;
 }
 
-static size_t picture_bytes(const struct stream_memory *stream, const struct image *source)
-{
-    struct image padded = *source;
-    padded.width = (int)round_up((size_t)source->width, PICTURE_COLUMNS);
-    padded.height = (int)round_up((size_t)source->height, PICTURE_ROWS) + ROWS_BEHIND;
-    size_t bytes = image_lay_out(&padded, NULL) / PIXEL_BITS * (size_t)stream->pixel_bits;
-    return round_up(bytes + BYTES_BEHIND, PAGE);
-}
-
-// The cpu's decoder: pictures that it keeps, the one of each of its threads, and those in flight;
-// and what it knows of their macroblocks, once for the pictures and once for the stream.
-static size_t cpu_decoder_bytes(const struct camera_config *camera,
-                                const struct stream_memory *stream, const struct image *source,
-                                int depth)
-{
-    int threads = camera->threads;
-    size_t macroblocks = round_up((size_t)stream->width, 16) * round_up((size_t)stream->height, 16);
-    size_t beside = macroblocks / 256 * (size_t)stream->macroblock_bytes;
-    return (size_t)(stream->pictures + threads + depth) * picture_bytes(stream, source) +
-           (size_t)(stream->pictures + threads + 1) * beside +
-           (size_t)(threads - 1) * THREAD_BYTES + PACKETS * (size_t)stream->packet_bytes;
-}
-
 // With NVDEC: pictures that are downloaded, and the packets from which the cpu could take over.
 static size_t nvdec_host_bytes(const struct stream_memory *stream, const struct image *source,
                                int depth)
 {
     size_t downloaded = source->memory == MEMORY_CUDA ? 0 : (size_t)depth + 1;
-    return downloaded * picture_bytes(stream, source) +
+    return downloaded * dpb_picture_bytes(stream, source) +
            (size_t)PACKETS_KEPT_MAX * (size_t)stream->packet_bytes;
 }
 
@@ -226,7 +197,7 @@ static struct memory_need crops_need(const struct camera_config *camera,
         need.device +=
             round_up((kept + FRAMES_IN_FLIGHT_MAX + 1) * image_lay_out(&copy, NULL), DEVICE_PAGE);
     else
-        need.pinned += kept * picture_bytes(stream, source);
+        need.pinned += kept * dpb_picture_bytes(stream, source);
     return need;
 }
 
@@ -269,6 +240,13 @@ static struct memory_need outputs_need(const struct camera_config *camera,
     return need;
 }
 
+size_t budget_decoder(const struct camera_config *camera)
+{
+    const struct stream_memory stream = budget_stream(camera);
+    const struct image source = picture_of(&stream, &cpu_backend, false);
+    return dpb_bytes(&stream, &source, camera->threads, FRAMES_HELD_MAX);
+}
+
 struct memory_need budget_camera(const struct camera_config *camera,
                                  const struct backend_driver *driver, bool nvdec)
 {
@@ -289,7 +267,8 @@ struct memory_need budget_camera(const struct camera_config *camera,
                                     stream.pixel_bits > PIXEL_BITS ? 10 : 8,
                                     stream.surfaces + FRAMES_HELD_MAX);
     } else {
-        need.pinned += cpu_decoder_bytes(camera, &stream, &source, depth);
+        need.pinned += dpb_bytes(&stream, &source, camera->threads, depth) +
+                       PACKETS * (size_t)stream.packet_bytes;
     }
     return need;
 }
@@ -397,13 +376,24 @@ static int check_one(size_t need, const char *what, size_t limit, const char *li
     return -ENOSPC;
 }
 
+static size_t box_bytes(void)
+{
+    return (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+size_t budget_host_limit(void)
+{
+    const size_t group = cgroup_memory_limit(CGROUP_MEMBERSHIP, CGROUP_ROOT);
+    return group < box_bytes() ? group : box_bytes();
+}
+
 static int check_host(size_t need, const char *what, char *why, size_t size)
 {
-    size_t box = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-    size_t group = cgroup_memory_limit(CGROUP_MEMBERSHIP, CGROUP_ROOT);
-    if (group < box)
-        return check_one(need, what, group, "its control group (MemoryMax=) allows", why, size);
-    return check_one(need, what, box, "this box has", why, size);
+    const size_t limit = budget_host_limit();
+    const bool in_group = limit < box_bytes();
+    return check_one(need, what, limit,
+                     in_group ? "its control group (MemoryMax=) allows" : "this box has", why,
+                     size);
 }
 
 // Gives out all cameras as they would go to the GPUs.

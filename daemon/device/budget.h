@@ -28,6 +28,9 @@ struct stream_memory budget_stream(const struct camera_config *);
 struct memory_need budget_camera(const struct camera_config *, const struct backend_driver *,
                                  bool nvdec);
 
+// What budget_camera counts for the pictures and tables of its decoder on the cpu, bytes.
+size_t budget_decoder(const struct camera_config *);
+
 // Pictures that an output with crops keeps of a camera with num / den pictures a second (0/0: not
 // known): those that come within crops.keep, and one more.
 int budget_kept_pictures(const struct crops_config *, int num, int den);
@@ -54,6 +57,9 @@ struct memory_need budget_sum(const struct config *, const struct backend_driver
 // Memory that may be used of a device that has `device_bytes` (0: not known): `cuda.memory`,
 // and never more than leaves some for contexts and kernels. SIZE_MAX where nothing is known.
 size_t budget_limit(const struct config *, size_t device_bytes);
+
+// Memory of this box, or what its control group allows where that is less, bytes.
+size_t budget_host_limit(void);
 
 // Whether all cameras have room: on each GPU, once placement_choose has given them out in their
 // order, within its limit (budget_limit), and in the memory that this box has and the control group

@@ -148,6 +148,7 @@ int devices_open_with(struct devices **ret, const struct config *config,
         return -ENOMEM;
     }
     devices->config = config;
+    memory_reserve_begin(&devices->reserve);
     pthread_mutex_init(&devices->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -196,6 +197,11 @@ static void open_hardware(struct devices *devices)
                                      "verify --decoders has run again");
     hardware_open(&devices->hardware, holds ? &record : NULL); // failing, nothing is known
     free(folder);
+}
+
+struct memory_reserve *devices_memory_reserve(struct devices *devices)
+{
+    return &devices->reserve;
 }
 
 struct hardware *devices_hardware(struct devices *devices)
@@ -304,6 +310,9 @@ int devices_admit(struct devices *devices, const struct config *config, char *wh
     pthread_mutex_unlock(&devices->lock);
     if (rc == 0)
         rc = budget_check(config, driver, nvdec, gpus, n, why, size);
+    if (rc == 0)
+        memory_reserve_plan(&devices->reserve, budget_host_limit(),
+                            budget_sum(config, driver, nvdec).pinned);
     const char *demanding = camera_that_demands_nvdec(config);
     if (rc == 0 && demanding && devices->n_gpus > 0 && n == 0)
         warn_of_camera(demanding, "NVDEC is demanded and its device has failed: the cpu decodes "

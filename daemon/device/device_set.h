@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "daemon/base/memory_reserve.h"
 #include "daemon/device/devices.h"
 #include "daemon/device/placement.h"
 #include "daemon/input/retry.h"
@@ -38,6 +39,7 @@ struct devices {
     struct device device[GPUS_MAX + 1]; // the GPUs, and then the CPU
     int n_gpus;
     _Atomic uint64_t fallbacks;
+    struct memory_reserve reserve;
     struct hardware *hardware; // other decoders than NVDEC; NULL: nothing is known
     pthread_mutex_t lock;
     pthread_cond_t changed; // anything that is under the lock

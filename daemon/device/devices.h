@@ -91,6 +91,7 @@ void device_unreserve(const struct device_lease *, size_t bytes);
 
 // What is known of the hardware that decodes beside NVDEC and belongs to no lease; may be NULL.
 struct hardware *devices_hardware(struct devices *);
+struct memory_reserve *devices_memory_reserve(struct devices *);
 
 // For status and metrics; none blocks.
 const char *devices_backend_name(struct devices *); // "cuda" while any GPU works, else "cpu"

@@ -539,8 +539,9 @@ int transform_submit(struct transform *transform, struct frame *frame)
     int rc = 0;
 
     if (frame->lost) {
-        claim_lost(transform->subscriptions, LOSS_DAMAGED);
-        stats_outputs_lose(transform->subscriptions, LOSS_DAMAGED);
+        reason = frame->refused ? LOSS_CONFIG : LOSS_DAMAGED;
+        claim_lost(transform->subscriptions, reason);
+        stats_outputs_lose(transform->subscriptions, reason);
         return 0;
     }
     update_epoch(transform, frame->info.epoch);

@@ -1,12 +1,17 @@
 #!/usr/bin/python3
-"""What `framed check` plans for cameras is what a framed takes with them: never less, and at most 1.3 times as much."""
+"""What `framed check` plans for cameras is what a framed takes with them: never less, and at most 1.3 times as much. A camera
+with larger pictures gets more while there is memory, and else hurts no other camera."""
+import contextlib
 import glob
 import os
 import re
 import socket
 import time
 
-from framed_client import ROOT, SANITIZED, Checks, Framed, ffmpeg, folder, run, until
+import framed_client
+from framed_client import ROOT, SANITIZED, Checks, Framed, Reader, ffmpeg, folder, run, until
+from numbered_clip import NumberedClip
+from rtsp_camera import Camera
 
 RATIO = 1.3
 SECONDS = 3  # in which all pictures of a decoder and all slots are in use
@@ -82,6 +87,99 @@ def check_ratio(checks, where, alone, name, cameras, url):
     checks.check(1 <= ratio <= RATIO, f"{name}: {planned[1]} MiB planned, {taken:.1f} MiB used: {ratio:.2f}")
 
 
+# --- a control group
+
+LIMIT = 1 << 30
+STREAM = """
+  {name}:
+    url: {url}
+    outputs: {{o: {{size: 64x64, sink: "unix:{where}/{name}.sock"}}}}
+"""
+
+
+@contextlib.contextmanager
+def control_group():
+    """The folder of a control group with LIMIT bytes of memory; None where this process may make none."""
+    for root, limit in ("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"):
+        path = f"{root}/framed-test-{os.getpid()}"
+        try:
+            os.mkdir(path)
+        except OSError:
+            continue
+        if usable := os.path.exists(f"{path}/{limit}"):  # the folder of another file system has none
+            with open(f"{path}/{limit}", "w") as file:
+                file.write(str(LIMIT))
+        try:
+            if usable:
+                yield path
+        finally:
+            os.rmdir(path)
+        if usable:
+            return
+    yield None
+
+
+@contextlib.contextmanager
+def framed_in(group, where, text):
+    """A framed that is in the group from its start."""
+    with open(f"{where}/framed", "w") as file:
+        file.write(f'#!/bin/sh\necho $$ > {group}/cgroup.procs\nexec {framed_client.BINARY} "$@"\n')
+    os.chmod(f"{where}/framed", 0o755)
+    binary, framed_client.BINARY = framed_client.BINARY, f"{where}/framed"
+    try:
+        with Framed(where, text) as framed:
+            yield framed
+    finally:
+        framed_client.BINARY = binary
+
+
+def make_large(where, codec, size):
+    """With as many references as H.264 has, or H.265's level allows."""
+    path = f"{where}/{codec}-{size}"
+    coder = {"h264": ["libx264", "-preset", "ultrafast", "-refs", "16", "-x264-params",
+                      "ref=16:scenecut=0:keyint=5:level=6.2:repeat-headers=1:sliced-threads=0:threads=1", "-f", "h264"],
+             "h265": ["libx265", "-preset", "ultrafast", "-x265-params",
+                      "ref=4:scenecut=0:keyint=5:bframes=0:repeat-headers=1:log-level=error", "-f", "hevc"]}[codec]
+    ffmpeg("-f", "lavfi", "-i", f"testsrc2=size={size}:rate=5", "-frames:v", "10", "-pix_fmt", "yuv420p", "-bf", "0",
+           "-c:v", *coder, path)
+    return NumberedClip(path, codec)
+
+
+def check_enforced(checks, where, group, codec, size, fits):
+    """A camera with pictures of that size beside a good one."""
+    clip = make_large(where, "h264", "320x192")
+    with Camera(make_large(where, codec, size)) as large, Camera(clip) as good:
+        large.rate = good.rate = 5
+        text = "backend: cpu\ncameras:" + "".join(
+            STREAM.format(name=name, url=camera.url(""), where=where) for name, camera in (("large", large), ("good", good)))
+        with framed_in(group, where, text) as framed:
+            readers = {name: Reader(f"unix:{where}/{name}.sock", keep=False) for name in ("large", "good")}
+            until(lambda: min(reader.count for name, reader in readers.items() if fits or name == "good") > 0, 30)
+            lost = lambda: framed.live_metrics().losses(camera="large", output="o")["config"]
+            what = f"{codec} {size}"
+            if fits:
+                checks.check(until(lambda: readers["large"].count >= 10, 30), f"{what}: {readers['large'].count} pictures")
+            else:
+                checks.check(until(lambda: lost() >= 10, 30), f"{what}: lost {lost()}:\n{framed.errors()}")
+                checks.check(readers["large"].count == 0, f"{what}: {readers['large'].count} pictures")
+            before = readers["good"].count
+            checks.check(until(lambda: readers["good"].count > before + 10, 20), f"{what}: the good camera stands")
+            said = len(re.findall(rf"camera=large .*pictures of {size} need \d+ MiB of memory", framed.errors()))
+            checks.check(said == (not fits), f"{what}: said {said} times:\n{framed.errors()}")
+            checks.check(framed.resident_kib() < LIMIT // 1024, f"{what}: {framed.resident_kib()} KiB are resident")
+            checks.check(framed.stop() == 0, f"{what}: exit:\n{framed.errors()}")
+
+
+def check_group(checks):
+    with control_group() as group:
+        if not group:
+            checks.skip("memory of a control group: none can be made here")
+            return
+        for codec, size, fits in ("h264", "8192x8192", False), ("h264", "2560x1440", True), ("h265", "2560x1440", True):
+            with folder() as where:
+                check_enforced(checks, where, group, codec, size, fits)
+
+
 def main():
     checks = Checks("e2e/test_memory")
     if SANITIZED:
@@ -94,6 +192,7 @@ def main():
         check_ratio(checks, where, alone, "large packets", 2, make_large_packets(where))
         for path in sorted(glob.glob(os.path.join(ROOT, "../shared/media/*.mp4"))):
             check_ratio(checks, where, alone, f"2 x {os.path.basename(path)}", 2, os.path.realpath(path))
+    check_group(checks)
     checks.end()
 
 

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "daemon/base/memory_reserve.h"
 #include "daemon/decode/picture.h"
 #include "tests/daemon/decode/decoding.h"
 
@@ -272,7 +273,7 @@ static void test_ahead_in_vain(void)
     struct buffers *buffers;
     AVFrame *frame = av_frame_alloc();
     for (int i = 0; i < 20; i++) {
-        CHECK(buffers_open(&buffers) == 0, "no memory");
+        CHECK(buffers_open(&buffers, NULL) == 0, "no memory");
         buffers_prepare(buffers, AV_CODEC_ID_H264, AV_PIX_FMT_YUV420P, 2048, 1024);
         if (i % 2) {
             CHECK(buffers_keep(buffers, frame, AV_PIX_FMT_YUV420P, 640 + i, 480) == 0, "%d", i);
@@ -322,7 +323,7 @@ static void test_two_sizes_at_once(void)
     avcodec_free_context(&like);
     for (int round = 0; round < ROUNDS; round++) {
         struct buffers *buffers;
-        if (buffers_open(&buffers) < 0)
+        if (buffers_open(&buffers, NULL) < 0)
             abort();
         struct asker asker[2] = {{.buffers = buffers, .width = width, .height = height},
                                  {.buffers = buffers, .width = 64, .height = 64}};
@@ -346,7 +347,7 @@ static void test_reaping(void)
     struct pictures *pictures;
     struct picture *picture[3];
     int freed = 0;
-    CHECK(buffers_open(&buffers) == 0 && pictures_open(&pictures, buffers) == 0, "no memory");
+    CHECK(buffers_open(&buffers, NULL) == 0 && pictures_open(&pictures, buffers) == 0, "no memory");
     for (int i = 0; i < 3; i++) {
         picture[i] = picture_take(pictures);
         AVFrame *frame = picture_frame(picture[i]);
@@ -369,6 +370,47 @@ static void test_reaping(void)
     buffers_close(buffers);
 }
 
+// Two keyframes, a second apart. While the pictures do not fit all are lost, and one sentence says
+// so; once there is room the next keyframe is shown.
+static void test_limit(const char *encoder, const char *file)
+{
+    struct memory_reserve reserve;
+    struct decode_options options = on_cpu;
+    struct frame frame;
+    struct run run;
+    int refused = 0, notices = 0, shown = 0, rc;
+    memory_reserve_begin(&reserve);
+    memory_reserve_plan(&reserve, 3 << 20, 2 << 20);
+    options.memory = &reserve;
+    options.planned = 1 << 20;
+    options.threads = 1;
+    clips_make("640x360", 50, encoder, file);
+    if (!run_open(&run, file, &options))
+        return;
+    while ((rc = decoder_receive(run.decoder, &frame)) != -ENODATA && (rc == 0 || rc == -EAGAIN)) {
+        const char *notice = decoder_notice(run.decoder);
+        CHECK(!notice || strstr(notice, "pictures of 640x360 need"), "%s", notice);
+        notices += notice != NULL;
+        if (rc == -EAGAIN && send_next(&run) < 0)
+            break;
+        if (rc < 0)
+            continue;
+        CHECK(frame.lost == frame.refused, "lost for another reason");
+        refused += frame.refused;
+        shown += !frame.lost;
+        frame_release(&frame);
+        if (refused == 20)
+            memory_reserve_plan(&reserve, 100 << 20, 2 << 20);
+    }
+    CHECK(rc == -ENODATA, "%s", strerror(-rc));
+    CHECK(refused == 25 && shown == 25 && notices == 1, "%d refused, %d shown, %d notices", refused,
+          shown, notices);
+    CHECK(reserve.taken > 1 << 20, "%zu bytes beyond the plan", reserve.taken);
+    run_close(&run);
+    CHECK(reserve.taken == 0, "%zu bytes are not given back", reserve.taken);
+    memory_reserve_end(&reserve);
+}
+
 int main(void)
 {
     av_log_set_level(AV_LOG_QUIET);
@@ -383,6 +425,9 @@ int main(void)
     TEST(test_ahead_in_vain());
     TEST(test_two_sizes_at_once());
     TEST(test_reaping());
+    TEST(test_limit("-c:v libx264 -bf 0 -g 25", "limit.mp4"));
+    TEST(test_limit("-c:v libx265 -x265-params log-level=none:bframes=0:keyint=25:scenecut=0",
+                    "limit5.mp4"));
     clips_close();
     return test_end();
 }
