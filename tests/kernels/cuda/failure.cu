@@ -6,6 +6,29 @@
 
 enum { JOBS = 4, ROUNDS = 2 };
 
+// A job without a picture, which the copy refuses: it fails alone, and the next one is good.
+static void test_refused(struct backend *backend, const struct camera *camera)
+{
+    struct call call[3];
+    struct plan *plan;
+    struct image bad = camera->src;
+    bad.memory = MEMORY_PINNED;
+    bad.plane[0].data = NULL;
+    CHECK(cuda->plan_open(backend, &plan, &camera->src, camera->ops, OPS, 3) == 0, "plan_open");
+    for (int i = 0; i < 3; i++) {
+        call_init(&call[i], backend, camera, i == 1 ? &bad : &camera->src, MEMORY_PINNED);
+        CHECK(cuda->submit(plan, &call[i].job) == 0, "job %d", i);
+    }
+    call_check(&call[0], camera, "before the refused job");
+    CHECK(wait_for(&call[1].done), "the refused job was never reported");
+    CHECK(call[1].status == -EREMOTEIO && call[1].calls == 1, "%d, reported %d times",
+          call[1].status, call[1].calls);
+    call_check(&call[2], camera, "behind the refused job");
+    cuda->plan_close(plan);
+    for (int i = 0; i < 3; i++)
+        call_finish(&call[i], backend);
+}
+
 // One good job; and one bad one with others beside and behind it.
 static void test_failure(struct backend *backend, const struct camera *camera)
 {
@@ -74,6 +97,7 @@ int main(void)
             SKIP("no CUDA device");
             break;
         }
+        TEST(test_refused(backend, &camera));
         TEST(test_failure(backend, &camera));
         cuda->close(backend);
         if (!test_again(&options, &camera))
