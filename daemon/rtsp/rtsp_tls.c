@@ -6,15 +6,16 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-enum { FINGERPRINT_TEXT = 3 * 32 };
+enum { FINGERPRINT_TEXT = 3 * 32, CONTEXTS_MAX = 16 };
 
 struct rtsp_tls {
     const struct tls_config *config;
-    SSL_CTX *context;
     SSL *ssl;
     BIO *from_network, *to_network; // of ssl
 };
@@ -29,14 +30,108 @@ static bool set_strength(SSL_CTX *context, bool legacy)
            SSL_CTX_set_cipher_list(context, legacy ? "DEFAULT:@SECLEVEL=0" : "DEFAULT:!kRSA") == 1;
 }
 
-// Nothing is read where nothing of it would decide: the system's certificates are many.
-static bool load_authorities(struct rtsp_tls *tls)
+// Contexts of all cameras. The system's certificates are many: they are read once, and again when
+// their file changes.
+static struct shared_context {
+    SSL_CTX *context; // NULL: the place is free
+    char *file;       // of its authorities; NULL: none
+    struct stat state;
+    bool legacy;
+} contexts[CONTEXTS_MAX];
+static int oldest_context;
+static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
+
+// NULL: the certificate is not judged by authorities.
+static const char *authorities_of(const struct tls_config *config)
 {
-    const struct tls_config *config = tls->config;
+    const char *named = getenv(X509_get_default_cert_file_env());
     if (config->fingerprint.set || !config->verify)
-        return true;
-    return config->ca ? SSL_CTX_load_verify_file(tls->context, config->ca) == 1
-                      : SSL_CTX_set_default_verify_paths(tls->context) == 1;
+        return NULL;
+    return config->ca ? config->ca : named ? named : X509_get_default_cert_file();
+}
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static int load_context(SSL_CTX **ret, const struct tls_config *config)
+{
+    int rc = -ENOMEM;
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    if (!context || !set_strength(context, config->legacy))
+        goto out;
+    // The certificate is judged after the handshake, when it can be named; a camera that is cut off
+    // does not say goodbye.
+    SSL_CTX_set_verify(context, SSL_VERIFY_NONE, NULL);
+    SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
+    if (!authorities_of(config))
+        rc = 0;
+    else if (config->ca)
+        rc = SSL_CTX_load_verify_file(context, config->ca) == 1 ? 0 : -EINVAL;
+    else
+        rc = SSL_CTX_set_default_verify_paths(context) == 1 ? 0 : -EINVAL;
+out:
+    if (rc < 0)
+        SSL_CTX_free(context);
+    else
+        *ret = context;
+    return rc;
+}
+
+static bool is_context_of(const struct shared_context *shared, const char *file,
+                          const struct stat *state, bool legacy)
+{
+    const bool same = file ? shared->file && strcmp(shared->file, file) == 0 : !shared->file;
+    return shared->context && same && shared->legacy == legacy &&
+           is_same_file(&shared->state, state);
+}
+
+static void free_context(struct shared_context *shared)
+{
+    SSL_CTX_free(shared->context);
+    free(shared->file);
+    *shared = (struct shared_context){0};
+}
+
+// The caller holds the lock.
+static int add_context(struct shared_context **ret, const struct tls_config *config,
+                       const char *file, const struct stat *state)
+{
+    struct shared_context *shared = &contexts[oldest_context];
+    free_context(shared);
+    if (file && !(shared->file = strdup(file)))
+        return -ENOMEM;
+    shared->state = *state;
+    shared->legacy = config->legacy;
+    int rc = load_context(&shared->context, config);
+    if (rc < 0)
+        free_context(shared);
+    else
+        oldest_context = (oldest_context + 1) % CONTEXTS_MAX;
+    *ret = shared;
+    return rc;
+}
+
+static int open_ssl(SSL **ret, const struct tls_config *config)
+{
+    const char *file = authorities_of(config);
+    struct shared_context *shared = NULL;
+    struct stat state = {0};
+    int rc = 0;
+    if (file && stat(file, &state) < 0)
+        state = (struct stat){0};
+    pthread_mutex_lock(&contexts_lock);
+    for (int i = 0; i < CONTEXTS_MAX && !shared; i++)
+        if (is_context_of(&contexts[i], file, &state, config->legacy))
+            shared = &contexts[i];
+    if (!shared)
+        rc = add_context(&shared, config, file, &state);
+    if (rc == 0 && !(*ret = SSL_new(shared->context))) // holds the context
+        rc = -ENOMEM;
+    pthread_mutex_unlock(&contexts_lock);
+    return rc;
 }
 
 static bool set_host(struct rtsp_tls *tls, const char *host)
@@ -50,26 +145,19 @@ static bool set_host(struct rtsp_tls *tls, const char *host)
 int rtsp_tls_open(struct rtsp_tls **ret, const struct tls_config *config, const char *host,
                   char *why, size_t size)
 {
-    int rc = -ENOMEM;
     struct rtsp_tls *tls = calloc(1, sizeof *tls);
     if (!tls)
-        return rc;
+        return -ENOMEM;
     tls->config = config;
     ERR_clear_error();
-    if (!(tls->context = SSL_CTX_new(TLS_client_method())) ||
-        !set_strength(tls->context, config->legacy))
-        goto failed;
-    // The certificate is judged after the handshake, when it can be named; a camera that is cut off
-    // does not say goodbye.
-    SSL_CTX_set_verify(tls->context, SSL_VERIFY_NONE, NULL);
-    SSL_CTX_set_options(tls->context, SSL_OP_IGNORE_UNEXPECTED_EOF);
-    if (!load_authorities(tls)) {
+    int rc = open_ssl(&tls->ssl, config);
+    if (rc == -EINVAL)
         snprintf(why, size, "tls.ca: %s: no certificates can be read from it",
                  config->ca ? config->ca : "the system's");
-        rc = -EINVAL;
+    if (rc < 0)
         goto failed;
-    }
-    if (!(tls->ssl = SSL_new(tls->context)) || !set_host(tls, host))
+    rc = -ENOMEM;
+    if (!set_host(tls, host))
         goto failed;
     tls->from_network = BIO_new(BIO_s_mem());
     tls->to_network = BIO_new(BIO_s_mem());
@@ -92,7 +180,6 @@ void rtsp_tls_close(struct rtsp_tls *tls)
     if (!tls)
         return;
     SSL_free(tls->ssl);
-    SSL_CTX_free(tls->context);
     free(tls);
 }
 

@@ -199,6 +199,33 @@ static void test_tls(void)
     config = (struct tls_config){.ca = "key.pem", .verify = true};
     rc = try_tls(context, "localhost", &config, why, sizeof why);
     CHECK(rc == -EINVAL && strstr(why, "tls.ca: key.pem: "), "%d: %s", rc, why);
+
+    // The authorities are read once, and again when their file has changed.
+    clips_run("cp cert.pem ca.pem && cp -p ca.pem kept.pem");
+    config.ca = "ca.pem";
+    rc = try_tls(context, "localhost", &config, why, sizeof why);
+    CHECK(rc == 0, "%d: %s", rc, why);
+    clips_run("tr A-Za-z x < kept.pem > garbled.pem && cat garbled.pem > ca.pem && "
+              "touch -r kept.pem ca.pem"); // looks unchanged
+    for (int i = 0; i < 2; i++) {
+        config.legacy = i == 1; // shares nothing with the first
+        rc = try_tls(context, "localhost", &config, why, sizeof why);
+        CHECK(rc == (i == 0 ? 0 : -EINVAL), "%d: %d: %s", i, rc, why);
+    }
+    config.legacy = false;
+    clips_run("touch ca.pem");
+    rc = try_tls(context, "localhost", &config, why, sizeof why);
+    CHECK(rc == -EINVAL && strstr(why, "tls.ca: ca.pem: "), "changed: %d: %s", rc, why);
+    clips_run("cat kept.pem > ca.pem");
+    for (int i = 0; i < 40; i++) { // more files than are kept
+        char name[32];
+        snprintf(name, sizeof name, "ca%d.pem", i % 20);
+        if (i < 20)
+            clips_run("cp cert.pem %s", name);
+        config.ca = name;
+        rc = try_tls(context, "localhost", &config, why, sizeof why);
+        CHECK(rc == 0, "%s: %d: %s", name, rc, why);
+    }
     SSL_CTX_free(context);
 }
 
