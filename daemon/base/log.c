@@ -14,6 +14,7 @@
 
 #include "config/url.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/peer_text.h"
 
 enum {
     TEXT_MAX = 1024,
@@ -246,8 +247,7 @@ void log_scrub(char *to, size_t size, const char *from)
     while (at > 0 && to[at - 1] == ' ')
         at--;
     to[at] = 0;
-    for (char *c = to; *c; c++)
-        *c = iscntrl((unsigned char)*c) ? '?' : *c;
+    peer_text_clean(to);
 }
 
 void log_event(enum log_level level, const char *format, ...)

@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "daemon/base/exit_code.h"
+#include "daemon/base/peer_text.h"
 
 static char *format_text(const char *format, va_list arguments)
 {
     char *text;
     if (vasprintf(&text, format, arguments) < 0)
         err(EXIT_RUNTIME, NULL);
+    peer_text_clean(text);
     return text;
 }
 

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "daemon/base/peer_text.h"
+
 xmlDoc *xml_read(const char *data, size_t size)
 {
     if (size == 0 || size > XML_BYTES_MAX)
@@ -46,32 +48,17 @@ const xmlNode *xml_next(const xmlNode *node)
     return node;
 }
 
-// Bytes of the character at `p` of valid UTF-8.
-static size_t character_bytes(const unsigned char *p)
-{
-    return *p < 0x80 ? 1 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
-}
-
-// Of Unicode: C0, C1 and DEL, which a terminal obeys, and the marks that turn text around.
-static bool is_control(const unsigned char *p)
-{
-    const bool general = p[0] == 0xe2 && (p[1] == 0x80 || p[1] == 0x81);
-    return *p < 0x20 || *p == 0x7f || (p[0] == 0xc2 && p[1] < 0xa0) ||
-           (general &&
-            (p[1] == 0x80 ? (p[2] >= 0x8b && p[2] <= 0x8f) || (p[2] >= 0xa8 && p[2] <= 0xae)
-                          : p[2] >= 0xa0 && p[2] <= 0xaf));
-}
-
 char *xml_text(const xmlNode *node, const char *path, char *to, size_t size)
 {
     const xmlNode *element = xml_find(node, path);
     xmlChar *content = element ? xmlNodeGetContent(element) : NULL;
     size_t used = 0;
-    for (const unsigned char *p = content; p && *p;) {
-        const size_t bytes = character_bytes(p);
+    for (const char *p = (const char *)content; p && *p;) {
+        bool safe;
+        const size_t bytes = peer_text_character(p, &safe);
         if (used + bytes >= size)
             break;
-        if (!is_control(p) && *p != ' ') {
+        if (safe && *p != ' ') {
             memcpy(to + used, p, bytes);
             used += bytes;
         } else if (used > 0 && to[used - 1] != ' ') {

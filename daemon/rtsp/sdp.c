@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/base/peer_text.h"
 #include "daemon/bitstream/h264_headers.h"
 #include "daemon/bitstream/hevc_headers.h"
 
@@ -97,6 +98,7 @@ static void copy_name(char *ret, size_t size, struct span span)
     if ((size_t)(span.end - span.begin) >= size)
         span.end = span.begin + size - 1;
     copy(ret, size, span);
+    peer_text_clean(ret);
 }
 
 // --- parameter sets
@@ -230,6 +232,7 @@ static void set_encoding(struct sdp_media *media, const char *encoding, int cloc
         enum sdp_codec codec;
     } codecs[] = {{"H264", SDP_H264}, {"H265", SDP_H265}, {"HEVC", SDP_H265}, {"JPEG", SDP_JPEG}};
     snprintf(media->encoding, sizeof media->encoding, "%s", encoding);
+    peer_text_clean(media->encoding);
     for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
         if (media->video && strcasecmp(encoding, codecs[i].name) == 0)
             media->codec = codecs[i].codec;
@@ -318,6 +321,7 @@ static void begin_media(struct parser *parser, struct span value)
     parser->first = parser->sdp->n_media;
     if (!copy(media.kind, sizeof media.kind, kind))
         return;
+    peer_text_clean(media.kind);
     add_format(parser, &media, number(cut_word(&value)));
     while (media.video && value.begin < value.end)
         add_format(parser, &media, number(cut_word(&value)));

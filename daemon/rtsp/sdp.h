@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SDP_MEDIA_MAX = 32, SDP_SETS_MAX = 2048 };
+enum { SDP_MEDIA_MAX = 32, SDP_SETS_MAX = 2048, SDP_CONTROL_MAX = 4096 };
 
 enum sdp_codec { SDP_OTHER, SDP_H264, SDP_H265, SDP_JPEG };
 
@@ -16,8 +16,8 @@ struct sdp_media { // one payload type of an m= line
     char kind[16], encoding[32]; // "video", "H264": for people
     enum sdp_codec codec;
     int payload_type;
-    int clock_rate;    // 90000 for video, whatever the camera says; else 0 or less: unknown
-    char control[512]; // "": none
+    int clock_rate; // 90000 for video, whatever the camera says; else 0 or less: unknown
+    char control[SDP_CONTROL_MAX]; // "": none
     // Parameter sets of H.264 and H.265 with start codes before each, as a head start for the
     // decoder; those in the stream win. 0 bytes: none.
     uint8_t sets[SDP_SETS_MAX];
@@ -31,9 +31,9 @@ struct sdp_media { // one payload type of an m= line
 };
 
 struct sdp {
-    char tool[64], control[512]; // "": none
-    char address[64];            // for multicast; "": none
-    int ttl;                     // 0: unknown
+    char tool[64], control[SDP_CONTROL_MAX]; // "": none
+    char address[64];                        // for multicast; "": none
+    int ttl;                                 // 0: unknown
     struct sdp_media media[SDP_MEDIA_MAX];
     int n_media;
 };

@@ -41,7 +41,7 @@ static void parse(const char *text)
 
 static void parse_h264(const char *lines)
 {
-    char text[4096];
+    char text[2 * SDP_CONTROL_MAX];
     snprintf(text, sizeof text,
              "v=0\r\no=- 0 0 IN IP4 0.0.0.0\r\ns=x\r\nt=0 0\r\n"
              "m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n%s",
@@ -128,6 +128,10 @@ static void test_bad_lines(void)
         CHECK(sdp_parse(sdp, none[i], strlen(none[i])) == -EINVAL, "%s", none[i]);
     parse("a=tool: \na=tool:c\na=tool:d\nm=video 0 RTP/AVP 26\n");
     CHECK(!strcmp(sdp->tool, "c"), "the first: %s", sdp->tool);
+    parse("a=tool:\xc2\x9b"
+          "31m\xe2\x80\xae\nm=video 0 RTP/AVP 96\na=rtpmap:96 \x9bH\x1b/90000\n");
+    CHECK(!strcmp(sdp->tool, "?31m?") && !strcmp(sdp->media[0].encoding, "?H?"), "%s, %s",
+          sdp->tool, sdp->media[0].encoding);
     parse("a=tool:name that is longer than the sixty-three letters which are kept of it\n"
           "m=video 0 RTP/AVP 26\n");
     CHECK(!strcmp(sdp->tool, "name that is longer than the sixty-three letters which are kept"),
@@ -418,14 +422,15 @@ static void test_attributes(void)
 
 static void test_control(void)
 {
-    char lines[700];
+    char lines[SDP_CONTROL_MAX + 200];
     parse("a=control:*\r\nm=video 0 RTP/AVP 96\r\na=control: rtsp://h/s/t=1?a=b:c \r\n");
     CHECK(!strcmp(sdp->control, "*") && !strcmp(sdp->media[0].control, "rtsp://h/s/t=1?a=b:c"),
           "%s", sdp->media[0].control);
-    for (int bytes = 511; bytes <= 512; bytes++) {
+    for (int bytes = SDP_CONTROL_MAX - 1; bytes <= SDP_CONTROL_MAX; bytes++) {
         snprintf(lines, sizeof lines, "a=control:%0*d\n", bytes, 1);
         parse_h264(lines);
-        CHECK(strlen(sdp->media[0].control) == (bytes < 512 ? 511 : 0), "%d", bytes);
+        CHECK(strlen(sdp->media[0].control) == (bytes < SDP_CONTROL_MAX ? SDP_CONTROL_MAX - 1 : 0),
+              "%d", bytes);
     }
 }
 
