@@ -215,23 +215,6 @@ void check_root(struct mistakes *mistakes, struct config *config, const struct g
 
 // --- cameras
 
-static const char *url_mistake(const char *url)
-{
-    enum url_kind kind = config_url_kind(url);
-    if (kind == URL_NONE)
-        return "is not an input that framed can read (rtsp:, rtsps:, tcp:, unix:, pipe:, file: or "
-               "a path)";
-    if ((kind == URL_RTSP || kind == URL_TCP) && !config_url_has_host(url))
-        return "has no host, or an invalid port (scheme://host:port/..., "
-               "port 1 to 65535, required for tcp; in a password write / ? # @ : % as "
-               "%2F %3F %23 %40 %3A %25)";
-    if (kind == URL_PIPE && config_url_descriptor(url) < 0)
-        return "does not name a descriptor (pipe:N; pipe:0 is standard input)";
-    if (!strcasecmp(url, "unix:") || !strcasecmp(url, "file:"))
-        return "has no path (unix:PATH or file:PATH)";
-    return NULL;
-}
-
 // Schemes are case-insensitive (RFC 3986), but libavformat only knows them in lower case.
 static void settle_scheme(struct camera_config *camera)
 {
@@ -271,6 +254,12 @@ static void check_tls(struct mistakes *mistakes, const struct camera_config *cam
     }
 }
 
+static bool is_unverified(const struct camera_config *camera)
+{
+    return !strncasecmp(camera->url, "rtsps:", strlen("rtsps:")) && camera->tls.verify &&
+           (camera->demuxer || camera->options.n > 0);
+}
+
 void check_camera(struct mistakes *mistakes, struct camera_config *camera,
                   const struct given given[], const char *path)
 {
@@ -281,10 +270,13 @@ void check_camera(struct mistakes *mistakes, struct camera_config *camera,
         mistake(mistakes, grid->value, dotted, "has more than %d cells (32x18, or up to 32x32)",
                 GRID_CELLS_MAX);
     }
-    const char *wrong = url->key.line && !url->wrong ? url_mistake(camera->url) : NULL;
+    const char *wrong = url->key.line && !url->wrong ? config_url_mistake(camera->url) : NULL;
     settle_scheme(camera);
     if (!wrong && camera->url)
         check_tls(mistakes, camera, given, path);
+    if (!wrong && camera->url && is_unverified(camera))
+        wrong = "is rtsps, which needs tls: {verify: false} beside demuxer or options: "
+                "libavformat's client takes any certificate";
     if (!wrong)
         return;
     snprintf(dotted, sizeof dotted, "%s.url", path);

@@ -57,6 +57,94 @@ bool config_url_has_host(const char *url)
     return colon + 1 + digits == end && port >= 1 && port <= 65535;
 }
 
+#define ESCAPES "in a user name, a password or a path write / ? # @ : % as %2F %3F %23 %40 %3A %25"
+
+// Whether a host that is no single word begins here: it has a dot, a port or brackets.
+static bool is_clear_host(const char *p)
+{
+    const size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_");
+    const bool ends = !p[n] || strchr("/?#", p[n]);
+    return *p == '[' || (n > 0 && p[n] == ':' && isdigit((unsigned char)p[n + 1])) ||
+           (n > 0 && ends && (memchr(p, '.', n) || (n == 9 && !strncasecmp(p, "localhost", n))));
+}
+
+// "admin:12/34@192.0.2.1/": a password with one of "/?#" in it reads as a host and a port.
+static bool has_cut_login(const char *host, const char *end)
+{
+    const char *at = strrchr(end, '@');
+    const size_t n = strcspn(host, ":/?#");
+    return at && *host != '[' && !memchr(host, '.', n) && is_clear_host(at + 1);
+}
+
+static size_t count_decoded(const char *begin, const char *end)
+{
+    size_t n = 0;
+    for (const char *p = begin; p < end; p++, n++)
+        p += *p == '%' && end - p > 2 && isxdigit((unsigned char)p[1]) &&
+                     isxdigit((unsigned char)p[2])
+                 ? 2
+                 : 0;
+    return n;
+}
+
+static const char *network_mistake(const char *url)
+{
+    const char *begin = strstr(url, "://");
+    if (!begin || !config_url_has_host(url))
+        return "has no host, or an invalid port (scheme://host:port/..., port 1 to 65535, required "
+               "for tcp; " ESCAPES ")";
+    begin += 3;
+    const char *end = begin + strcspn(begin, "/?#"), *host = begin;
+    for (const char *p = begin; p < end; p++)
+        host = *p == '@' ? p + 1 : host;
+    if (has_cut_login(host, end))
+        return "has an @ behind its host (" ESCAPES ")";
+    if (config_url_kind(url) != URL_RTSP)
+        return NULL;
+    const char *colon = memchr(begin, ':', (size_t)(host - begin));
+    const char *user_end = colon ? colon : host > begin ? host - 1 : host;
+    if (count_decoded(begin, user_end) >= URL_LOGIN_MAX ||
+        (colon && count_decoded(colon + 1, host - 1) >= URL_LOGIN_MAX))
+        return "has a user name or a password of more than 4095 bytes";
+    if (strcspn(host, ":/?#") > 255)
+        return "has a host of more than 255 bytes";
+    // With room for "rtsps://" and a port.
+    return strlen(host) + 16 > URL_TEXT_MAX ? "is longer than 4080 bytes without user and password"
+                                            : NULL;
+}
+
+// "admin:secret@192.0.2.1/stream", "192.0.2.1:554/stream", "rtsp//192.0.2.1/stream"
+static bool lacks_scheme(const char *url)
+{
+    const size_t n = strcspn(url, "/?#");
+    const char *at = memrchr(url, '@', n), *colon = memrchr(url, ':', n);
+    const char *host = at ? at + 1 : url;
+    const size_t digits = colon && colon >= host ? strspn(colon + 1, "0123456789") : 0;
+    const bool port = digits > 0 && colon > host && colon + 1 + digits == url + n;
+    const bool ipv4 = url + n > host && url[n] == '/' && strchr(host, '.') &&
+                      strspn(host, "0123456789.") == (size_t)(url + n - host);
+    const bool login = at && memchr(url, ':', (size_t)(at - url));
+    return *url != '.' && (port || ipv4 || login || !strncasecmp(url, "rtsp//", 6) ||
+                           !strncasecmp(url, "rtsps//", 7));
+}
+
+const char *config_url_mistake(const char *url)
+{
+    const enum url_kind kind = config_url_kind(url);
+    if (kind == URL_NONE)
+        return "is not an input that framed can read (rtsp:, rtsps:, tcp:, unix:, pipe:, file: or "
+               "a path)";
+    if (kind == URL_RTSP || kind == URL_TCP)
+        return network_mistake(url);
+    if (kind == URL_PIPE && config_url_descriptor(url) < 0)
+        return "does not name a descriptor (pipe:N; pipe:0 is standard input)";
+    if (!strcasecmp(url, "unix:") || !strcasecmp(url, "file:"))
+        return "has no path (unix:PATH or file:PATH)";
+    if (kind == URL_FILE && config_url_path(url) == url && lacks_scheme(url))
+        return "has no scheme (rtsp://HOST/PATH, rtsps:// or tcp://; for a file write file:PATH)";
+    return NULL;
+}
+
 // Finds user and password, which end at the '@' at *end. A password may contain any character, so
 // everything before the last '@' is hidden, even if it may be part of a path.
 static const char *find_credentials(const char *url, const char **end)

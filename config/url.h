@@ -13,6 +13,12 @@ const char *config_url_path(const char *url);
 // Whether a network URL names a host, and its port, if given, is 1 to 65535. tcp has no default
 // port and must name one.
 bool config_url_has_host(const char *url);
+enum {
+    URL_TEXT_MAX = 4096,  // bytes of an RTSP URL without user and password, with a zero
+    URL_LOGIN_MAX = 4096, // of its user or password, decoded, with a zero
+};
+// A clause for people on why an input cannot be read ("has no host ..."), static; NULL: it can.
+const char *config_url_mistake(const char *url);
 // The file descriptor that "pipe:" (0) or "pipe:N" reads; -1 for any other URL.
 int config_url_descriptor(const char *url);
 

@@ -19,7 +19,7 @@ int password_file_read(const char *command, const char *path, char to[PASSWORD_M
                                                 : "names a file without a password";
     const size_t length = any ? strcspn(to, "\r\n") : 0;
     if (any && !to[length] && !feof(file))
-        wrong = "names a file whose first line is longer than 254 bytes";
+        wrong = "names a file whose first line is longer than 4094 bytes";
     else if (any && length == 0)
         wrong = "names a file without a password";
     else if (any)

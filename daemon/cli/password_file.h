@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-enum { PASSWORD_MAX = 256 }; // with its zero
+enum { PASSWORD_MAX = 4096 }; // with its zero
 
 // Reads the file's first line ("-": of standard input). EXIT_OK; or EXIT_USAGE, and a line on
 // stderr that names `command`.

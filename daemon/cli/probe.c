@@ -17,7 +17,7 @@
 #include "daemon/cli/probe_report.h"
 #include "daemon/input/libav_log.h"
 
-enum { SECONDS = 3, SECONDS_MAX = 3600, URL_MAX = 4096 };
+enum { SECONDS = 3, SECONDS_MAX = 3600, URL_MAX = 16384 };
 
 struct probe_options {
     const char *url; // "-": on standard input, where other users of the box do not see it
@@ -179,9 +179,9 @@ static int complete_url(const struct probe_options *options, char **ret)
         url = fgets(line, sizeof line, stdin);
         line[strcspn(line, "\r\n")] = 0;
     }
-    if (!url || config_url_kind(url) == URL_NONE) {
-        fputs("framed probe: names no input (rtsp://, rtsps://, tcp://, unix:, pipe: or a file)\n",
-              stderr);
+    const char *mistake = url && *url ? config_url_mistake(url) : "is missing";
+    if (mistake) {
+        fprintf(stderr, "framed probe: the URL %s\n", mistake);
         return EXIT_USAGE;
     }
     if (!options->user != !options->password_file)

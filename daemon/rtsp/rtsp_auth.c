@@ -15,7 +15,7 @@ enum {
     HEX_MAX = 2 * 32 + 1, // of the longest digest, with its zero
     NAME_MAX_BYTES = 32,  // of a parameter that is known, and more
     CNONCE_BYTES = 16,
-    BASIC_MAX = 768, // bytes of "user:password"
+    BASIC_MAX = 3 * 4096, // bytes of "user:password"
 };
 
 // --- challenges
@@ -121,26 +121,46 @@ static void parse_challenge(struct rtsp_auth *ret, const char **at)
         }
     }
     *at = p;
+    ret->digest_offered = is_digest && *ret->nonce;
     if (is_digest && fits && *ret->nonce)
         ret->scheme = digest_of(ret->algorithm, &ret->session);
     else if (is_basic && fits)
         ret->scheme = RTSP_AUTH_BASIC;
 }
 
+static bool offers_digest(const struct rtsp_message *reply)
+{
+    struct rtsp_auth challenge = {0};
+    const char *value;
+    int at = 0;
+    while (!challenge.digest_offered &&
+           (value = rtsp_message_header(reply, "WWW-Authenticate", &at)))
+        while (*value && !challenge.digest_offered)
+            parse_challenge(&challenge, &value);
+    return challenge.digest_offered;
+}
+
+// A password goes out in clear only to a camera that has never offered anything better.
 int rtsp_auth_challenge(struct rtsp_auth *auth, const struct rtsp_message *reply)
 {
     struct rtsp_auth best = {0}, challenge;
     const char *value;
     int at = 0;
+    auth->digest_offered |= offers_digest(reply);
+    auth->basic_refused = false;
     while ((value = rtsp_message_header(reply, "WWW-Authenticate", &at)))
         while (*value) {
             parse_challenge(&challenge, &value);
-            if (challenge.scheme > best.scheme && !(auth->first_only && best.scheme))
+            if (challenge.scheme == RTSP_AUTH_BASIC && auth->digest_offered && !auth->encrypted)
+                auth->basic_refused = true;
+            else if (challenge.scheme > best.scheme && !(auth->first_only && best.scheme))
                 best = challenge;
         }
     if (!best.scheme)
         return -ENOENT;
     best.first_only = auth->first_only;
+    best.encrypted = auth->encrypted;
+    best.digest_offered = auth->digest_offered;
     if (best.scheme == auth->scheme && strcmp(best.nonce, auth->nonce) == 0) {
         best.count = auth->count; // a camera takes no count twice
         memcpy(best.cnonce, auth->cnonce, sizeof best.cnonce);

@@ -13,19 +13,24 @@ enum rtsp_auth_scheme { RTSP_AUTH_NONE, RTSP_AUTH_BASIC, RTSP_AUTH_MD5, RTSP_AUT
 
 struct rtsp_auth {
     enum rtsp_auth_scheme scheme;
-    bool first_only; // set by the owner: take the first challenge, not the best
-    bool session;    // the algorithm ends in "-sess"
+    // Set by the owner.
+    bool first_only;     // take the first challenge, not the best
+    bool encrypted;      // the connection is
+    bool digest_offered; // by the camera at any time: Basic is taken only where it is encrypted
+    bool basic_refused;  // the last reply offered Basic, which was not taken for that reason
+    bool session;        // the algorithm ends in "-sess"
     bool has_opaque, qop_auth;
     bool stale;     // the camera says that the nonce alone was wrong
     bool new_nonce; // it names another nonce than in the challenge before
-    char realm[256], nonce[512], opaque[512], algorithm[32]; // algorithm "": none was named
-    uint32_t count;                                          // requests signed with this nonce
+    char realm[1024], nonce[2048], opaque[2048], algorithm[32]; // algorithm "": none was named
+    uint32_t count;                                             // requests signed with this nonce
     char cnonce[64];
 };
 
-// Takes in the challenges of a 401: the best of them all. 0; -ENOENT: there is no challenge that
-// this file knows, and the auth is as before. Only where a request with the nonce before had been
-// accepted does a new nonce mean that the password is right: some cameras make one each time.
+// Takes in the challenges of a 401: the best of them all. Sets digest_offered and basic_refused. 0;
+// -ENOENT: there is no challenge that may be answered, and the auth stays otherwise. Only where a
+// request with the nonce before had been accepted does a new nonce mean that the password is right:
+// some cameras make one each time.
 int rtsp_auth_challenge(struct rtsp_auth *, const struct rtsp_message *reply);
 // The value of the Authorization header for one request; "" before any challenge. `url` byte for
 // byte as in the request line. 0; -ENOBUFS; -EIO: libcrypto failed.

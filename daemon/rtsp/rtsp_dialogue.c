@@ -64,6 +64,8 @@ int rtsp_dialogue_begin(struct rtsp_dialogue *d)
 {
     rtsp_dialogue_close(d);
     rtsp_exchange_reset(&d->exchange);
+    d->exchange.auth.encrypted = d->url.tls;
+    d->exchange.auth.digest_offered |= d->memory->digest_offered;
     d->phase = RTSP_CONNECTING;
     d->merged = false;
     const char *colons = strchr(d->url.host, ':');
@@ -113,7 +115,7 @@ int rtsp_dialogue_connect(struct rtsp_dialogue *d)
     return ask(d, "DESCRIBE", d->url.text, "Accept: application/sdp\r\n");
 }
 
-// Password and user stay with the host that they were given for.
+// Password and user stay with the host and port that they were given for.
 static int redirect(struct rtsp_dialogue *d, const struct rtsp_message *message)
 {
     struct rtsp_url to;
@@ -128,7 +130,7 @@ static int redirect(struct rtsp_dialogue *d, const struct rtsp_message *message)
     if (d->url.tls && !to.tls)
         return rtsp_dialogue_end(d, -EPROTO, "%s sends us from rtsps to rtsp, which framed refuses",
                                  d->place);
-    if (!strcasecmp(to.host, d->url.host) && !*to.user) {
+    if (!strcasecmp(to.host, d->url.host) && to.port == d->url.port && !*to.user) {
         memcpy(to.user, d->url.user, sizeof to.user);
         memcpy(to.password, d->url.password, sizeof to.password);
     }
@@ -189,7 +191,14 @@ static int end_refused(struct rtsp_dialogue *d)
     else
         memory->first_challenge = false;
     if (!*d->url.user)
-        return rtsp_dialogue_end(d, -EACCES, "%s wants a user name and a password", d->place);
+        return rtsp_dialogue_end(d, -EACCES, "%s wants a user name and a password%s", d->place,
+                                 d->redirects ? ", and those of the URL stay with its host and port"
+                                              : "");
+    if (d->exchange.auth.basic_refused && !d->exchange.is_signed)
+        return rtsp_dialogue_end(d, -EPERM,
+                                 "%s offers Basic alone after Digest: framed sends no password in "
+                                 "clear to it",
+                                 d->place);
     return rtsp_dialogue_end(d, -EACCES, "%s refused the user name or password", d->place);
 }
 
@@ -458,7 +467,9 @@ int rtsp_dialogue_take(struct rtsp_dialogue *d, const struct rtsp_message *messa
     char request[RTSP_REQUEST_MAX];
     if (!message->status)
         return take_request(d, message);
-    switch (rtsp_exchange_take(&d->exchange, message)) {
+    const enum rtsp_answer answer = rtsp_exchange_take(&d->exchange, message);
+    d->memory->digest_offered |= d->exchange.auth.digest_offered;
+    switch (answer) {
     case RTSP_ANSWER_NONE:
         return 0;
     case RTSP_ANSWER_TAKEN:

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AUTHORIZATION_MAX = 4 << 10, TIMEOUT_MAX = 24 * 3600 };
+enum { AUTHORIZATION_MAX = 32 << 10, TIMEOUT_MAX = 24 * 3600 };
 
 // A challenge is of its connection: an answer to an old one would look like a wrong password.
 void rtsp_exchange_reset(struct rtsp_exchange *x)
@@ -16,7 +16,8 @@ void rtsp_exchange_reset(struct rtsp_exchange *x)
     x->timeout_s = 0;
     x->cseq = x->abandoned = 0;
     x->is_signed = x->repeated = x->accepted = false;
-    x->auth = (struct rtsp_auth){.first_only = x->auth.first_only};
+    x->auth = (struct rtsp_auth){.first_only = x->auth.first_only,
+                                 .digest_offered = x->auth.digest_offered};
 }
 
 // The order of the headers is that of the most widespread client: some cameras take no other.
@@ -61,7 +62,9 @@ int rtsp_exchange_repeat(struct rtsp_exchange *x, int64_t now_ns, char *to)
 // Whether the camera's first challenge is another than the best, which was tried.
 static bool has_other(const struct rtsp_auth *tried, const struct rtsp_message *reply)
 {
-    struct rtsp_auth other = {.first_only = !tried->first_only};
+    struct rtsp_auth other = {.first_only = !tried->first_only,
+                              .encrypted = tried->encrypted,
+                              .digest_offered = tried->digest_offered};
     return rtsp_auth_challenge(&other, reply) == 0 && other.scheme != tried->scheme;
 }
 

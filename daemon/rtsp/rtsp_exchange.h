@@ -7,7 +7,7 @@
 #include "daemon/rtsp/rtsp_message.h"
 #include "daemon/rtsp/rtsp_url.h"
 
-enum { RTSP_REQUEST_MAX = 8 << 10 };
+enum { RTSP_REQUEST_MAX = 48 << 10 };
 
 enum rtsp_answer {
     RTSP_ANSWER_NONE,      // nobody waits for this reply
@@ -19,7 +19,7 @@ enum rtsp_answer {
 struct rtsp_exchange {           // zeroed it is ready but for user and password
     const char *user, *password; // outlive the exchange; "": none
     struct rtsp_auth auth;
-    char session[128];    // of SETUP's reply; "": none yet
+    char session[512];    // of SETUP's reply; "": none yet
     int timeout_s;        // the smallest that was named; 0: none
     const char *method;   // of the open request; NULL: none is
     const char *answered; // the method of the request that was answered last

@@ -17,6 +17,7 @@ struct rtsp_memory {
     bool udp_fails;       // media came over TCP alone: ask for TCP
     bool first_challenge; // after -EACCES: the best challenge was refused, and there is another,
                           // which the next session takes: it may be opened without a pause
+    bool digest_offered;  // its password never goes out in clear from then on
     bool single_session;  // no spare: a second session was refused, which the owner notes
                           // (-EUSERS), or the server mixes sessions up
 };

@@ -5,16 +5,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { RTSP_URL_MAX = 2048 };
+#include "config/url.h"
+
+enum { RTSP_URL_MAX = 2 * URL_TEXT_MAX }; // with a control of the camera's behind it
 
 struct rtsp_url {
-    char text[RTSP_URL_MAX];       // as it stands in a request line: without user and password
-    char host[256];                // without brackets
-    int port;                      // the scheme's own where the URL names none
-    bool port_named;               // by the URL
-    bool port_changed;             // by rtsp_url_take_other_port
-    bool tls;                      // rtsps
-    char user[256], password[256]; // percent-decoded; "": none
+    char text[RTSP_URL_MAX]; // as it stands in a request line: without user and password
+    char host[256];          // without brackets
+    int port;                // the scheme's own where the URL names none
+    bool port_named;         // by the URL
+    bool port_changed;       // by rtsp_url_take_other_port
+    bool tls;                // rtsps
+    // Percent-decoded; "": none.
+    char user[URL_LOGIN_MAX], password[URL_LOGIN_MAX];
 };
 
 // 0; -EINVAL: no URL of RTSP, or too long.

@@ -190,10 +190,13 @@ static bool make_line(struct http_exchange *exchange, const struct wish *wish, c
 {
     char *url = NULL;
     const enum url_kind kind = config_url_kind(wish->url);
-    int rc = (kind == URL_RTSP || kind == URL_TCP) && config_url_has_host(wish->url) ? 0 : -EINVAL;
+    const char *mistake = config_url_mistake(wish->url);
+    int rc = (kind == URL_RTSP || kind == URL_TCP) && !mistake ? 0 : -EINVAL;
     if (rc == 0 && *wish->user)
         rc = config_url_with_login(&url, wish->url, wish->user, wish->password);
-    if (rc == -EINVAL)
+    if (mistake)
+        http_refuse(exchange, 400, "the url %s", mistake);
+    else if (rc == -EINVAL)
         http_refuse(exchange, 400,
                     "the url has to be a camera's: rtsp://HOST/PATH, rtsps:// or tcp://");
     else if (rc < 0)

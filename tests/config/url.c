@@ -55,6 +55,67 @@ static void test_kind(void)
           "rtsps");
 }
 
+// Why an input cannot be read: by what the clause says.
+static void test_mistakes(void)
+{
+    static const struct {
+        const char *url, *mistake; // NULL: there is none
+    } mistakes[] = {
+        {"rtsp://10.0.0.5/s", NULL},
+        {"rtsp://cam/s@1", NULL},
+        {"rtsp://cam:554/user@x/s", NULL},
+        {"rtsp://10.0.0.5:554/to/admin:x@10.0.0.6/s", NULL},
+        {"rtsp://[::1]:554/to/admin:x@10.0.0.6/s", NULL},
+        {"rtsp://u:p%2Fw@ss@10.0.0.5/s", NULL},
+        {"/data/a@b.mp4", NULL},
+        {"a@b.mp4", NULL},
+        {"a:b.mp4", NULL},
+        {"./10.0.0.5:554/s", NULL},
+        {"file:10.0.0.5:554/s", NULL},
+        {"2026.11.28.mp4", NULL},
+        {"rtsp://admin:pa/ss@10.0.0.5/s", "%2F %3F %23 %40 %3A %25"},
+        {"rtsp://admin:pa#ss@10.0.0.5/s", "%2F %3F %23"},
+        {"rtsp://admin:pa?ss@10.0.0.5/s", "%2F %3F %23"},
+        {"rtsp://admin:12/34@10.0.0.5/s", "an @ behind its host (in a user name"},
+        {"rtsp://admin:12#34@10.0.0.5/s", "an @ behind its host"},
+        {"rtsps://admin:12?34@cam:322/s", "an @ behind its host"},
+        {"rtsp://admin:12/34@localhost/s", "an @ behind its host"},
+        {"rtsp://admin:1@2/3@[::1]/s", "an @ behind its host"},
+        {"rtsp:10.0.0.5/s", "has no host"},
+        {"10.0.0.5:554/s", "has no scheme"},
+        {"admin:secret@cam/s", "has no scheme"},
+        {"admin:secret@10.0.0.5:554/s", "has no scheme"},
+        {"cam:554", "has no scheme"},
+        {"10.0.0.5/s", "has no scheme"},
+        {"rtsp//10.0.0.5/s", "has no scheme"},
+        {"http://10.0.0.5/s", "is not an input"},
+        {"", "is not an input"},
+        {"pipe:x", "descriptor"},
+    };
+    static char letters[5000], url[10000];
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        const char *said = config_url_mistake(mistakes[i].url);
+        CHECK(mistakes[i].mistake ? said && strstr(said, mistakes[i].mistake) : !said, "%s: %s",
+              mistakes[i].url, said);
+    }
+    static const struct {
+        const char *format, *mistake;
+        int most; // letters
+    } limits[] = {{"rtsp://u:%.*s@h/s", "password of more than 4095", 4095},
+                  {"rtsp://%.*s:p@h/s", "user name or a password of more", 4095},
+                  {"rtsp://%.*s@h/s", "user name or a password of more", 4095},
+                  {"rtsp://u:p@h/s?jwt=%.*s", "longer than 4080", 4072},
+                  {"rtsp://%.*s/s", "host of more than 255", 255}};
+    memset(letters, 'x', sizeof letters - 1);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        for (int more = 0; more < 2; more++) {
+            snprintf(url, sizeof url, limits[i].format, limits[i].most + more, letters);
+            const char *said = config_url_mistake(url);
+            CHECK(more ? said && strstr(said, limits[i].mistake) : !said, "%s, %d more: %s",
+                  limits[i].format, more, said);
+        }
+}
+
 static void test_login(void)
 {
     static const struct {
@@ -83,6 +144,7 @@ static void test_login(void)
 int main(void)
 {
     TEST(test_kind());
+    TEST(test_mistakes());
     TEST(test_login());
     char to[128], small[8];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -209,7 +209,7 @@ def check_mistakes(checks, where):
         (["--password-file", "x"], "wants --user"),
         (["--user", "x", "--password-file", f"{where}/none"], "No such file"),
         (["--user", "x", "--password-file", password_file(where, "")], "without a password"),
-        (["--user", "x", "--password-file", password_file(where, "x" * 300)], "longer than 254"),
+        (["--user", "x", "--password-file", password_file(where, "x" * 5000)], "longer than 4094"),
         (["x"], "x"),
     ):
         code, out, errors = run("discover", *arguments)

@@ -106,8 +106,11 @@ def check_login(checks, where):
 
 def check_mistakes(checks, where):
     for arguments, code, text in (
-        ([], 2, "names no input"),
-        (["gopher://x"], 2, "names no input"),
+        ([], 2, "the URL is missing"),
+        (["gopher://x"], 2, "the URL is not an input"),
+        (["rtsp://viewer:geheim/x@127.0.0.1/x"], 2, "write / ? # @ : % as %2F %3F %23 %40 %3A %25"),
+        (["rtsp://viewer:12#geheim@127.0.0.1/x"], 2, "has an @ behind its host"),
+        (["viewer:geheim@127.0.0.1/x"], 2, "the URL has no scheme"),
         ([f"{where}/none.mp4"], 1, "No such file"),
         (["rtsp://viewer:geheim@127.0.0.1:1/x"], 1, "refused"),
         (["x.mp4", "--seconds", "0"], 2, "takes a number from 0.1 to 3600"),

@@ -156,12 +156,12 @@ static void test_choice(void)
     } cases[] = {
         {SHA256, NULL, NULL, RTSP_AUTH_SHA256, RTSP_AUTH_SHA256}, // Hikvision's OEMs
         {MD5, SHA256, NULL, RTSP_AUTH_SHA256, RTSP_AUTH_MD5},
-        {BASIC, MD5, SHA256, RTSP_AUTH_SHA256, RTSP_AUTH_BASIC},
+        {BASIC, MD5, SHA256, RTSP_AUTH_SHA256, RTSP_AUTH_MD5},
         {SHA256, BASIC, MD5, RTSP_AUTH_SHA256, RTSP_AUTH_SHA256},
-        {BASIC, MD5, NULL, RTSP_AUTH_MD5, RTSP_AUTH_BASIC},
-        {BASIC ", " MD5 ", " SHA256, NULL, NULL, RTSP_AUTH_SHA256, RTSP_AUTH_BASIC},
+        {BASIC, MD5, NULL, RTSP_AUTH_MD5, RTSP_AUTH_MD5},
+        {BASIC ", " MD5 ", " SHA256, NULL, NULL, RTSP_AUTH_SHA256, RTSP_AUTH_MD5},
         {MD5 ", " BASIC, NULL, NULL, RTSP_AUTH_MD5, RTSP_AUTH_MD5},
-        {"Basic, " MD5, NULL, NULL, RTSP_AUTH_MD5, RTSP_AUTH_BASIC},
+        {"Basic, " MD5, NULL, NULL, RTSP_AUTH_MD5, RTSP_AUTH_MD5},
         {"digest REALM = r , Nonce = n", NULL, NULL, RTSP_AUTH_MD5, RTSP_AUTH_MD5},
         {"Digest realm=\"r\" nonce=\"n\" random=\"a=b, Basic c\"", NULL, NULL, RTSP_AUTH_MD5,
          RTSP_AUTH_MD5},
@@ -170,8 +170,6 @@ static void test_choice(void)
          RTSP_AUTH_MD5, RTSP_AUTH_MD5},
         {"Digest realm=\"r\", nonce=\"n\", fresh, algorithm=SHA-256", NULL, NULL, RTSP_AUTH_SHA256,
          RTSP_AUTH_SHA256},
-        {"Digest realm=\"r\", nonce=\"n\", algorithm=SHA-512-256", BASIC, NULL, RTSP_AUTH_BASIC,
-         RTSP_AUTH_BASIC},
         {"NTLM", "Bearer realm=\"r\", " MD5, NULL, RTSP_AUTH_MD5, RTSP_AUTH_MD5},
         {"Digest realm=\"r\"", "Basic", NULL, RTSP_AUTH_BASIC, RTSP_AUTH_BASIC},
         {",, ,", "\"=\"=,\"", MD5, RTSP_AUTH_MD5, RTSP_AUTH_MD5},
@@ -194,10 +192,38 @@ static void test_choice(void)
     }
 }
 
+// A camera that has offered Digest once gets no password in clear.
+static void test_basic_after_digest(void)
+{
+    static const struct {
+        const char *first, *second;
+        bool encrypted, offered_before, basic, refused;
+    } cases[] = {
+        {BASIC, NULL, false, false, true, false},
+        {BASIC, NULL, false, true, false, true},
+        {BASIC, NULL, true, true, true, false},
+        {"Digest realm=\"r\", nonce=\"n\", algorithm=SHA-512-256", BASIC, false, false, false,
+         true},
+        {BASIC, "Digest realm=\"r\", nonce=\"n\", algorithm=SHA-512-256", false, false, false,
+         true},
+        {"Digest realm=\"r\", nonce=\"n\", algorithm=SHA-512-256", BASIC, true, false, true, false},
+        {BASIC, MD5, false, false, false, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rtsp_auth auth = {.encrypted = cases[i].encrypted,
+                                 .digest_offered = cases[i].offered_before,
+                                 .first_only = true};
+        challenge(&auth, cases[i].first, cases[i].second, NULL);
+        CHECK((auth.scheme == RTSP_AUTH_BASIC) == cases[i].basic, "%zu: %d", i, auth.scheme);
+        CHECK(auth.basic_refused == cases[i].refused || auth.scheme == RTSP_AUTH_MD5, "%zu", i);
+        CHECK(auth.digest_offered == (cases[i].offered_before || cases[i].second), "%zu", i);
+    }
+}
+
 // Which parameters there are, and that what is too long to echo is no challenge.
 static void test_parameters(void)
 {
-    static char line[1024];
+    static char line[3000];
     struct rtsp_auth auth = {0};
     CHECK(challenge(&auth, "Digest realm=\"a, b\", nonce=n, opaque=\"\", qop=auth, stale=TRUE, x=1",
                     NULL, NULL) == 0,
@@ -211,11 +237,12 @@ static void test_parameters(void)
     CHECK(challenge(&auth, "Digest realm=r nonce=a qop=\"au, aut\"", "Digest nonce=b", NULL) == 0 &&
               !strcmp(auth.nonce, "a") && !strcmp(auth.realm, "r") && !auth.qop_auth,
           "the first of two alike: %s", auth.nonce);
-    for (int bytes = 511; bytes <= 512; bytes++) {
+    for (int bytes = 2047; bytes <= 2048; bytes++) {
         snprintf(line, sizeof line, "Digest nonce=\"%0*d\"", bytes, 7);
         auth = (struct rtsp_auth){0};
-        CHECK(challenge(&auth, line, NULL, NULL) == (bytes < 512 ? 0 : -ENOENT), "%d bytes", bytes);
-        CHECK(strlen(auth.nonce) == (bytes < 512 ? 511 : 0), "%zu", strlen(auth.nonce));
+        CHECK(challenge(&auth, line, NULL, NULL) == (bytes < 2048 ? 0 : -ENOENT), "%d bytes",
+              bytes);
+        CHECK(strlen(auth.nonce) == (bytes < 2048 ? 2047 : 0), "%zu", strlen(auth.nonce));
     }
 }
 
@@ -262,6 +289,7 @@ int main(void)
     TEST(test_quoting());
     TEST(test_basic());
     TEST(test_choice());
+    TEST(test_basic_after_digest());
     TEST(test_parameters());
     TEST(test_nonces());
     TEST(test_no_room());

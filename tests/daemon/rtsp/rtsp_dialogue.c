@@ -74,8 +74,10 @@ static void test_wrong_password(void)
     } cases[] = {
         {"rtsp://admin:secret@127.0.0.1:%d/a", UNAUTHORIZED MD5_OF("a") "\r\n",
          UNAUTHORIZED MD5_OF("b") "\r\n", "refused the user name or password", 2, false},
+        {"rtsp://admin:secret@127.0.0.1:%d/a", UNAUTHORIZED MD5_OF("a") SHA256 "\r\n",
+         UNAUTHORIZED MD5_OF("b") SHA256 "\r\n", "refused the user name or password", 2, true},
         {"rtsp://admin:secret@127.0.0.1:%d/a", UNAUTHORIZED BASIC MD5_OF("a") "\r\n",
-         UNAUTHORIZED BASIC MD5_OF("b") "\r\n", "refused the user name or password", 2, true},
+         UNAUTHORIZED BASIC MD5_OF("b") "\r\n", "refused the user name or password", 2, false},
         {"rtsp://admin:secret@127.0.0.1:%d/a", UNAUTHORIZED STALE "\r\n", UNAUTHORIZED STALE "\r\n",
          "refused the user name or password", 3, false},
         {"rtsp://admin:secret@127.0.0.1:%d/a", UNAUTHORIZED "\r\n", "",
@@ -99,13 +101,36 @@ static void test_wrong_password(void)
         player_close(&p);
         if (cases[i].other) { // the next session takes the first, and if that fails too, the best
             play_signed(&c, &p);
-            CHECK(strstr(find_request(&c, "DESCRIBE", 3), "Authorization: Basic"), "%s",
-                  find_request(&c, "DESCRIBE", 3));
+            const char *request = find_request(&c, "DESCRIBE", 3);
+            CHECK(strstr(request, "Authorization: Digest") && !strstr(request, "algorithm"), "%s",
+                  request);
             CHECK(p.rc == -EACCES && !p.memory.first_challenge, "%d", p.rc);
             player_close(&p);
         }
         camera_close(&c);
     }
+}
+
+// No password goes out in clear once the camera has offered Digest, whatever it offers later.
+static void test_no_clear_password(void)
+{
+    struct camera c;
+    struct player p = {0};
+    open_camera(&c);
+    answer_with(&c, "DESCRIBE", UNAUTHORIZED BASIC MD5_OF("a") "\r\n");
+    answer_with(&c, "DESCRIBE", UNAUTHORIZED BASIC "\r\n");
+    for (int connection = 0; connection < 3; connection++) {
+        play_signed(&c, &p);
+        CHECK(p.rc == (connection ? -EPERM : -EACCES), "%d: %d, %s", connection, p.rc,
+              rtsp_session_why(p.session));
+        CHECK(!connection || strstr(rtsp_session_why(p.session), "no password in clear"), "%s",
+              rtsp_session_why(p.session));
+        player_close(&p);
+    }
+    for (int i = 0; i < c.n_requests; i++)
+        CHECK(!strstr(c.requests[i], "Basic"), "%s", c.requests[i]);
+    CHECK(c.n_requests == 4, "%d", c.n_requests);
+    camera_close(&c);
 }
 
 static void test_stale_nonce(void)
@@ -143,35 +168,41 @@ static void test_redirections(void)
     struct camera c, other;
     struct player p = {0};
     char moved[256];
-    open_camera(&c);
-    open_camera(&other);
-    answer_with(&c, "DESCRIBE", UNAUTHORIZED BASIC "\r\n");
-    snprintf(moved, sizeof moved, "RTSP/1.0 302 Moved\r\nLocation: rtsp://127.0.0.1:%d/b\r\n\r\n",
-             other.port);
-    answer_with(&c, "DESCRIBE", moved);
-    answer_with(&other, "DESCRIBE", UNAUTHORIZED MD5_OF("b") "\r\n");
-    answer_plainly(&other);
+    open_camera(&c); // to another path
+    answer_with(&c, "DESCRIBE /a", UNAUTHORIZED BASIC "\r\n");
+    answer_with(&c, "DESCRIBE /a",
+                "RTSP/1.0 302 Moved\r\nLocation: rtsp://127.0.0.1:{port}/b\r\n\r\n");
+    answer_with(&c, "DESCRIBE /b", UNAUTHORIZED MD5_OF("b") "\r\n");
+    answer_plainly(&c);
     player_open(&p, "rtsp://admin:secret@127.0.0.1:%d/a", c.port);
-    play_on(&c, &p, 200, 1);
-    play_on(&other, &p, 500, 1);
-    CHECK(p.units == 1 && strstr(other.requests[1], "/b RTSP/1.0\r\n") &&
-              strstr(other.requests[1], "username=\"admin\""),
-          "%d: %s", p.rc, other.requests[1]);
+    play_on(&c, &p, 500, 1);
+    CHECK(p.units == 1 && strstr(find_request(&c, "DESCRIBE", 3), "username=\"admin\""), "%d: %s",
+          p.rc, find_request(&c, "DESCRIBE", 3));
     player_close(&p);
-
-    snprintf(moved, sizeof moved, "RTSP/1.0 302 Moved\r\nLocation: rtsp://localhost:%d/b\r\n\r\n",
-             other.port); // another host by its name
-    other.n_requests = 0;
-    other.answers[0].given = c.answers[0].given = false;
-    player_open(&p, "rtsp://admin:secret@127.0.0.1:%d/a", c.port);
-    play_on(&c, &p, 200, 1);
-    play_on(&other, &p, 500, 1);
-    CHECK(p.rc == -EACCES && strstr(rtsp_session_why(p.session), "wants a user") &&
-              other.n_requests == 1 && !strstr(other.requests[0], "Authorization"),
-          "%d: %s", p.rc, other.requests[0]);
-    player_close(&p);
-    camera_close(&other);
     camera_close(&c);
+
+    static const char *const hosts[] = {"127.0.0.1", "localhost", "LOCALHOST"};
+    for (int i = 0; i < 3; i++) { // to another port, to another name
+        p = (struct player){0};
+        open_camera(&c);
+        open_camera(&other);
+        snprintf(moved, sizeof moved, "RTSP/1.0 302 Moved\r\nLocation: rtsp://%s:%d/b\r\n\r\n",
+                 hosts[i], other.port);
+        answer_with(&c, "DESCRIBE", UNAUTHORIZED BASIC "\r\n");
+        answer_with(&c, "DESCRIBE", moved);
+        answer_with(&other, "DESCRIBE", UNAUTHORIZED BASIC "\r\n");
+        player_open(&p, "rtsp://admin:secret@127.0.0.1:%d/a", c.port);
+        play_on(&c, &p, 200, 1);
+        play_on(&other, &p, 500, 1);
+        CHECK(p.rc == -EACCES &&
+                  strstr(rtsp_session_why(p.session),
+                         "wants a user name and a password, and those") &&
+                  other.n_requests == 1 && !strstr(other.requests[0], "Authorization"),
+              "%s: %d, %s", hosts[i], p.rc, other.requests[0]);
+        player_close(&p);
+        camera_close(&other);
+        camera_close(&c);
+    }
 
     open_camera(&c); // in a circle
     answer_with(&c, "DESCRIBE",
@@ -341,6 +372,36 @@ static void test_changes_of_source(void)
     camera_close(&c);
 }
 
+// User, password and query of thousands of letters, as tokens have them, are sent whole.
+static void test_long_login(void)
+{
+    static char letters[4001], expected[4200], url[12500];
+    static struct camera c;
+    struct player p = {0};
+    memset(letters, 'x', 4000);
+    for (int digest = 0; digest < 2; digest++) {
+        open_camera(&c);
+        answer_with(&c, "DESCRIBE",
+                    digest ? UNAUTHORIZED MD5_OF("n") "\r\n" : UNAUTHORIZED BASIC "\r\n");
+        answer_plainly(&c);
+        snprintf(url, sizeof url, "rtsp://%.900s:%s@127.0.0.1:%d/a?jwt=%.2500s", letters, letters,
+                 c.port, letters);
+        p.config.url = url;
+        p.config.connect_timeout.ns = 10 * S;
+        p.rc = p.units = 0;
+        const struct rtsp_options options = {&p.config, &p.memory};
+        CHECK(rtsp_session_open(&p.session, &options, player_now(&p)) == 0, "open");
+        play_on(&c, &p, 500, 1);
+        snprintf(expected, sizeof expected, "/a?jwt=%.2500s RTSP/1.0\r\n", letters);
+        CHECK(p.units == 1 && strstr(find_request(&c, "DESCRIBE", 1), expected), "%d: %s", p.rc,
+              rtsp_session_why(p.session));
+        snprintf(expected, sizeof expected, digest ? "username=\"%.900s\"" : "Basic eHh4", letters);
+        CHECK(strstr(find_request(&c, "DESCRIBE", 1), expected), "%d", digest);
+        player_close(&p);
+        camera_close(&c);
+    }
+}
+
 // Of two formats the camera sends the second: the next connection takes that one.
 static void test_other_format(void)
 {
@@ -378,9 +439,11 @@ int main(void)
     TEST(test_several_tracks());
     TEST(test_changes_of_source());
     TEST(test_other_format());
+    TEST(test_long_login());
     TEST(test_old_servers());
     TEST(test_password());
     TEST(test_wrong_password());
+    TEST(test_no_clear_password());
     TEST(test_stale_nonce());
     TEST(test_redirections());
     TEST(test_other_urls());

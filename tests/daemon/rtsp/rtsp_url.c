@@ -107,7 +107,7 @@ static void test_refused(void)
 // A URL of a user, a host and a path of so many letters.
 static int parse_long(int user, int host, int path)
 {
-    static char letters[4096], text[4096];
+    static char letters[RTSP_URL_MAX], text[2 * RTSP_URL_MAX];
     static struct rtsp_url url;
     memset(letters, 'x', sizeof letters - 1);
     snprintf(text, sizeof text, "rtsp://%.*s@%.*s/%.*s", user, letters, host, letters, path,
@@ -118,7 +118,8 @@ static int parse_long(int user, int host, int path)
 static void test_long(void)
 {
     const int head = (int)strlen("rtsp://xxxx/");
-    CHECK(parse_long(255, 4, 4) == 0 && parse_long(256, 4, 4) == -EINVAL, "user");
+    CHECK(parse_long(URL_LOGIN_MAX - 1, 4, 4) == 0 && parse_long(URL_LOGIN_MAX, 4, 4) == -EINVAL,
+          "user");
     CHECK(parse_long(4, 255, 4) == 0 && parse_long(4, 256, 4) == -EINVAL, "host");
     CHECK(parse_long(4, 4, RTSP_URL_MAX - 1 - head) == 0, "path");
     CHECK(parse_long(4, 4, RTSP_URL_MAX - head) == -EINVAL, "path too long");

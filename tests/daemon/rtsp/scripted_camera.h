@@ -38,11 +38,11 @@ struct answer {
 
 struct camera {
     int listener, fd, port, accepted;
-    char in[32 << 10];
+    char in[64 << 10];
     size_t n;
     struct answer answers[24];
     int n_answers;
-    char requests[40][2048];
+    char requests[40][16 << 10];
     int n_requests;
     bool mute;               // accepts, but answers nothing
     uint8_t frames[8 << 10]; // interleaved ones that came
