@@ -189,6 +189,10 @@ static int choose_file(struct file_sink *file)
 {
     struct segment *segment = &file->segment;
     int rc = 0;
+    const bool changes =
+        file->result && segment_is_open(segment) && segment_differs(segment, file->result);
+    if (changes && !segment_may_change(segment))
+        return -EXFULL;
     if (segment_is_open(segment) && !file->content->continues(file))
         rc = segment_finish(segment);
     if (rc == 0 && !segment_is_open(segment))
@@ -277,6 +281,8 @@ static void try_again(uv_timer_t *timer)
 static void log_failure(struct file_sink *file)
 {
     const char *path = config_of(file)->sink.path;
+    if (file->status == -EXFULL)
+        return;
     if (file->status < 0 && !file->failing)
         sink_event(&file->sink, LOG_LEVEL_ERROR, "cannot write %s: %s: %s are lost", path,
                    strerror(-file->status), file->content == &lines ? "lines" : "frames");
@@ -293,6 +299,7 @@ static void piece_written(uv_work_t *job, int status)
     file->content->release(file, file->status == 0);
     log_failure(file);
     sink_log_keep(&file->sink, &file->segment.keep);
+    sink_log_change(&file->sink, &file->segment);
     if (file->failing && !file->finishing) {
         file->waiting = true;
         uv_timer_start(&file->timer, try_again, RETRY_MS, 0);
@@ -312,6 +319,16 @@ static void write_next(struct file_sink *file)
         start_job(file, write_piece, piece_written);
     else if (file->finishing)
         end_file(file);
+}
+
+void sink_log_change(const struct sink *sink, struct segment *segment)
+{
+    if (segment->refused_change && !segment->logged_change)
+        sink_event(sink, LOG_LEVEL_WARNING,
+                   "%s: the stream changes more often than once a minute, which begins no more "
+                   "files: what does not fit the open file is lost",
+                   sink->context.config->sink.path);
+    segment->logged_change = segment->refused_change;
 }
 
 void sink_log_leftovers(const struct sink *sink, int status, const struct leftovers *left)

@@ -73,6 +73,7 @@ static void packets_written(uv_work_t *job, int status)
     struct recorder *recorder = job->data;
     (void)status;
     log_failure(recorder);
+    sink_log_change(&recorder->sink, &recorder->recording.segment);
     sink_log_keep(&recorder->sink, &recorder->recording.segment.keep);
     job_done(recorder);
 }

@@ -134,6 +134,13 @@ static int open_file(struct recording *recording, struct queued_packet *keyframe
                            keyframe->capture_ns, write_part, recording);
 }
 
+// A stream that changes too often leaves the open file to pictures of its own stream.
+static bool is_refused_change(struct recording *recording, const struct queued_packet *keyframe)
+{
+    return recording->muxer && !muxer_same_stream(recording->stream, keyframe->stream) &&
+           !segment_may_change(&recording->segment);
+}
+
 static bool belongs_to_file(const struct recording *recording, const struct queued_packet *keyframe)
 {
     return recording->clip == keyframe->clip &&
@@ -142,7 +149,7 @@ static bool belongs_to_file(const struct recording *recording, const struct queu
            muxer_same_stream(recording->stream, keyframe->stream);
 }
 
-// Sees to it that the keyframe's file is open. -EAGAIN: the last failure is not long ago.
+// Opens the keyframe's file, if it is not. -EAGAIN: its packets are lost, and nothing else.
 static int choose_file(struct recording *recording, struct queued_packet *keyframe)
 {
     int rc;
@@ -156,6 +163,10 @@ static int choose_file(struct recording *recording, struct queued_packet *keyfra
     rc = muxer_complete_stream(keyframe->stream, keyframe->av);
     if (rc < 0 || (recording->muxer && belongs_to_file(recording, keyframe)))
         return rc;
+    if (is_refused_change(recording, keyframe)) {
+        recording->reason = LOSS_SINK;
+        return -EAGAIN;
+    }
     if (recording->muxer)
         rc = finish_file(recording);
     return rc < 0 ? rc : open_file(recording, keyframe);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "config/pattern.h"
+#include "daemon/base/clock.h"
 #include "daemon/output/file_recovery.h"
 
 #define NS INT64_C(1000000000)
@@ -26,7 +27,26 @@ void segment_init(struct segment *segment, const struct output_config *config, g
     segment->config = config;
     segment->group = group;
     segment->fd = -1;
+    segment->change_ns = INT64_MIN;
     keep_init(&segment->keep, config);
+}
+
+bool segment_may_change(struct segment *segment)
+{
+    const int64_t now_ns = monotonic_ns(), minute_ns = 60 * NS;
+    const int64_t earliest_ns = now_ns - SEGMENT_CHANGES * minute_ns;
+    const int64_t last_ns = segment->change_ns > earliest_ns ? segment->change_ns : earliest_ns;
+    segment->refused_change |= last_ns + minute_ns > now_ns;
+    if (last_ns + minute_ns > now_ns)
+        return false;
+    segment->change_ns = last_ns + minute_ns;
+    return true;
+}
+
+bool segment_differs(const struct segment *segment, const struct result *result)
+{
+    return segment->whole > 0 &&
+           !protocol_continues(segment->config->protocol, &segment->format, &result->format);
 }
 
 bool segment_is_open(const struct segment *segment)
@@ -233,8 +253,7 @@ bool segment_takes(const struct segment *segment, const struct result *result)
     const size_t size = protocol_header_max(result) + protocol_payload_size(config, result);
     return segment_continues(segment, protocol_first_item(result)->frame.capture_ns,
                              (int64_t)size) &&
-           (segment->whole == 0 ||
-            protocol_continues(config->protocol, &segment->format, &result->format));
+           !segment_differs(segment, result);
 }
 
 static int write_all(int fd, struct iovec *piece, int n, off_t offset)

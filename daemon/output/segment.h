@@ -29,9 +29,13 @@ struct segment {
     off_t whole; // bytes of whole frames in it; what is behind them may be cut off
     char path[PATH_BYTES];
     struct segment_run run;
-    struct result_format format; // of its first frame
-    struct keep keep;            // of the files before it
+    struct result_format format;        // of its first frame
+    struct keep keep;                   // of the files before it
+    int64_t change_ns;                  // CLOCK_MONOTONIC: private to segment_change
+    bool refused_change, logged_change; // a change was refused; `logged_change` is the caller's
 };
+
+enum { SEGMENT_CHANGES = 30 }; // at once; then one a minute
 
 void segment_init(struct segment *, const struct output_config *, gid_t group);
 // Makes the file for a frame of that time, in ns since 1970. None may be open. Returns 0; -EBUSY:
@@ -44,6 +48,11 @@ bool segment_is_open(const struct segment *);
 // Whether `bytes` of that time belong into the open file: there is room below the size to split at,
 // and the file is still what its path names.
 bool segment_continues(const struct segment *, int64_t time_ns, int64_t bytes);
+// Whether a file may end because the stream became another one. A camera that changes its stream
+// with each picture would else fill the disk with files.
+bool segment_may_change(struct segment *);
+// Whether the open file cannot hold the frame's geometry.
+bool segment_differs(const struct segment *, const struct result *);
 // Whether the frame belongs into the open file: its time and geometry do, there is room below the
 // size to split at, and the file is still what its path names.
 bool segment_takes(const struct segment *, const struct result *);

@@ -99,6 +99,7 @@ int file_check(const struct output_config *, bool ours, char *why, size_t size);
 void sink_log_leftovers(const struct sink *, int status, const struct leftovers *);
 // Logs, once, that files cannot be deleted.
 void sink_log_keep(const struct sink *, struct keep *);
+void sink_log_change(const struct sink *, struct segment *);
 // Where the output's socket is to listen.
 struct listener_options sink_listener_options(const struct output_config *);
 // Logs one line with the names of camera and output.

@@ -149,6 +149,20 @@ static void test_geometry_starts_a_file(void)
     rig_close(&rig, 1000);
 }
 
+// A picture that changes its size with each frame does not fill the folder with files.
+static void test_changes_are_bounded(void)
+{
+    start("gate.y4m", PROTOCOL_Y4M, OVERFLOW_DROP_OLDEST);
+    for (int i = 0; i < 100; i++) {
+        rig.width = i % 2 ? SMALL / 2 : SMALL;
+        rig_record(&rig);
+    }
+    CHECK(access(in_folder("gate.30.y4m"), F_OK) == 0, "%d changes", SEGMENT_CHANGES);
+    CHECK(access(in_folder("gate.40.y4m"), F_OK) < 0, "a file for each change");
+    CHECK(size_of(rig.path) > SMALL, "frames of the last size go on");
+    rig_close(&rig, 1000);
+}
+
 // Whoever moves or deletes the file gets a new one at the path.
 static void test_moved_away(void)
 {
@@ -260,6 +274,7 @@ int main(void)
     TEST(test_nothing_is_overwritten());
     TEST(test_mode_and_group());
     TEST(test_geometry_starts_a_file());
+    TEST(test_changes_are_bounded());
     TEST(test_moved_away());
     TEST(test_folder_is_gone());
     TEST(test_file_is_full());
