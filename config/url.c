@@ -101,6 +101,9 @@ static const char *network_mistake(const char *url)
         return "has an @ behind its host (" ESCAPES ")";
     if (config_url_kind(url) != URL_RTSP)
         return NULL;
+    for (const char *p = host; *p; p++)
+        if ((unsigned char)*p <= ' ' || *p == 0x7f)
+            return "has a blank or a control character (write a blank as %20)";
     const char *colon = memchr(begin, ':', (size_t)(host - begin));
     const char *user_end = colon ? colon : host > begin ? host - 1 : host;
     if (count_decoded(begin, user_end) >= URL_LOGIN_MAX ||

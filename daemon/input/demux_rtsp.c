@@ -424,8 +424,11 @@ static void explain_failure(struct rtsp_demux *in, int rc, char *why, size_t siz
 {
     char redacted[512];
     config_url_redacted(in->context.config->url, redacted, sizeof redacted);
-    const char *said = hide_secrets(in);
-    if (rc == -ECANCELED)
+    const char *said = hide_secrets(in), *mistake = config_url_mistake(in->context.config->url);
+    if (rc == -EINVAL && !in->session)
+        snprintf(why, size, "cannot open %s: the URL %s", redacted,
+                 mistake ? mistake : "is not one of RTSP");
+    else if (rc == -ECANCELED)
         snprintf(why, size, "stopped while opening %s", redacted);
     else if (rc == -ETIMEDOUT)
         snprintf(why, size, "%s gave no picture within %g s", redacted,

@@ -90,6 +90,9 @@ static void test_mistakes(void)
         {"rtsp//10.0.0.5/s", "has no scheme"},
         {"http://10.0.0.5/s", "is not an input"},
         {"", "is not an input"},
+        {"rtsp://10.0.0.5/live stream", "has a blank"},
+        {"rtsp://10.0.0.5/s\x7f", "has a blank or a control character"},
+        {"rtsp://u:a b@10.0.0.5/s", NULL},
         {"pipe:x", "descriptor"},
     };
     static char letters[5000], url[10000];
