@@ -119,17 +119,6 @@ static const struct {
     enum sink_kind kind;
 } paths[] = {{"unix:", SINK_UNIX}, {"ring:", SINK_RING}, {"file:", SINK_FILE}};
 
-// libavformat, which publishes, cuts longer ones without a word.
-static const char *publish_wrong(const char *url)
-{
-    const char *authority = strstr(url, "://") + 3;
-    const size_t n = strcspn(authority, "/?#");
-    const char *at = memrchr(authority, '@', n);
-    if (at && at - authority > 127)
-        return "has a user name and password of more than 127 bytes together";
-    return strlen(authority + n) > 1000 ? "has a path of more than 1000 bytes" : NULL;
-}
-
 int address_parse(struct sink_address *ret, const char *text, const char **wrong)
 {
     struct sink_address address = {.kind = SINK_NONE};
@@ -152,7 +141,7 @@ int address_parse(struct sink_address *ret, const char *text, const char **wrong
         if (!config_url_has_host(text))
             *wrong = "has no host, or an invalid port (rtsp://HOST[:PORT]/PATH)";
         else
-            *wrong = publish_wrong(text);
+            *wrong = config_url_libav_mistake(text);
     } else {
         *wrong = "does not begin with a known kind of sink";
     }

@@ -254,10 +254,15 @@ static void check_tls(struct mistakes *mistakes, const struct camera_config *cam
     }
 }
 
+static bool is_rtsp_of_libav(const struct camera_config *camera)
+{
+    return config_url_kind(camera->url) == URL_RTSP && (camera->demuxer || camera->options.n > 0);
+}
+
 static bool is_unverified(const struct camera_config *camera)
 {
     return !strncasecmp(camera->url, "rtsps:", strlen("rtsps:")) && camera->tls.verify &&
-           (camera->demuxer || camera->options.n > 0);
+           is_rtsp_of_libav(camera);
 }
 
 void check_camera(struct mistakes *mistakes, struct camera_config *camera,
@@ -274,6 +279,8 @@ void check_camera(struct mistakes *mistakes, struct camera_config *camera,
     settle_scheme(camera);
     if (!wrong && camera->url)
         check_tls(mistakes, camera, given, path);
+    if (!wrong && camera->url && is_rtsp_of_libav(camera))
+        wrong = config_url_libav_mistake(camera->url);
     if (!wrong && camera->url && is_unverified(camera))
         wrong = "is rtsps, which needs tls: {verify: false} beside demuxer or options: "
                 "libavformat's client takes any certificate";

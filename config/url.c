@@ -148,6 +148,16 @@ const char *config_url_mistake(const char *url)
     return NULL;
 }
 
+const char *config_url_libav_mistake(const char *url)
+{
+    const char *authority = strstr(url, "://") + 3;
+    const size_t n = strcspn(authority, "/?#");
+    const char *at = memrchr(authority, '@', n);
+    if (at && at - authority > 127)
+        return "has a user name and password of more than 127 bytes together";
+    return strlen(authority + n) > 1000 ? "has a path of more than 1000 bytes" : NULL;
+}
+
 // Finds user and password, which end at the '@' at *end. A password may contain any character, so
 // everything before the last '@' is hidden, even if it may be part of a path.
 static const char *find_credentials(const char *url, const char **end)

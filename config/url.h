@@ -19,6 +19,8 @@ enum {
 };
 // A clause for people on why an input cannot be read ("has no host ..."), static; NULL: it can.
 const char *config_url_mistake(const char *url);
+// The same for libavformat's RTSP client and server, which cut long parts of a URL; it has a host.
+const char *config_url_libav_mistake(const char *url);
 // The file descriptor that "pipe:" (0) or "pipe:N" reads; -1 for any other URL.
 int config_url_descriptor(const char *url);
 
