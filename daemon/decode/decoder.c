@@ -59,7 +59,6 @@ void decoder_close(struct decoder *d)
         return;
     takeover_close(&d->takeover);
     hash_checker_finish(&d->hash_checker);
-    packet_inspection_finish(&d->inspection);
     free(d);
 }
 
@@ -171,7 +170,7 @@ static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
 // Of a packet that the decoder gets, now or when its turn comes.
 static void note_sent(struct decoder *d, const AVPacket *packet, struct packet_info *info)
 {
-    packet_inspection_content(&d->inspection, packet, codec_on_device(&d->takeover.codec), info);
+    packet_inspection_content(&d->inspection, packet, info);
     if (info->reference_lost)
         corruption_missing_reference(&d->takeover.corruption);
 }
@@ -259,7 +258,6 @@ int decoder_send(struct decoder *d, const struct packet *packet)
         rc = send(d, av, info->serial);
     }
     note_refusal(d, info);
-    info->damaged |= packet_inspection_end(&d->inspection);
     d->takeover.lost += rc == -EBADMSG && !buffers_refused(d->takeover.buffers);
     return rc == -EBADMSG ? 0 : rc;
 }
@@ -277,7 +275,6 @@ static int replay(struct decoder *d)
         note_sent(d, packet, info);
     info->unskipped = false;
     int rc = info->skipped ? 0 : send(d, packet, serial);
-    info->damaged |= packet_inspection_end(&d->inspection);
     if (rc < 0 && rc != -EBADMSG)
         return rc;
     if (!takeover_keeps_packets(&d->takeover) && !packet_history_replays(&d->takeover.history))

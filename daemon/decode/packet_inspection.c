@@ -2,11 +2,9 @@
 
 #include <libavcodec/avcodec.h>
 
-#include "daemon/base/log.h"
 #include "daemon/bitstream/h264_headers.h"
 #include "daemon/bitstream/hevc_headers.h"
 #include "daemon/bitstream/nal.h"
-#include "daemon/decode/slice_thread.h"
 
 enum {
     H264_REFERENCE = 0x60, // bits of a unit's first byte
@@ -15,11 +13,6 @@ enum {
 void packet_inspection_begin(struct packet_inspection *inspection)
 {
     inspection->h264_loss = (struct h264_loss){0};
-}
-
-void packet_inspection_finish(struct packet_inspection *inspection)
-{
-    slice_thread_close(inspection->slices);
 }
 
 bool packet_inspection_order(struct packet_inspection *inspection, const AVPacket *packet)
@@ -32,34 +25,6 @@ bool packet_inspection_order(struct packet_inspection *inspection, const AVPacke
     if (!loss->form && own->extradata)
         h264_loss_before(loss, own->extradata, (size_t)own->extradata_size);
     return h264_loss_before(loss, packet->data, (size_t)packet->size);
-}
-
-static void begin_slices(struct packet_inspection *inspection, const AVPacket *packet)
-{
-    const AVCodecParameters *own = inspection->parameters;
-    if (!inspection->slices && slice_thread_open(&inspection->slices) == 0)
-        slice_thread_extradata(inspection->slices, own->extradata, (size_t)own->extradata_size);
-    if (!inspection->slices)
-        return;
-    size_t size;
-    const uint8_t *changed = av_packet_get_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, &size);
-    if (changed)
-        slice_thread_extradata(inspection->slices, changed, size);
-    slice_thread_begin(inspection->slices, packet->data, (size_t)packet->size);
-    inspection->checks_slices = true;
-}
-
-bool packet_inspection_end(struct packet_inspection *inspection)
-{
-    if (!inspection->checks_slices)
-        return false;
-    inspection->checks_slices = false;
-    const enum slice_check_result result = slice_thread_end(inspection->slices);
-    if (!inspection->logged_profile && slice_thread_lacks_profile(inspection->slices)) {
-        log_event(LOG_LEVEL_INFO, "bit errors are not looked for in this profile of H.265");
-        inspection->logged_profile = true;
-    }
-    return result == SLICES_WRONG;
 }
 
 // In H.265 pictures of a higher temporal layer may be made from what its own layer does not need.
@@ -93,7 +58,7 @@ bool packet_inspection_disposable(struct packet_inspection *inspection, const AV
 }
 
 void packet_inspection_content(struct packet_inspection *inspection, const AVPacket *packet,
-                               bool on_device, struct packet_info *info)
+                               struct packet_info *info)
 {
     const AVCodecParameters *own = inspection->parameters;
     const bool key = packet->flags & AV_PKT_FLAG_KEY;
@@ -103,6 +68,4 @@ void packet_inspection_content(struct packet_inspection *inspection, const AVPac
         return;
     int length_bytes = hevc_length_bytes(own->extradata, (size_t)own->extradata_size);
     info->hash = picture_hash_read(packet->data, (size_t)packet->size, length_bytes);
-    if (info->hash.method == HASH_NONE && !on_device)
-        begin_slices(inspection, packet);
 }

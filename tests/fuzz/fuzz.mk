@@ -1,14 +1,14 @@
 # Fuzzing. What it finds worth keeping goes to the build's own corpus first. make check gives each part the files of its
 # corpus once, by a main in place of libFuzzer's.
 FUZZ_SECONDS ?= 60
-FUZZERS := client config control cube drop_ins edit etcd h264 h265 http jpeg onvif plan results ring rtcp rtp rtsp sdp slices
+FUZZERS := client config control cube drop_ins edit etcd h264 h265 http jpeg onvif plan results ring rtcp rtp rtsp sdp
 
 FUZZED_BY := $(FUZZERS:%=$(B)/fuzz_%) $(FUZZERS:%=$(B)/tests/fuzz/fuzz_%)
 $(filter %_control %_http,$(FUZZED_BY)): $(B)/tests/fuzz/dialogue.o
 $(filter %_client,$(FUZZED_BY)): $(B)/libframed.a
 $(filter %_ring,$(FUZZED_BY)): $(B)/tests/fuzz/ring_model.o
 $(filter %_h264 %_h265 %_jpeg,$(FUZZED_BY)): $(B)/tests/fuzz/rtp_payloads.o
-$(filter-out %_config %_drop_ins %_edit %_slices,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
+$(filter-out %_config %_drop_ins %_edit,$(FUZZED_BY)): $(B)/tests/fuzz/turns.o
 $(FUZZED_BY): $(DAEMON)
 
 $(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o

@@ -5,9 +5,7 @@
 //
 // What the readers do is not quite the same. GStreamer's decoder shares a live picture among as
 // many threads as there are processors, and so does framed's, up to four, for a single camera.
-// GStreamer's scaler takes two threads, framed's kernel all processors. framed alone looks for bit
-// errors in H.265, which libavcodec does not tell: a thread of its own reads the picture's slices
-// while it is decoded, for about a third of the time that the decoder takes.
+// GStreamer's scaler takes two threads, framed's kernel all processors.
 //
 // A busy box makes the figures worthless. `chrt -r 2` in front of the program makes it and what it
 // starts go before all that is not real-time, as on an idle box.
@@ -221,7 +219,6 @@ static void print_latencies(struct latency_bench *bench)
         print_ratio(percentile(&figures[RING], 50), percentile(&figures[FFMPEG], 50));
         printf("  %.1f\n", bench->latest_ms[row]);
     }
-    printf("framed alone looks for bit errors in H.265, on a thread beside the decoder's\n");
 }
 
 static void print_firsts(struct latency_bench *bench)
