@@ -9,7 +9,6 @@
 
 enum backend_kind { BACKEND_AUTO, BACKEND_CPU, BACKEND_CUDA };
 enum transport { TRANSPORT_TCP, TRANSPORT_UDP, TRANSPORT_MULTICAST };
-enum spare { SPARE_AUTO, SPARE_OFF };
 enum pace { PACE_FULL, PACE_REALTIME };
 enum turning { TURNING_AUTO, TURNING_IGNORE };
 enum decoded_pictures { PICTURES_AUTO, PICTURES_ALL, PICTURES_REFERENCE, PICTURES_KEYFRAMES };
@@ -214,7 +213,6 @@ struct camera_config {
     enum transport transport;
     struct tls_config tls; // of rtsps
     char *demuxer;         // of libavformat, for raw streams ("rawvideo"); NULL lets it probe
-    enum spare spare;      // whether another connection may be opened beside a silent one
     struct demuxer_options options;
     struct decoder_choice decode;
     struct gpu_choice device;    // that decodes and computes, while it works

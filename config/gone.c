@@ -8,6 +8,7 @@
 // the whole item is left out.
 // clang-format off
 static const struct gone_key gone_keys[] = {
+    {&camera_table, "spare", NULL, "0.2.0", "delete it: a silent camera is connected to again, and no second session is opened"},
     {&root_table, "tuned", NULL, "0.1.0", "delete it: nothing replaces `framed tune`"},
     {&root_table, "nats", NULL, "0.2.0", "delete it: framed has no NATS client"},
     {&root_table, "notify.nats", NULL, "0.2.0", "notify.command can run a program that publishes, or notify.mqtt"},

@@ -15,7 +15,6 @@ static const struct config_choice pace_choices[] = {
     {"full", PACE_FULL}, {"realtime", PACE_REALTIME}, {0}};
 static const struct config_choice turning_choices[] = {
     {"auto", TURNING_AUTO}, {"ignore", TURNING_IGNORE}, {0}};
-static const struct config_choice spare_choices[] = {{"auto", SPARE_AUTO}, {"off", SPARE_OFF}, {0}};
 static const struct config_choice pictures_choices[] = {{"auto", PICTURES_AUTO},
                                                         {"all", PICTURES_ALL},
                                                         {"reference", PICTURES_REFERENCE},
@@ -110,7 +109,7 @@ static const struct config_choice range_choices[] = {
 
 // clang-format off
 #define CHOICES_OF(member) _Generic((member), \
-    enum backend_kind: backend_choices, enum transport: transport_choices, enum spare: spare_choices, \
+    enum backend_kind: backend_choices, enum transport: transport_choices, \
     enum pace: pace_choices, enum turning: turning_choices, enum decoded_pictures: pictures_choices, enum damaged: damaged_choices, enum overflow: overflow_choices, \
     enum protocol: protocol_choices, enum ring_memory: memory_choices, \
     enum log_level: log_level_choices, enum cluster_alone: alone_choices, enum ready_when: ready_choices, enum kernel: kernel_choices, \
@@ -145,7 +144,6 @@ static const struct config_row camera_rows[] = {
           "where the video comes from: rtsp://, rtsps:// (TLS; without a port 322, then 7441), tcp://, unix:, pipe: or a file",
           .example = "rtsp://192.0.2.10/stream1", .required = true, .own = true),
     FIELD(struct camera_config, transport, "tcp", "how RTSP carries media; where no packet comes over udp or multicast, framed goes over to tcp; rtsps is always tcp"),
-    FIELD(struct camera_config, spare, "auto", "auto: when an RTSP camera falls silent, a second connection is opened beside the first and takes over with its first keyframe, unless the camera allows one session only; off: the camera never sees two"),
     SECTION("tls", "how to know a camera of rtsps://"),
     FIELD(struct camera_config, tls.ca, NULL, "file with the certificates (PEM) that vouch for the camera; without it those of the system",
           .example = "/etc/framed/cameras.pem"),

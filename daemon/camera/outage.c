@@ -103,7 +103,8 @@ int64_t outage_begin(struct outage *outage, int rc, const char *why,
     if (outage->running_ns && monotonic_ns() - outage->running_ns >= STEADY_NS)
         outage->failures = 0;
     // A camera that has just sent packets is there, and need not come back first.
-    const bool at_once = rc == -ETIME && outage->failures == 0;
+    const bool sent = rc == -ETIME || (rc == -ETIMEDOUT && outage->running_ns);
+    const bool at_once = sent && outage->failures == 0;
     const bool refused = rc == -EPERM || (rc == -EACCES && !pauses);
     int64_t ns = at_once ? 0 : retry_next_ns(&outage->retry, refused);
     if (rc == -EUSERS)

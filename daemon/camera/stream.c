@@ -3,7 +3,7 @@
 #include "daemon/base/log.h"
 #include "daemon/input/orientation.h"
 
-static const int64_t JUMP_NS = 10 * INT64_C(1000000000); // between two pictures: another time
+static const int64_t JUMP_NS = 10 * INT64_C(1000000000); // between two pictures of a file: a cut
 static const int64_t AHEAD_NS =
     INT64_C(1000000000); // of a live picture's arrival: its clock was set
 
@@ -56,14 +56,14 @@ static void follow_signal(struct stream *stream, struct frame *frame, bool begin
                   video_signal_explain_hdr(signal));
 }
 
-// Back in time, or so far ahead that the pictures between are missing or the clock was set. What
-// stood still on the way is behind its time, but nothing is ahead.
+// Back in time, or so far ahead that the pictures between are missing or the clock was set. Live
+// pictures may be late, but not early; some cameras send one a minute.
 static bool time_jumps(const struct stream *stream, const struct frame_info *info, bool is_live)
 {
     const int64_t since_ns = info->pts_ns - stream->last_pts_ns;
     const int64_t arrived_ns = info->received_ns - stream->last_received_ns;
     return stream->has_picture &&
-           (since_ns < 0 || since_ns > JUMP_NS || (is_live && since_ns - arrived_ns > AHEAD_NS));
+           (since_ns < 0 || (is_live ? since_ns - arrived_ns > AHEAD_NS : since_ns > JUMP_NS));
 }
 
 // Whether an epoch begins with the picture, which continues a stream of the same size.

@@ -19,7 +19,9 @@ struct demux_memory {
     int64_t arrival_ns;             // demux_network, on average
     struct rtsp_memory rtsp;
     bool accepted;       // the last try with user and password gave a picture
-    int64_t connect_ns;  // from opening to the first picture, the last time
+    int64_t connect_ns;  // from connecting to the answer to PLAY, the last time
+    int64_t answer_ns;   // how long to wait for an answer; 0: as usual
+    int64_t silence_ns;  // how long to wait for a picture while no rhythm is known; 0: as usual
     int64_t interval_ns; // of its pictures, by their timestamps, on average
     int intervals;       // that it is the average of, up to a limit
 };

@@ -17,7 +17,7 @@ enum {
     MEASURED = 32,     // units that the rate is measured over
     RATE_MAX = 240,
 };
-static const double RATE_MIN = 0.02;
+static const double RATE_MIN = 0.01;
 static const AVRational NANOSECONDS = {1, 1000000000};
 static const double RATE_LIES = 0.1; // a camera that is so far off its own word is not believed
 

@@ -299,13 +299,6 @@ static int ask_setup(struct rtsp_dialogue *d)
     return ask(d, "SETUP", url, headers);
 }
 
-// Old ones go on sending an ended session's packets, to whoever has its descriptor by then.
-static bool is_old_live555(const char *tool)
-{
-    const char *version = strstr(tool, "LIVE555") ? strstr(tool, " v") : NULL;
-    return version && strncmp(version + 2, "2017.06.04", 10) < 0;
-}
-
 static void note_choice(struct rtsp_dialogue *d, const struct sdp *sdp, int chosen)
 {
     d->media = sdp->media[chosen];
@@ -353,7 +346,6 @@ out:
     if (rc == 0) {
         note_choice(d, sdp, chosen);
         d->dynamic_rate = rtsp_message_header(reply, "x-Accept-Dynamic-Rate", NULL);
-        d->memory->single_session |= is_old_live555(sdp->tool);
         if (recall_verdict(d))
             log_choice(d, sdp, chosen);
         rc = ask_setup(d);

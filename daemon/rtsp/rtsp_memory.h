@@ -1,5 +1,5 @@
 // What is known of a camera and survives its sessions; the owner keeps it, zeroed at first. The
-// session reads and writes it. A second session at the same time works on a copy.
+// session reads and writes it.
 #ifndef FRAMED_DAEMON_RTSP_RTSP_MEMORY_H
 #define FRAMED_DAEMON_RTSP_RTSP_MEMORY_H
 
@@ -18,8 +18,6 @@ struct rtsp_memory {
     bool first_challenge; // after -EACCES: the best challenge was refused, and there is another,
                           // which the next session takes: it may be opened without a pause
     bool digest_offered;  // its password never goes out in clear from then on
-    bool single_session;  // no spare: a second session was refused, which the owner notes
-                          // (-EUSERS), or the server mixes sessions up
 };
 
 #endif

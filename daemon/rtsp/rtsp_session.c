@@ -242,9 +242,6 @@ static int end_late(struct rtsp_session *s)
     if (s->d.phase == RTSP_CONNECTING)
         return rtsp_dialogue_end(&s->d, -ETIMEDOUT, "%s did not answer within %g s", s->d.place,
                                  seconds);
-    if (s->d.phase == RTSP_PLAYING)
-        return rtsp_dialogue_end(&s->d, -ETIMEDOUT, "%s sent no video within %g s", s->d.place,
-                                 seconds);
     return rtsp_dialogue_end(&s->d, -ETIMEDOUT, "%s did not answer %s within %g s", s->d.place,
                              rtsp_dialogue_method(&s->d), seconds);
 }
@@ -252,8 +249,9 @@ static int end_late(struct rtsp_session *s)
 static int64_t open_deadline(const struct rtsp_session *s)
 {
     const bool leaves_for_good = s->d.phase == RTSP_LEAVING && !s->d.reconnects;
-    return s->d.media_ns || leaves_for_good ? INT64_MAX
-                                            : s->opened_ns + s->d.config->connect_timeout.ns;
+    return s->d.media_ns || leaves_for_good || s->d.phase == RTSP_PLAYING
+               ? INT64_MAX
+               : s->opened_ns + s->d.config->connect_timeout.ns;
 }
 
 static int64_t phase_due(const struct rtsp_session *s)
@@ -402,6 +400,11 @@ int rtsp_session_read(struct rtsp_session *s, int64_t now_ns, struct rtsp_unit *
 bool rtsp_session_plays(const struct rtsp_session *s)
 {
     return s->d.phase == RTSP_STARTING || s->d.phase == RTSP_PLAYING;
+}
+
+bool rtsp_session_is_answered(const struct rtsp_session *s)
+{
+    return s->d.phase == RTSP_PLAYING && !s->d.exchange.method;
 }
 
 const struct sdp_media *rtsp_session_media(const struct rtsp_session *s)

@@ -19,7 +19,7 @@ struct rtsp_options {
 struct rtsp_session;
 
 // Begins to connect. 0, -EINVAL (the URL) or -ENOMEM: there is no session then. The configuration's
-// connect_timeout, from now on, bounds everything up to the first media packet.
+// connect_timeout, from now on, bounds everything up to the answer to PLAY.
 int rtsp_session_open(struct rtsp_session **ret, const struct rtsp_options *, int64_t now_ns);
 // Fills in the descriptors to poll, returns how many, at most RTSP_POLL_MAX, and says by when to
 // call rtsp_session_step at the latest. What was read ahead is not seen by poll: read units until
@@ -35,7 +35,8 @@ int rtsp_session_step(struct rtsp_session *, int64_t now_ns);
 // The next access unit, valid until the next call of step or read. Reads the network itself, so
 // that the owner may call it until -EAGAIN, which says: nothing has come, or the session has ended.
 int rtsp_session_read(struct rtsp_session *, int64_t now_ns, struct rtsp_unit *ret);
-bool rtsp_session_plays(const struct rtsp_session *); // PLAY was sent, or answered
+bool rtsp_session_plays(const struct rtsp_session *);       // PLAY was sent, or answered
+bool rtsp_session_is_answered(const struct rtsp_session *); // so was PLAY, and all behind it
 // The chosen track, as soon as DESCRIBE was answered; NULL before. Stays the same.
 const struct sdp_media *rtsp_session_media(const struct rtsp_session *);
 const uint8_t *rtsp_session_sets(const struct rtsp_session *, size_t *bytes);

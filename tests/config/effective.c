@@ -72,7 +72,7 @@ static void test_values(void)
 static void test_cameras(void)
 {
     static const char *const texts[] = {
-        "url: rtsp://10.0.0.5/a, transport: udp, tls: {verify: false, legacy: true}, spare: off, "
+        "url: rtsp://10.0.0.5/a, transport: udp, tls: {verify: false, legacy: true}, "
         "decode: cpu, decode_threads: 3, picture: 1280x720, fps: 29.97, pictures: keyframes",
         "url: a.mp4, loop: true, pace: realtime, rotate: ignore, damaged: hold, connect_timeout: "
         "1.5s, media_timeout: 90s, close_timeout: 250ms, device: GPU-01234567-89ab-cdef-0123-"

@@ -210,8 +210,6 @@ static const struct {
     {"protocol", "mp4", PROTOCOL_MP4},
     {"protocol", "mkv", PROTOCOL_MKV},
     {"transport", "tcp", TRANSPORT_TCP},
-    {"spare", "auto", SPARE_AUTO},
-    {"spare", "off", SPARE_OFF},
     {"transport", "udp", TRANSPORT_UDP},
     {"transport", "multicast", TRANSPORT_MULTICAST},
     {"pace", "full", PACE_FULL},

@@ -32,17 +32,16 @@ class Case:
     where framed's own client does."""
 
     def __init__(self, name, fault, within=SLACK, own=BACK, more="", user="", media=None, lost=0, epochs=None,
-                 harmed=False, keys="", **camera):
+                 harmed=False, **camera):
         self.name, self.fault, self.within, self.own, self.more = name, fault, within, own, more
         self.user, self.media, self.lost, self.epochs, self.harmed = user, media, lost, epochs, harmed
-        self.keys = keys
         self.options, self.took, self.problems, self.told, self.client = camera, None, [], "", "own"
 
     def text(self, where):
         media = f"media_timeout: {self.media or MEDIA}s" if self.media or self.client != "own" else ""
         deadlines = f"connect_timeout: {CONNECT}s\n    close_timeout: 300ms\n    demuxer: rtsp\n    "
         return CAMERA.format(name=self.name, url=self.camera.url(self.user), output=OUTPUT, more=self.more, where=where,
-                             keys=("" if self.client == "own" else deadlines) + (media or self.keys))
+                             keys=("" if self.client == "own" else deadlines) + media)
 
     def allowed(self):
         return (self.own if self.client == "own" else self.within) * PATIENCE
@@ -270,8 +269,6 @@ def cases(client="own"):
         Case("codec-in-stream", at_next(codec_in_stream("h265"), GOP + 12), within=UNDECODABLE, epochs=1, harmed=True),
         Case("codec-in-stream-h265", at_next(codec_in_stream("plain"), GOP + 12), within=UNDECODABLE + NOISE, epochs=1,
              harmed=True, clip="h265"),
-        Case("codec-no-spare", at_next(codec_in_stream("plain"), GOP + 12), within=UNDECODABLE + NOISE, epochs=1,
-             harmed=True, clip="h265", keys="spare: \"off\""),
         Case("no-parameter-sets", several(), start="bare"),
     ]
     for case in listed:

@@ -46,7 +46,7 @@ def check_case(checks, framed, metrics, case):
         checks.check(len(account.missing) <= allowed, f"{case.name}: lost {account.missing}, {losses}")
         checks.check(account.flagged <= (case.name == "fin-in-picture"), f"{case.name}: {account.flagged} flagged")
     if case.epochs and not is_short():
-        # A spare that is left again may have been sent a picture, too, which nobody sees.
+        # A session that is given up may have been sent a picture, too, which nobody sees.
         seen = {s.known for s in case.watcher.seen}
         connections = len({s.connection for s in case.camera.sent if s.number in seen})
         extra = connections - (2 if "reconnect" in case.name else 1)

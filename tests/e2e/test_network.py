@@ -28,8 +28,7 @@ class Case:
         self.mixed, self.demuxer, self.watcher, self.knows = mixed, None, None, True
 
     def text(self, where):
-        # A spare would come of a pause of this box, too.
-        return (f'  {self.key}: {{url: "{self.camera.url()}", transport: udp, spare: "off", outputs: {{o: {OUTPUT},'
+        return (f'  {self.key}: {{url: "{self.camera.url()}", transport: udp, outputs: {{o: {OUTPUT},'
                 f' sink: "unix:{where}/{self.key}.sock"}}}}}}\n')
 
 

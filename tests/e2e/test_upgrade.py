@@ -21,6 +21,7 @@ http_write: true
 cameras:
   gate:
     url: {clip}
+    spare: "off"
     loop: true
     pace: realtime
     outputs:
@@ -34,11 +35,12 @@ GONE = [
     ["1:1: tuned: is gone since framed 0.1.0: ignored ("],
     ["2:1: nats: is gone since framed 0.2.0: ignored ("],
     ["3:10: notify.nats: is gone since framed 0.2.0: ignored ("],
+    ["10:5: cameras.gate.spare: is gone since framed 0.2.0: ignored ("],
     [
-        "14:30: cameras.gate.outputs.lines.sink: this value is gone since framed 0.2.0: the output is off (",
-        "16:112: cameras.yard.outputs.lines.sink: this value is gone since framed 0.2.0: the output is off (",
+        "15:30: cameras.gate.outputs.lines.sink: this value is gone since framed 0.2.0: the output is off (",
+        "17:112: cameras.yard.outputs.lines.sink: this value is gone since framed 0.2.0: the output is off (",
     ],
-    ["15:77: cameras.gate.outputs.ring.detections.sink: this value is gone since framed 0.2.0: ignored ("],
+    ["16:77: cameras.gate.outputs.ring.detections.sink: this value is gone since framed 0.2.0: ignored ("],
 ]
 WORDS = ("tuned", "nats")  # that no list of keys has
 

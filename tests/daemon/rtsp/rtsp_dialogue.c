@@ -281,36 +281,6 @@ static void test_refusals(void)
     }
 }
 
-// Of servers that mix up sessions a camera gets no second session.
-static void test_old_servers(void)
-{
-    static const struct {
-        const char *tool;
-        bool old;
-    } cases[] = {
-        {"a=tool:LIVE555 Streaming Media v2013.05.30\r\n", true},
-        {"a=tool:LIVE555 Streaming Media v2017.06.04\r\n", false},
-        {"a=tool:Others v2013.05.30\r\n", false},
-        {"", false},
-    };
-    for (int i = 0; i < 4; i++) {
-        struct camera c;
-        struct player p = {0};
-        char sdp[1024], reply[2048];
-        open_camera(&c);
-        snprintf(sdp, sizeof sdp, SDP "%s", cases[i].tool);
-        snprintf(reply, sizeof reply, OK "Content-Length: %zu\r\n\r\n%s", strlen(sdp), sdp);
-        answer_with(&c, "DESCRIBE", reply);
-        answer_plainly(&c);
-        player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
-        play_on(&c, &p, 500, 1);
-        CHECK(p.units == 1 && p.memory.single_session == cases[i].old, "%s: %d units, %d",
-              cases[i].tool, p.units, p.memory.single_session);
-        player_close(&p);
-        camera_close(&c);
-    }
-}
-
 // Which of several video tracks is taken is said once for a camera, not with each connection.
 static void test_several_tracks(void)
 {
@@ -440,7 +410,6 @@ int main(void)
     TEST(test_changes_of_source());
     TEST(test_other_format());
     TEST(test_long_login());
-    TEST(test_old_servers());
     TEST(test_password());
     TEST(test_wrong_password());
     TEST(test_no_clear_password());
