@@ -12,19 +12,27 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct name_lookup { // of the asker and of the thread: the last of both frees it
-    _Atomic int owners;
+enum { THREADS_MAX = 16 };
+
+struct name_lookup {
+    struct name_lookup *next; // of those without an answer
+    int owners;               // askers, and the thread that works on it
+    bool begun;               // a thread works on it
     _Atomic bool done;
-    int fd; // an eventfd, which the thread makes readable; -1: there was no thread
+    int fd; // an eventfd, readable from then on; -1: there was no thread
     char host[256], port[8];
     int rc; // of getaddrinfo
     struct addrinfo *addresses;
 };
 
-static void release_lookup(struct name_lookup *lookup)
+static struct {
+    pthread_mutex_t lock;
+    struct name_lookup *first; // the oldest without an answer
+    int threads;
+} lookups = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void free_lookup(struct name_lookup *lookup)
 {
-    if (atomic_fetch_sub(&lookup->owners, 1) > 1)
-        return;
     if (lookup->addresses)
         freeaddrinfo(lookup->addresses);
     if (lookup->fd >= 0)
@@ -38,61 +46,127 @@ static int look_up(struct name_lookup *lookup, int flags)
     return getaddrinfo(lookup->host, lookup->port, &hints, &lookup->addresses);
 }
 
+// --- with the lock
+
+static void remove_lookup(struct name_lookup *lookup)
+{
+    struct name_lookup **at = &lookups.first;
+    while (*at && *at != lookup)
+        at = &(*at)->next;
+    if (*at)
+        *at = lookup->next;
+}
+
+static void release_lookup(struct name_lookup *lookup)
+{
+    if (--lookup->owners > 0)
+        return;
+    remove_lookup(lookup); // if no thread has begun it
+    free_lookup(lookup);
+}
+
+static struct name_lookup *next_lookup(void)
+{
+    struct name_lookup *lookup = lookups.first;
+    while (lookup && lookup->begun)
+        lookup = lookup->next;
+    return lookup;
+}
+
+static struct name_lookup *find_lookup(const struct name_lookup *like)
+{
+    struct name_lookup *lookup = lookups.first;
+    while (lookup && (strcmp(lookup->host, like->host) != 0 || strcmp(lookup->port, like->port)))
+        lookup = lookup->next;
+    return lookup;
+}
+
 static void *lookup_thread(void *opaque)
 {
-    struct name_lookup *lookup = opaque;
     const uint64_t one = 1;
-    lookup->rc = look_up(lookup, 0);
-    atomic_store(&lookup->done, true);
-    if (write(lookup->fd, &one, sizeof one) < 0)
-        lookup->rc = EAI_SYSTEM; // an eventfd takes a 1
-    release_lookup(lookup);
+    (void)opaque;
+    pthread_mutex_lock(&lookups.lock);
+    for (struct name_lookup *lookup; (lookup = next_lookup());) {
+        lookup->begun = true;
+        lookup->owners++;
+        pthread_mutex_unlock(&lookups.lock);
+        lookup->rc = look_up(lookup, 0);
+        pthread_mutex_lock(&lookups.lock);
+        remove_lookup(lookup);
+        atomic_store(&lookup->done, true);
+        if (write(lookup->fd, &one, sizeof one) < 0)
+            lookup->rc = EAI_SYSTEM; // an eventfd takes a 1
+        release_lookup(lookup);
+    }
+    lookups.threads--;
+    pthread_mutex_unlock(&lookups.lock);
     return NULL;
 }
 
-static int start_lookup(struct name_lookup *lookup)
+// Where there is a thread already, the look-up can wait for it.
+static int start_thread(void)
 {
     pthread_t thread;
     pthread_attr_t detached;
-    if ((lookup->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
-        return -errno;
+    if (lookups.threads == THREADS_MAX)
+        return 0;
     int rc = pthread_attr_init(&detached);
     if (rc)
         return -rc;
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    lookup->owners = 2;
-    rc = pthread_create(&thread, &detached, lookup_thread, lookup);
+    rc = pthread_create(&thread, &detached, lookup_thread, NULL);
     pthread_attr_destroy(&detached);
-    if (rc)
-        lookup->owners = 1;
-    return rc ? -ENOMEM : 0; // not its EAGAIN, which would say that the answer is on its way
+    lookups.threads += rc == 0;
+    return lookups.threads > 0 ? 0 : -ENOMEM; // EAGAIN would say that the answer is on its way
 }
+
+static int append_lookup(struct name_lookup *lookup)
+{
+    struct name_lookup **at = &lookups.first;
+    if ((lookup->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+        return -errno;
+    while (*at)
+        at = &(*at)->next;
+    *at = lookup;
+    return start_thread();
+}
+
+// --- the askers' calls
 
 int name_lookup_open(struct name_lookup **ret, const char *host, int port)
 {
     int rc = 0;
-    struct name_lookup *lookup = calloc(1, sizeof *lookup);
+    struct name_lookup *lookup = calloc(1, sizeof *lookup), *same;
     if (!lookup)
         return -ENOMEM;
     lookup->owners = 1;
     lookup->fd = -1;
     snprintf(lookup->host, sizeof lookup->host, "%s", host);
     snprintf(lookup->port, sizeof lookup->port, "%d", port);
-    if (look_up(lookup, AI_NUMERICHOST) == 0)
+    *ret = lookup;
+    if (look_up(lookup, AI_NUMERICHOST) == 0) {
         lookup->done = true;
-    else
-        rc = start_lookup(lookup);
-    if (rc < 0)
+        return 0;
+    }
+    pthread_mutex_lock(&lookups.lock);
+    if ((same = find_lookup(lookup))) {
+        same->owners++;
+        *ret = same;
+        free_lookup(lookup);
+    } else if ((rc = append_lookup(lookup)) < 0) {
         release_lookup(lookup);
-    else
-        *ret = lookup;
+    }
+    pthread_mutex_unlock(&lookups.lock);
     return rc;
 }
 
 void name_lookup_close(struct name_lookup *lookup)
 {
-    if (lookup)
-        release_lookup(lookup);
+    if (!lookup)
+        return;
+    pthread_mutex_lock(&lookups.lock);
+    release_lookup(lookup);
+    pthread_mutex_unlock(&lookups.lock);
 }
 
 int name_lookup_fd(const struct name_lookup *lookup)

@@ -1,5 +1,6 @@
-// Looks up the addresses of a host on a thread of its own, since the system's name look-up blocks
-// for as long as its servers like. Who asks may go at any time: the thread then ends by itself.
+// Looks up the addresses of a host on a thread, since the system's name look-up blocks for as long
+// as its servers like. There are 16 threads at most: further look-ups wait, and those of the same
+// host and port are one. The asker may leave at any time.
 #ifndef FRAMED_DAEMON_RTSP_NAME_LOOKUP_H
 #define FRAMED_DAEMON_RTSP_NAME_LOOKUP_H
 
