@@ -48,7 +48,7 @@ struct rtsp_demux {
     int64_t unit_ns;           // the last unit came
     int64_t pinged_ns;         // in this silence
     int64_t alive_ns;          // the answer to a ping came, in this silence
-    int64_t timestamp;         // of the last unit
+    int64_t time_ns;           // of the last unit, by its timestamp
     bool mute;                 // it ended without an answer: goodbyes are not answered either
     struct secrets *secrets;
     char description[128], why[DEMUX_WHY_MAX];
@@ -60,14 +60,12 @@ struct rtsp_demux {
 static void learn_interval(struct rtsp_demux *in, const struct rtsp_unit *unit)
 {
     struct demux_memory *memory = in->memory;
-    const int clock_rate = rtsp_session_media(in->session)->clock_rate;
-    const int64_t ticks = llabs(unit->timestamp - in->timestamp);
-    if (in->unit_ns && !unit->unit.restarted && ticks < (int64_t)INTERVAL_MAX_S * clock_rate) {
+    const int64_t ns = llabs(unit->time_ns - in->time_ns);
+    if (in->unit_ns && !unit->unit.restarted && ns < INTERVAL_MAX_S * SECOND_NS) {
         memory->intervals += memory->intervals < INTERVALS_MEAN;
-        memory->interval_ns +=
-            (ticks * SECOND_NS / clock_rate - memory->interval_ns) / memory->intervals;
+        memory->interval_ns += (ns - memory->interval_ns) / memory->intervals;
     }
-    in->timestamp = unit->timestamp;
+    in->time_ns = unit->time_ns;
 }
 
 static bool knows_rhythm(const struct rtsp_demux *in)

@@ -27,13 +27,12 @@ struct rtsp_video {
     AVCodecContext *parsing;
     AVPacket *packet;
     AVBufferPool *buffers[BUFFER_SIZES]; // NULL: none of this size was wanted yet
-    int clock_rate;
     bool begun, restarted;
-    int64_t pts_of_zero_ns; // pts of timestamp 0
+    int64_t pts_of_zero_ns; // pts of the track's time 0
     int64_t last_pts_ns, last_received_ns;
-    int units; // since the rate began to be measured
-    int64_t first_timestamp, highest_timestamp;
-    AVRational rate; // 0/0: unknown
+    int units;                    // since the rate began to be measured
+    int64_t first_ns, highest_ns; // of the track's time
+    AVRational rate;              // 0/0: unknown
     char description[96];
 };
 
@@ -102,7 +101,6 @@ int rtsp_video_open(struct rtsp_video **ret, const struct sdp_media *media, cons
     if (!video)
         return -ENOMEM;
     int rc = -ENOMEM;
-    video->clock_rate = media->clock_rate;
     if (media->rate > 0 && media->rate <= RATE_MAX)
         video->rate = nominal_rate(media->rate);
     video->packet = av_packet_alloc();
@@ -173,7 +171,7 @@ static int copy_data(struct rtsp_video *video, const struct access_unit *unit)
 
 static int64_t pts_of(struct rtsp_video *video, const struct rtsp_unit *unit)
 {
-    const int64_t own_ns = av_rescale(unit->timestamp, 1000000000, video->clock_rate);
+    const int64_t own_ns = unit->time_ns;
     if (!video->begun || video->restarted) {
         const int64_t since_ns = unit->unit.received_ns - video->last_received_ns;
         const int64_t pts_ns = video->begun ? video->last_pts_ns + since_ns : 0;
@@ -188,18 +186,18 @@ static int64_t pts_of(struct rtsp_video *video, const struct rtsp_unit *unit)
 
 // Once a session, over timestamps, since arrival jitters. A camera whose pictures are not evenly
 // spaced has no rate.
-static void measure_rate(struct rtsp_video *video, int64_t timestamp)
+static void measure_rate(struct rtsp_video *video, int64_t time_ns)
 {
     if (video->units > MEASURED)
         return;
     if (video->units++ == 0)
-        video->first_timestamp = video->highest_timestamp = timestamp;
-    if (timestamp > video->highest_timestamp)
-        video->highest_timestamp = timestamp;
-    const int64_t ticks = video->highest_timestamp - video->first_timestamp;
-    if (video->units <= MEASURED || ticks <= 0)
+        video->first_ns = video->highest_ns = time_ns;
+    if (time_ns > video->highest_ns)
+        video->highest_ns = time_ns;
+    const int64_t ns = video->highest_ns - video->first_ns;
+    if (video->units <= MEASURED || ns <= 0)
         return;
-    const double measured = (double)MEASURED * video->clock_rate / (double)ticks;
+    const double measured = MEASURED * 1e9 / (double)ns;
     const double said = video->rate.den ? av_q2d(video->rate) : 0;
     if (measured < RATE_MIN || measured > RATE_MAX || fabs(measured - said) <= RATE_LIES * measured)
         return;
@@ -231,7 +229,7 @@ int rtsp_video_packet(struct rtsp_video *video, const struct rtsp_unit *unit, st
         return rc;
     if (own->keyframe)
         read_size(video);
-    measure_rate(video, unit->timestamp);
+    measure_rate(video, unit->time_ns);
     AVPacket *packet = video->packet;
     packet->pts = pts_of(video, unit);
     packet->time_base = NANOSECONDS;

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/rtsp/rtp_clock.h"
 
 enum { BARREN_STAMPS = 8 }; // at least: at a low rate a picture may be long on its way
 static const int64_t BARREN_NS = 1000000000;
@@ -18,11 +19,9 @@ struct rtsp_track {
     struct rtp_receiver *receiver;
     struct depacketizer *depacketizer;
     struct rtcp_receiver reports;
-    struct rtcp_clock clock;
+    struct rtcp_clock wall_clock;
+    struct rtp_clock clock;
     struct early_report early;
-    int clock_rate;
-    int64_t timestamp; // unwrapped: of the last unit
-    bool has_timestamp;
     bool begun; // a unit came
     // Of packets in a row that no unit came of, and none of which is missing:
     int stamps; // how many timestamps
@@ -47,7 +46,7 @@ int rtsp_track_open(struct rtsp_track **ret, const struct rtsp_track_options *op
     struct rtsp_track *t = calloc(1, sizeof *t);
     if (!t)
         return -ENOMEM;
-    t->clock_rate = media->clock_rate;
+    rtp_clock_open(&t->clock, media->clock_rate);
     int rc = getrandom(&t->reports.ssrc, sizeof t->reports.ssrc, 0) == sizeof t->reports.ssrc
                  ? rtp_receiver_open(&t->receiver, &receiver)
                  : -EIO;
@@ -69,20 +68,13 @@ void rtsp_track_close(struct rtsp_track *t)
     free(t);
 }
 
-static int64_t unwrap_timestamp(struct rtsp_track *t, uint32_t timestamp)
-{
-    if (!t->has_timestamp)
-        t->timestamp = timestamp;
-    t->has_timestamp = true;
-    return t->timestamp + (int32_t)(timestamp - (uint32_t)t->timestamp);
-}
-
 static void take_report(struct rtsp_track *t, const struct early_report *report)
 {
     rtcp_receiver_note(&t->reports, &report->events, report->now_ns);
     if (report->events.report)
-        rtcp_clock_report(&t->clock, &report->events, unwrap_timestamp(t, report->events.rtp),
-                          t->clock_rate, report->realtime_ns);
+        rtcp_clock_report(&t->wall_clock, &report->events,
+                          rtp_clock_unwrap(&t->clock, report->events.rtp),
+                          rtp_clock_rate(&t->clock), report->realtime_ns);
 }
 
 static int put_report(struct rtsp_track *t, const uint8_t *data, size_t bytes, int64_t now_ns)
@@ -131,11 +123,15 @@ static void note_start(struct rtsp_track *t, struct access_unit *unit)
 static void time_unit(struct rtsp_track *t, struct rtsp_unit *unit)
 {
     if (unit->unit.restarted) { // another clock
-        t->has_timestamp = false;
-        t->clock = (struct rtcp_clock){0};
+        rtp_clock_restart(&t->clock);
+        t->wall_clock = (struct rtcp_clock){0};
     }
-    unit->timestamp = t->timestamp = unwrap_timestamp(t, unit->unit.timestamp);
-    unit->capture_ns = rtcp_clock_read(&t->clock, unit->timestamp, t->clock_rate);
+    const struct rtp_time time =
+        rtp_clock_read(&t->clock, unit->unit.timestamp, unit->unit.received_ns);
+    unit->time_ns = time.ns;
+    unit->capture_ns = time.guessed
+                           ? INT64_MIN
+                           : rtcp_clock_read(&t->wall_clock, time.ticks, rtp_clock_rate(&t->clock));
 }
 
 static void note_packet(struct rtsp_track *t, const struct rtp_packet *packet)

@@ -13,7 +13,7 @@ struct rtsp_track;
 
 struct rtsp_unit {
     struct access_unit unit;
-    int64_t timestamp;  // unwrapped, in units of the clock rate
+    int64_t time_ns;    // of its timestamp (rtp_clock.h)
     int64_t capture_ns; // since 1970 by sender reports; INT64_MIN: unknown
 };
 

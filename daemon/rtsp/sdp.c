@@ -236,8 +236,9 @@ static void set_encoding(struct sdp_media *media, const char *encoding, int cloc
     for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
         if (media->video && strcasecmp(encoding, codecs[i].name) == 0)
             media->codec = codecs[i].codec;
-    // Every encoding of video has this one, and cameras say other ones, 0 among them.
-    media->clock_rate = media->video ? 90000 : clock_rate;
+    // RFC 6184 has 90000 alone. Some cameras name another rate and stamp by it, some name one and
+    // do not, and some name 0.
+    media->clock_rate = media->video && clock_rate <= 0 ? 90000 : clock_rate;
 }
 
 // Some cameras send no rtpmap for a dynamic payload type: its parameters name the codec.

@@ -16,7 +16,7 @@ struct sdp_media { // one payload type of an m= line
     char kind[16], encoding[32]; // "video", "H264": for people
     enum sdp_codec codec;
     int payload_type;
-    int clock_rate; // 90000 for video, whatever the camera says; else 0 or less: unknown
+    int clock_rate; // ticks/s, as the camera says, which may be wrong; 90000: unknown
     char control[SDP_CONTROL_MAX]; // "": none
     // Parameter sets of H.264 and H.265 with start codes before each, as a head start for the
     // decoder; those in the stream win. 0 bytes: none.

@@ -19,7 +19,7 @@ static void check_media(const struct sdp_media *media)
     MUST(strlen(media->encoding) < sizeof media->encoding);
     MUST(strlen(media->control) < sizeof media->control);
     MUST(strlen(media->address) < sizeof media->address);
-    MUST(media->codec == SDP_OTHER || (media->video && media->clock_rate == 90000));
+    MUST(media->codec == SDP_OTHER || (media->video && media->clock_rate > 0));
     MUST(is_within(media->payload_type, 0, 127) && is_within(media->port, 0, 65535));
     MUST(is_within(media->ttl, 0, 255) && media->rate >= 0 && media->rate <= 1000);
     MUST(is_within(media->width, 0, 1 << 15) && is_within(media->height, 0, 1 << 15));

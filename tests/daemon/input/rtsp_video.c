@@ -24,7 +24,7 @@ static void test_small_pictures_take_little_memory(void)
     for (int i = 0; i < KEPT && rc == 0; i++) {
         const struct rtsp_unit unit = {
             .unit = {.data = data, .bytes = i % 25 ? OTHERS : KEYFRAME, .received_ns = i + 1},
-            .timestamp = 3600 * i,
+            .time_ns = 40000000 * i,
             .capture_ns = INT64_MIN,
         };
         data[0] = (uint8_t)i;

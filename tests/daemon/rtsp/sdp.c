@@ -242,7 +242,7 @@ static void test_rtpmap(void)
         {"m=video 0 RTP/AVP 26\r\na=rtpmap:26 JPEG/90000\r\n", "JPEG", SDP_JPEG, 26},
         {"m=video 0 RTP/AVP 35\r\na=rtpmap:35 H264/90000\r\n", "H264", SDP_H264, 35}, // Bosch
         {"m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/0\r\n", "H264", SDP_H264, 96},
-        {"m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/1000\r\n", "H264", SDP_H264, 96},
+        {"m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/-8\r\n", "H264", SDP_H264, 96},
         {"m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264\r\n", "H264", SDP_H264, 96},
         {"m=video 0 RTP/AVP 96\r\na=rtpmap:97 H265/90000\r\na=rtpmap:96 H264/90000\r\n", "H264",
          SDP_H264, 96},
@@ -260,6 +260,8 @@ static void test_rtpmap(void)
               "%s: %s %d", cases[i].lines, media->encoding, media->payload_type);
         CHECK(media->clock_rate == 90000 || !*cases[i].encoding, "%d", media->clock_rate);
     }
+    parse("m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/30000\r\n"); // Cisco, Toshiba
+    CHECK(sdp->media[0].clock_rate == 30000, "%d", sdp->media[0].clock_rate);
 }
 
 static void test_h264_sets(void)

@@ -1,0 +1,251 @@
+#include "daemon/rtsp/rtp_clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/bounds.h"
+
+static const int64_t MS = 1000000, SECOND = 1000 * MS;
+// A timestamp that is further ahead of its arrival, or further back than pictures are reordered, is
+// an outlier, or the camera has set its clock.
+static const int64_t AHEAD_NS = 1000 * MS, BACK_NS = 700 * MS;
+static const int64_t BLOCK_NS = 400 * MS, AT_ONCE_NS = 2 * MS;
+static const int64_t GROWTH_MIN_NS = 30 * MS; // of the distance over a span: more than jitter
+static const double NOMINAL = 0.004; // so near to the rate of the SDP or of RFC 6184, it is that
+static const double RATE_MAX = 1e9;
+enum {
+    COMMON_RATE = 90000,
+    STEPS = 16,
+    BLOCK_PICTURES = 3,
+    REORDERED = 6, // intervals
+    SPANS = 3,     // whose growth must agree: 12 s, for which a box or camera is not too busy
+    SPAN = RTP_CLOCK_BLOCKS / SPANS, // blocks
+};
+
+void rtp_clock_open(struct rtp_clock *c, int rate)
+{
+    const int announced = rate > 0 ? rate : COMMON_RATE;
+    *c = (struct rtp_clock){.rate = announced, .announced = announced};
+}
+
+int rtp_clock_rate(const struct rtp_clock *c)
+{
+    return (int)lround(c->rate);
+}
+
+void rtp_clock_restart(struct rtp_clock *c)
+{
+    c->begun = c->has_ticks = c->doubted = c->last_guessed = false;
+    c->pictures = c->n_blocks = c->block_pictures = 0;
+    c->last_ns = 0;
+}
+
+int64_t rtp_clock_unwrap(struct rtp_clock *c, uint32_t timestamp)
+{
+    if (!c->has_ticks)
+        c->ticks = timestamp;
+    c->has_ticks = true;
+    return c->ticks + (int32_t)(timestamp - (uint32_t)c->ticks);
+}
+
+static int64_t time_of(const struct rtp_clock *c, int64_t ticks)
+{
+    const int64_t since = ticks - c->base_ticks, rate = rtp_clock_rate(c);
+    return c->base_ns + since / rate * SECOND + since % rate * SECOND / rate;
+}
+
+// That timestamp keeps its time; those behind it run at another rate.
+static void change_rate(struct rtp_clock *c, double rate, int64_t ticks)
+{
+    c->base_ns = time_of(c, ticks);
+    c->base_ticks = ticks;
+    c->rate = rate;
+    c->n_blocks = c->block_pictures = 0;
+}
+
+// --- the rate
+
+// A rate that is named goes before one that is measured.
+static double named_rate(const struct rtp_clock *c, double measured)
+{
+    if (fabs(measured - c->announced) <= NOMINAL * c->announced)
+        return c->announced;
+    if (fabs(measured - COMMON_RATE) <= NOMINAL * COMMON_RATE)
+        return COMMON_RATE;
+    return measured;
+}
+
+static bool is_undecided(const struct rtp_clock *c)
+{
+    return c->announced != COMMON_RATE && c->steps < STEPS;
+}
+
+// Some devices announce another rate and stamp by 90000 ticks/s all the same. The first pictures
+// tell, but for those that come at once.
+static void choose_rate(struct rtp_clock *c, int64_t ticks, int64_t since_ns)
+{
+    if (!is_undecided(c) || since_ns < AT_ONCE_NS)
+        return;
+    c->steps++;
+    c->step_ticks += ticks;
+    c->step_ns += since_ns;
+    const double measured = (double)c->step_ticks * 1e9 / (double)c->step_ns;
+    if (measured <= 0)
+        return;
+    const bool common = fabs(log(measured / COMMON_RATE)) < fabs(log(measured / c->announced));
+    const double rate = common ? COMMON_RATE : c->announced;
+    if (rate != c->rate)
+        change_rate(c, rate, c->ticks);
+}
+
+// By how much the distance has grown over SPANS spans, and over each of them by about the same; 0:
+// it did not.
+static int64_t steady_growth(const struct rtp_clock *c, int64_t *took_ns)
+{
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    if (c->n_blocks < RTP_CLOCK_BLOCKS)
+        return 0;
+    for (int i = 0; i < SPANS * SPAN; i += SPAN) {
+        const int64_t growth = c->blocks[i + SPAN].least_ns - c->blocks[i].least_ns;
+        least = bounds_min(least, growth);
+        most = bounds_max(most, growth);
+    }
+    *took_ns = c->blocks[SPANS * SPAN].arrived_ns - c->blocks[0].arrived_ns;
+    const int64_t sum = c->blocks[SPANS * SPAN].least_ns - c->blocks[0].least_ns;
+    const int64_t mean = sum / SPANS;
+    const bool agree = most - least <= bounds_max(GROWTH_MIN_NS / 3, llabs(mean) / 4);
+    return agree && llabs(mean) >= GROWTH_MIN_NS ? sum : 0;
+}
+
+// A distance that shrinks is the clock's fault only where no picture was nearer before: a late
+// stream catches up.
+static void measure_rate(struct rtp_clock *c, int64_t ticks)
+{
+    int64_t took_ns;
+    const int64_t growth_ns = steady_growth(c, &took_ns);
+    const bool is_nearest = c->blocks[c->n_blocks - 1].least_ns < c->nearest_ns;
+    if (!growth_ns || (growth_ns < 0 && !is_nearest))
+        return;
+    const double rate = named_rate(c, c->rate * (1 - (double)growth_ns / (double)took_ns));
+    if (rate != c->rate && rate >= 1 && rate <= RATE_MAX)
+        change_rate(c, rate, ticks);
+}
+
+static void end_block(struct rtp_clock *c, int64_t arrived_ns)
+{
+    c->nearest_ns = c->n_blocks == 0
+                        ? INT64_MAX
+                        : bounds_min(c->nearest_ns, c->blocks[c->n_blocks - 1].least_ns);
+    if (c->n_blocks == RTP_CLOCK_BLOCKS)
+        memmove(c->blocks, c->blocks + 1, sizeof *c->blocks * --c->n_blocks);
+    c->blocks[c->n_blocks].least_ns = c->block_least_ns;
+    c->blocks[c->n_blocks++].arrived_ns = arrived_ns;
+    c->block_pictures = 0;
+}
+
+static void compare_with_arrival(struct rtp_clock *c, int64_t ticks, int64_t arrived_ns)
+{
+    const int64_t distance_ns = arrived_ns - time_of(c, ticks);
+    if (c->block_pictures == 0) {
+        c->block_ns = arrived_ns;
+        c->block_least_ns = distance_ns;
+    }
+    c->block_least_ns = bounds_min(c->block_least_ns, distance_ns);
+    c->block_pictures++;
+    if (arrived_ns - c->block_ns < BLOCK_NS || c->block_pictures < BLOCK_PICTURES)
+        return;
+    end_block(c, arrived_ns);
+    measure_rate(c, ticks);
+}
+
+// --- a picture
+
+static struct rtp_time give_time(struct rtp_clock *c, int64_t ns, bool guessed)
+{
+    c->last_ns = ns;
+    c->last_guessed = guessed;
+    return (struct rtp_time){.ns = ns, .ticks = c->ticks, .guessed = guessed};
+}
+
+// By arrival, behind the time of the last good timestamp and of guesses before.
+static int64_t guess_time(const struct rtp_clock *c, int64_t arrived_ns)
+{
+    const int64_t ns = time_of(c, c->ticks) + bounds_max(arrived_ns - c->arrived_ns, 0);
+    return bounds_max(ns, c->last_ns + 1);
+}
+
+// An outlier's: whole intervals behind the last good timestamp.
+static int64_t guess_step(const struct rtp_clock *c, int64_t arrived_ns)
+{
+    const int64_t interval_ns = c->interval_ns, passed_ns = arrived_ns - c->arrived_ns;
+    if (interval_ns == 0)
+        return guess_time(c, arrived_ns);
+    const int64_t steps = bounds_max((passed_ns + interval_ns / 2) / interval_ns, 1);
+    return bounds_max(time_of(c, c->ticks) + steps * interval_ns, c->last_ns + 1);
+}
+
+static bool fits(const struct rtp_clock *c, int64_t since_ns, int64_t passed_ns)
+{
+    const int64_t reordered_ns = REORDERED * c->interval_ns;
+    return since_ns - passed_ns <= bounds_max(AHEAD_NS, reordered_ns) &&
+           since_ns >= -bounds_max(BACK_NS, reordered_ns);
+}
+
+static bool fits_common_rate(const struct rtp_clock *c, int64_t ticks, int64_t passed_ns)
+{
+    return is_undecided(c) && fits(c, (ticks - c->ticks) * SECOND / COMMON_RATE, passed_ns);
+}
+
+// Whether the timestamp goes on from the doubted one: then the camera's clock was set, or the
+// timestamps before were the outliers.
+static bool confirms_doubt(const struct rtp_clock *c, uint32_t timestamp, int64_t arrived_ns)
+{
+    const int32_t since = (int32_t)(timestamp - (uint32_t)c->doubted_ticks);
+    const int64_t since_ns = (int64_t)((double)since / c->rate * 1e9);
+    return c->doubted && since != 0 && fits(c, since_ns, arrived_ns - c->doubted_ns);
+}
+
+static void begin_clock(struct rtp_clock *c, int64_t ticks, int64_t ns)
+{
+    c->base_ticks = ticks;
+    c->base_ns = ns;
+    c->n_blocks = c->block_pictures = 0;
+}
+
+static void doubt_timestamp(struct rtp_clock *c, uint32_t timestamp, int64_t arrived_ns)
+{
+    c->doubted = true;
+    c->doubted_ticks = timestamp;
+    c->doubted_ns = arrived_ns;
+}
+
+struct rtp_time rtp_clock_read(struct rtp_clock *c, uint32_t timestamp, int64_t arrived_ns)
+{
+    const int64_t ticks = rtp_clock_unwrap(c, timestamp);
+    if (!c->begun)
+        begin_clock(c, ticks, 0);
+    const int64_t passed_ns = c->begun ? arrived_ns - c->arrived_ns : 0;
+    const int64_t since_ns = c->begun ? time_of(c, ticks) - time_of(c, c->ticks) : 0;
+    if (c->begun && ticks == c->ticks)
+        return give_time(c, guess_time(c, arrived_ns), true);
+    if (!fits(c, since_ns, passed_ns) && !fits_common_rate(c, ticks, passed_ns)) {
+        if (!confirms_doubt(c, timestamp, arrived_ns)) {
+            doubt_timestamp(c, timestamp, arrived_ns);
+            return give_time(c, guess_step(c, arrived_ns), true);
+        }
+        begin_clock(c, ticks, c->pictures < 2 ? guess_time(c, arrived_ns) : time_of(c, ticks));
+        c->last_guessed = false;
+    } else if (c->begun) {
+        choose_rate(c, ticks - c->ticks, passed_ns);
+        c->interval_ns += (llabs(since_ns) - c->interval_ns) / (c->pictures < 2 ? 1 : 8);
+    }
+    c->doubted = false;
+    c->begun = true;
+    c->pictures += c->pictures < 2;
+    c->ticks = ticks;
+    c->arrived_ns = arrived_ns;
+    compare_with_arrival(c, ticks, arrived_ns);
+    const bool behind_guess = c->last_guessed && time_of(c, ticks) <= c->last_ns;
+    return give_time(c, behind_guess ? c->last_ns + 1 : time_of(c, ticks), behind_guess);
+}
