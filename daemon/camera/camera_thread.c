@@ -105,7 +105,7 @@ static bool is_fenced(struct camera_thread *t)
 // say what they are once and for all.
 static bool is_stalled(struct camera_thread *t, const struct packet *packet)
 {
-    if (!packet->keyframe && decoder_decodes(t->decoder) == PICTURES_KEYFRAMES)
+    if (packet->old || (!packet->keyframe && decoder_decodes(t->decoder) == PICTURES_KEYFRAMES))
         return false;
     const struct decode_signs signs = {
         .pictures = decoder_pictures(t->decoder),

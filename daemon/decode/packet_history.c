@@ -77,6 +77,9 @@ int packet_history_add(struct packet_history *history, const struct packet *pack
         .damaged = packet->av->flags & AV_PKT_FLAG_CORRUPT,
         .keyframe = packet->keyframe,
         .reference_lost = packet->reference_lost,
+        .settled = packet->old,
+        .given = packet->old, // before: it is not given again
+        .to_repeat = packet->old,
         .av = info->av,
     };
     if (!replays)

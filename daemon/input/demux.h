@@ -26,6 +26,7 @@ struct packet {          // of one picture
     bool disposable;     // no other picture refers to it, as far as the demuxer knows
     bool damaged;        // a part of it is missing; AV_PKT_FLAG_CORRUPT is set, too
     bool reference_lost; // pictures before it are missing that it may refer to
+    bool old;            // an earlier connection sent it: it is decoded, but not shown
     bool hole;           // RTP packets are missing in it or before it, since the packet before
 };
 

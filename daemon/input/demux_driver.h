@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "daemon/input/replay.h"
 #include "daemon/input/url.h"
 #include "daemon/rtsp/rtsp_session.h"
 
@@ -18,6 +19,7 @@ struct demux_memory {
     uint64_t overruns;              // of these
     int64_t arrival_ns;             // demux_network, on average
     struct rtsp_memory rtsp;
+    struct replay_memory replay;
     bool accepted;       // the last try with user and password gave a picture
     int64_t connect_ns;  // from connecting to the answer to PLAY, the last time
     int64_t answer_ns;   // how long to wait for an answer; 0: as usual

@@ -39,7 +39,8 @@ struct rtsp_demux {
     struct rtsp_session *session;
     struct rtsp_video *video;
     struct rtsp_unit next; // the keyframe that -EREMCHG announced
-    bool has_next;
+    bool has_next, next_old;
+    struct replay replay; // of the present session
     enum sdp_codec codec; // of the first session; SDP_OTHER before its description
     // All CLOCK_MONOTONIC; 0: not yet.
     int64_t opened_ns, due_ns; // of the demux, and when PLAY must have been answered
@@ -49,6 +50,7 @@ struct rtsp_demux {
     int64_t pinged_ns;         // in this silence
     int64_t alive_ns;          // the answer to a ping came, in this silence
     int64_t time_ns;           // of the last unit, by its timestamp
+    bool silent;               // it ended because nothing came
     bool mute;                 // it ended without an answer: goodbyes are not answered either
     struct secrets *secrets;
     char description[128], why[DEMUX_WHY_MAX];
@@ -136,6 +138,7 @@ static void ping_silent_camera(struct rtsp_demux *in, int64_t now_ns)
 static int end_silent(struct rtsp_demux *in, int64_t now_ns)
 {
     in->mute = !is_alive(in, now_ns);
+    in->silent = true;
     if (in->mute && silent_since_ns(in) && !knows_rhythm(in))
         in->memory->silence_ns = bounds_min(2 * own_patience_ns(in), UNKNOWN_S * SECOND_NS);
     return -ETIMEDOUT;
@@ -202,6 +205,7 @@ static int reopen_session(struct rtsp_demux *in, int64_t now_ns)
         return rc;
     count_session(in->memory, former);
     rtsp_session_close(former);
+    in->replay = (struct replay){0};
     return 0;
 }
 
@@ -232,8 +236,26 @@ static int keep_connecting(struct rtsp_demux *in, int rc, int64_t now_ns)
 
 // --- reading
 
+// Says once for a session that its first pictures are old.
+static bool note_replay(struct rtsp_demux *in, const struct rtsp_unit *unit)
+{
+    const bool old = replay_add(&in->replay, &in->memory->replay,
+                                &(struct replay_unit){
+                                    .data = unit->unit.data,
+                                    .bytes = unit->unit.bytes,
+                                    .received_ns = unit->unit.received_ns,
+                                    .time_ns = unit->time_ns,
+                                    .usual_ns = in->memory->interval_ns,
+                                });
+    if (old && in->replay.units == 2)
+        log_event(LOG_LEVEL_INFO, "it sends pictures again that it has sent before: they are not "
+                                  "shown");
+    return old;
+}
+
 static void note_unit(struct rtsp_demux *in, const struct rtsp_unit *unit, int64_t now_ns)
 {
+    in->next_old = note_replay(in, unit);
     const int64_t arrival_ns = unit->unit.arrived_ns - unit->unit.received_ns;
     learn_interval(in, unit);
     if (unit->unit.damaged || unit->unit.reference_lost)
@@ -288,8 +310,11 @@ static int make_packet(struct rtsp_demux *in, struct packet *ret)
 {
     size_t bytes;
     const uint8_t *sets = rtsp_session_sets(in->session, &bytes);
-    const int rc = in->next.unit.keyframe ? rtsp_video_sets(in->video, sets, bytes) : 0;
-    return rc < 0 ? rc : rtsp_video_packet(in->video, &in->next, ret);
+    int rc = in->next.unit.keyframe ? rtsp_video_sets(in->video, sets, bytes) : 0;
+    if (rc < 0 || (rc = rtsp_video_packet(in->video, &in->next, ret)) < 0)
+        return rc;
+    ret->old = in->next_old;
+    return 0;
 }
 
 static int rtsp_read(struct demux *demux, struct packet *ret)
@@ -322,7 +347,9 @@ static bool offers_other_codec(const struct rtsp_demux *in)
 static const char *rtsp_why(const struct demux *demux)
 {
     struct rtsp_demux *in = (void *)demux;
+    const bool nothing_new = in->replay.units > 0 && !in->replay.live;
     const char *said = offers_other_codec(in) ? "the camera offers another codec by now"
+                       : nothing_new          ? "sent nothing but pictures that it had sent before"
                        : in->session          ? rtsp_session_why(in->session)
                                               : "";
     secrets_hide(in->secrets, in->why, sizeof in->why, said);
@@ -419,6 +446,7 @@ static void rtsp_close(struct demux *demux)
     stage_enter(in->context.stages, STAGE_CLOSE, limit_ns);
     if (in->session) {
         count_session(in->memory, in->session);
+        replay_end(&in->replay, &in->memory->replay, in->silent);
         if (!in->mute)
             say_goodbye(in->session, monotonic_ns() + limit_ns);
         rtsp_session_close(in->session);

@@ -228,9 +228,25 @@ static enum loss loss_of(const struct packet_queue *queue, const struct packet *
     return has_room(queue, packet) ? LOSSES : LOSS_OVERFLOW;
 }
 
+// What follows an old packet, which is not recorded again, cannot be decoded without it.
+static void skip_old(struct packet_queue *queue)
+{
+    struct queued_packet *packet;
+    pthread_mutex_lock(&queue->lock);
+    while ((packet = list_take(&queue->recent)))
+        queued_packet_free(packet);
+    queue->broken = true;
+    queue->reason = LOSS_DAMAGED;
+    pthread_mutex_unlock(&queue->lock);
+}
+
 bool packet_queue_add(struct packet_queue *queue, const struct packet *packet,
                       const AVCodecParameters *stream, const _Atomic bool *stop)
 {
+    if (packet->old) {
+        skip_old(queue);
+        return false;
+    }
     const struct queued_packet all = {
         .av = packet->av,
         .stream = packet->keyframe ? (AVCodecParameters *)stream : NULL,
