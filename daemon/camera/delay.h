@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { DELAY_BLOCKS = 4 };
+
 struct delay {
     bool begun;
     int64_t least_ns;      // from a picture's timestamp to its coming, of one that came at once
@@ -14,9 +16,17 @@ struct delay {
     int64_t first_ns;      // since the window began: the first such distance,
     int64_t window_ns;     // the least,
     int64_t window_age_ns; // and how long ago that is, pauses not counted
+    // In blocks of time:
+    int64_t block_ns, block_least_ns; // when the block began; its least distance
+    int pictures, at_once;            // of the block; those that were waited for
+    int64_t leasts[DELAY_BLOCKS];     // of the last blocks, the newest last
+    int n_leasts;
+    bool drifts; // they grew steadily
 };
 
-// For each picture in turn, by its own timestamp and when it came on CLOCK_MONOTONIC.
-int64_t delay_read(struct delay *, int64_t pts_ns, int64_t came_ns);
+// For each picture in turn, by its own timestamp, when its first packet was received and when it
+// came, on CLOCK_MONOTONIC. A distance that grows steadily, though each picture was waited for, is
+// that of a slow clock.
+int64_t delay_read(struct delay *, int64_t pts_ns, int64_t received_ns, int64_t came_ns);
 
 #endif

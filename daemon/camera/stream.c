@@ -108,7 +108,8 @@ enum stream_change stream_picture(struct stream *stream, struct frame *frame, in
     capture_time_rise(&stream->capture_time, info);
     // By when they were decoded, since pictures arrive in another order than that of their
     // timestamps.
-    info->delay_ns = is_live ? delay_read(&stream->delay, info->pts_ns, info->decoded_ns) : 0;
+    info->delay_ns =
+        is_live ? delay_read(&stream->delay, info->pts_ns, info->received_ns, info->decoded_ns) : 0;
     stream->begun = stream->has_picture = true;
     stream->width = width;
     stream->height = height;

@@ -10,6 +10,7 @@ static const int64_t MS = 1000000, START = 5000 * INT64_C(1000000000);
 struct camera {
     struct delay delay;
     int64_t pts, now;
+    bool busy; // the box reads a picture when it is through with the one before
 };
 
 // `n` pictures that are 40 ms apart by their timestamps and `step_ms` by their arrival. Returns how
@@ -21,7 +22,8 @@ static int64_t show(struct camera *camera, int n, int64_t step_ms, int64_t *wors
     for (int i = 0; i < n; i++) {
         camera->pts += 40 * MS;
         camera->now += step_ms * MS;
-        behind = delay_read(&camera->delay, camera->pts, camera->now) / MS;
+        const int64_t took_ns = camera->busy ? step_ms * MS : MS / 2;
+        behind = delay_read(&camera->delay, camera->pts, camera->now - took_ns, camera->now) / MS;
         *worst = behind > *worst ? behind : *worst;
     }
     return behind;
@@ -71,6 +73,22 @@ static void test_other_clock(void)
     CHECK(show(&camera, 1, 40, &worst) == 0, "goes on: %lld", (long long)worst);
 }
 
+// Pictures that come at once are not late though the camera's clock is slow. They are where the box
+// is too slow to decode them as they come.
+static void test_slow_clock(void)
+{
+    static const int64_t steps_ms[] = {41, 44, 48, 52};
+    for (size_t i = 0; i < sizeof steps_ms / sizeof *steps_ms; i++) {
+        struct camera slow = {.now = START}, busy = {.now = START, .busy = true};
+        int64_t worst;
+        show(&slow, 3000, steps_ms[i], &worst);
+        CHECK(worst < 450, "%lld ms a picture: %lld", (long long)steps_ms[i], (long long)worst);
+        show(&busy, 190, steps_ms[i], &worst);
+        CHECK(worst == 189 * (steps_ms[i] - 40), "busy, %lld ms a picture: %lld",
+              (long long)steps_ms[i], (long long)worst);
+    }
+}
+
 static void test_age(void)
 {
     int64_t now = monotonic_ns();
@@ -87,5 +105,6 @@ int main(void)
     TEST(test_burst(60000));
     TEST(test_slow_burst());
     TEST(test_other_clock());
+    TEST(test_slow_clock());
     return test_end();
 }
