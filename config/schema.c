@@ -267,7 +267,7 @@ static const struct config_row output_rows[] = {
     FIELD(struct output_config, overflow, "auto",
           "what to do if no slot is free; wait: the camera waits for room, and for the first client; auto: wait if the camera is a file with pace: full (with loop too), else drop_oldest (network, sockets, pipes, fifos, devices, pace: realtime)"),
     FIELD(struct output_config, max_age, "0",
-          "oldest frame to deliver; if set, the kernel's buffers hold one frame per client; 0: any age; also the longest time that a ring's client may keep a frame, where 0 means 1s",
+          "oldest frame to deliver; if set, framed lets the kernel hold about one frame per client, and a tcp client's receive buffer comes on top; 0: any age; also the longest time that a ring's client may keep a frame, where 0 means 1s",
           RANGE(0, 3600), PICTURES),
     FIELD(struct output_config, slots, "6", "finished frames that framed keeps for clients", RANGE(3, 256), PICTURES),
     FIELD(struct output_config, sink, NULL, "where frames go; tcp: HOST is an IP address or localhost, by default loopback; ring: memory shared with programs on this machine; rtsp: a server that takes a kernel copy's packets",

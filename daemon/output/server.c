@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 enum {
@@ -213,75 +212,34 @@ static void accept_clients(struct server *server)
     }
 }
 
-void server_set_alarm(struct server *server, int64_t ns)
-{
-    struct itimerspec when = {.it_value = {ns / 1000000000, ns % 1000000000}};
-    if (!server->alarm_set)
-        timerfd_settime(server->alarm, 0, &when, NULL);
-    server->alarm_set = true;
-}
-
-static void ring_alarm(struct server *server)
-{
-    uint64_t times;
-    if (read(server->alarm, &times, sizeof times) < 0)
-        return;
-    server->alarm_set = false;
-    server->driver->alarm(server);
-}
-
 static void sockets_ready(uv_poll_t *poll, int status, int events)
 {
     (void)status, (void)events;
     struct server *server = poll->data;
     struct epoll_event event[EVENTS_A_TURN];
     int n = epoll_wait(server->epoll, event, EVENTS_A_TURN, 0);
-    bool rings = false;
     for (int i = 0; i < n; i++) {
         if (event[i].data.ptr == server)
             accept_clients(server);
-        else if (event[i].data.ptr == &server->alarm)
-            rings = true;
         else
             client_event(server, event[i].data.ptr, event[i].events);
     }
-    if (rings) // last: it may drop any client, and an event of it may be among these
-        ring_alarm(server);
     server_close_when_drained(server);
 }
 
 // --- life
 
-static int open_alarm(struct server *server)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->alarm};
-    server->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (server->alarm < 0 || epoll_ctl(server->epoll, EPOLL_CTL_ADD, server->alarm, &event) < 0)
-        return -errno;
-    return 0;
-}
-
-static void close_watches(struct server *server)
-{
-    if (server->alarm >= 0)
-        close(server->alarm);
-    close(server->epoll);
-}
-
 static int start_watching(struct server *server)
 {
     uv_loop_t *loop = server->sink.context.loop;
-    server->alarm = -1;
     server->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (server->epoll < 0)
         return -errno;
     int rc = watch_listener(server, EPOLL_CTL_ADD, EPOLLIN);
-    if (rc == 0 && server->driver->alarm)
-        rc = open_alarm(server);
     if (rc == 0)
         rc = uv_poll_init(loop, &server->poll, server->epoll);
     if (rc < 0) {
-        close_watches(server);
+        close(server->epoll);
         return rc;
     }
     uv_timer_init(loop, &server->timer);
@@ -350,7 +308,7 @@ void server_handle_closed(uv_handle_t *handle)
     if (--server->handles > 0)
         return;
     struct sink_context context = server->sink.context;
-    close_watches(server);
+    close(server->epoll);
     free(server->clients);
     free(server);
     context.closed(context.opaque);

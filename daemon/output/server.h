@@ -33,8 +33,6 @@ struct server_driver {
     int (*receive)(struct server *, struct server_client *);
     // The client goes: frees what is its own. It is still attached to the pool.
     void (*leave)(struct server *, struct server_client *);
-    // The time of server_set_alarm has come. NULL: it is never set.
-    void (*alarm)(struct server *);
     // Closes what is the sink's own, handles with server_handle_closed. NULL: there is nothing.
     void (*close)(struct server *);
 };
@@ -44,9 +42,7 @@ struct server {
     struct sink sink;
     const struct server_driver *driver;
     struct listener listener;
-    int epoll; // listener, clients and alarm; the loop watches it as one descriptor
-    int alarm; // a timerfd: the loop's own timers count whole milliseconds
-    bool alarm_set;
+    int epoll; // listener and clients; the loop watches it as one descriptor
     uv_poll_t poll;
     uv_timer_t timer; // while listening: of a pause in accepting; then: the end of the grace
     int handles;      // open ones: the two above and the sink's own
@@ -69,8 +65,6 @@ bool server_waits(const struct server *);
 // Gives a client what is ready for it. The client may be gone afterwards, with another one in its
 // place.
 void server_send(struct server *, struct server_client *);
-// Calls the driver's alarm once, in `ns` from now, or earlier where it was set before.
-void server_set_alarm(struct server *, int64_t ns);
 // Closes everything once it finishes and no client is busy; to be called after each turn.
 void server_close_when_drained(struct server *);
 

@@ -6,36 +6,34 @@
 // wait` it does not: there the slowest client sets the pace, and a client that leaves hands what it
 // has not read whole to the next one that comes.
 //
-// Under `max_age` the kernel's buffers hold one frame a client: the next one begins when the client
-// has read the one before. So a client that stalls finds one old frame behind its stall, not all
-// that the kernel had room for. A unix socket wakes the loop when it is read; a tcp socket does
-// not, so a timer checks the clients that are behind.
+// Under `max_age` the kernel's buffers hold about one frame per client, so a client that stalls
+// finds one old frame behind its stall. A unix socket tells how much its peer has read: the next
+// frame begins when the client has read the one before. A tcp socket tells only what it has not
+// sent: that is kept small, and the peer's receive buffer is out of reach.
 #include <errno.h>
+#include <limits.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "daemon/output/protocol.h"
 #include "daemon/output/server.h"
-#include "daemon/output/unread.h"
 
 enum {
-    // The part of a frame that a client may still have to read when the next one begins. With none
-    // left the client has nothing to read until the loop has seen that it read the frame.
+    // The next frame begins when this part of the frame before is still unread (unix) or not sent
+    // (tcp). With nothing left the client would idle until the loop has had its turn.
     REST_PART = 8,
-    // Between two checks of clients that are behind: for each of them while one reads on, so that
-    // many cost the loop no more than one does, and where none has read for long.
-    CHECK_NS_MIN = 100 * 1000,
-    CHECK_NS_MAX = 16 * 1000 * 1000,
 };
 
 struct socket_client {
     struct server_client base;
     struct result_format format; // of its first frame
-    struct unread unread;        // of tcp
-    int64_t behind; // bytes that it has to read before the next frame begins, on tcp; else 0
 
     // The frame on its way: `sent` bytes of header and payload are with the kernel. The payload
     // lies in the result that the client holds, or in `spill` once that is detached.
@@ -50,44 +48,22 @@ struct socket_client {
     size_t spill_capacity;
 };
 
-struct socket_sink {
-    struct server server;
-    int netlink;  // for unread_tcp
-    int check_ns; // until the next check
-    int behind;   // clients that the last check found behind, or 1
-};
-
-// The alarm: checks the tcp clients that are behind.
-static void check_behind(struct server *server)
+// True if the client has read what was sent, as far as the kernel tells. An error is not reported
+// here: sending reports it.
+static bool has_read_frame(const struct output_config *config, const struct socket_client *client)
 {
-    struct socket_sink *sink = (struct socket_sink *)server;
-    int behind = 0;
-    for (int i = 0; i < server->n_clients; i++)
-        behind += ((const struct socket_client *)server->clients[i])->behind > 0;
-    sink->behind = behind > 0 ? behind : 1;
-    sink->check_ns = sink->check_ns < CHECK_NS_MAX / 2 ? 2 * sink->check_ns : CHECK_NS_MAX;
-    for (int i = server->n_clients - 1; i >= 0; i--)
-        if (((struct socket_client *)server->clients[i])->behind > 0)
-            server_send(server, server->clients[i]);
+    int unread;
+    return config->max_age.ns == 0 || config->sink.kind != SINK_UNIX ||
+           ioctl(client->base.fd, SIOCOUTQ, &unread) < 0 ||
+           unread <= (int64_t)(client->frame_size / REST_PART) + 1;
 }
 
-// Whether the client has read what was sent. An error is not reported here: sending reports it.
-static bool has_read(struct socket_sink *sink, struct socket_client *client)
+// Sets how much the kernel takes for a tcp client before it has sent what it has.
+static void limit_unsent(const struct socket_client *client)
 {
-    int fd = client->base.fd;
-    const struct output_config *config = sink->server.sink.context.config;
-    int64_t rest = (int64_t)(client->frame_size / REST_PART), before = client->behind;
-    if (config->max_age.ns == 0)
-        return true;
-    if (config->sink.kind == SINK_UNIX)
-        return unread_unix(fd) <= rest;
-    int64_t unread = unread_tcp(&client->unread, sink->netlink, fd);
-    client->behind = unread > rest ? unread : 0;
-    if (client->behind != before)
-        sink->check_ns = CHECK_NS_MIN * sink->behind;
-    if (client->behind)
-        server_set_alarm(&sink->server, sink->check_ns);
-    return !client->behind;
+    const size_t part = client->frame_size / REST_PART;
+    const int unsent = part < INT_MAX ? (int)part + 1 : INT_MAX; // 0 would mean any number
+    setsockopt(client->base.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
 }
 
 static int grow(char **buffer, size_t *capacity, size_t needed)
@@ -110,7 +86,7 @@ static int begin_frame(struct server *server, struct socket_client *client)
     const struct output_config *config = server->sink.context.config;
     struct pool *pool = server->sink.context.pool;
     struct server_client *base = &client->base;
-    if (pool_has_next(pool, &base->consumer) && !has_read((struct socket_sink *)server, client))
+    if (pool_has_next(pool, &base->consumer) && !has_read_frame(config, client))
         return -EAGAIN;
     const struct result *result = pool_acquire(pool, &base->consumer);
     if (!result)
@@ -127,7 +103,11 @@ static int begin_frame(struct server *server, struct socket_client *client)
     client->header_size = protocol_header(config, result, &base->position, first, client->header);
     client->payload = result->data;
     client->payload_size = protocol_payload_size(config, result);
-    client->frame_size = client->header_size + client->payload_size;
+    const size_t frame_size = client->header_size + client->payload_size;
+    const bool resized = frame_size != client->frame_size;
+    client->frame_size = frame_size;
+    if (resized && config->max_age.ns > 0 && config->sink.kind == SINK_TCP)
+        limit_unsent(client);
     client->sent = 0;
     client->sending = true;
     return 0;
@@ -213,34 +193,21 @@ static void free_buffers(struct server *server, struct server_client *base)
     free(client->spill);
 }
 
-static void close_netlink(struct server *server)
-{
-    struct socket_sink *sink = (struct socket_sink *)server;
-    if (sink->netlink >= 0)
-        close(sink->netlink);
-}
-
 static const struct server_driver socket_driver = {
     .client_size = sizeof(struct socket_client),
     .send = send_ready,
     .receive = server_discard_received,
     .leave = free_buffers,
-    .alarm = check_behind,
-    .close = close_netlink,
 };
 
 static int open_sink(struct sink **ret, const struct sink_context *context, char *why, size_t size)
 {
     struct server *server;
-    int rc = server_open(&server, sizeof(struct socket_sink), &socket_driver, &socket_sink, context,
-                         why, size);
-    if (rc < 0)
-        return rc;
-    struct socket_sink *sink = (struct socket_sink *)server;
-    sink->behind = 1;
-    sink->netlink = context->config->sink.kind == SINK_TCP ? unread_open_netlink() : -1;
-    *ret = &server->sink;
-    return 0;
+    int rc = server_open(&server, sizeof(struct server), &socket_driver, &socket_sink, context, why,
+                         size);
+    if (rc == 0)
+        *ret = &server->sink;
+    return rc;
 }
 
 const struct sink_driver socket_sink = {

@@ -74,7 +74,7 @@ FILES = [
     (r"daemon/(input/login_pause|rtsp/rtsp_(auth|tls)|cli/verify_(image|clip))\.c", ["openssl/"]),
     (r"tests/daemon/rtsp/rtsp_connection\.c", ["openssl/"]),
     (r"tests/faults/va_driver\.c", ["va/va_backend.h"]),
-    (r"daemon/output/unread\.c", ["linux/"]),
+    (r"daemon/output/socket\.c", ["linux/"]),
     (r"daemon/output/(muxer|packet_queue|recording|publisher)\.c", ["libavcodec/"]),
     (r"daemon/output/(muxer|mp4_index)\.c", ["libavformat/"]),
     (r"daemon/(service/status(_bottleneck|_camera|_results|_scene|_summary|_cluster)?|service/(reply|event_log|edits|camera_body|mistakes_json|json_answer|config_desk)|cli/\w+)\.c", ["jansson.h"]),

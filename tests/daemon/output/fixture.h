@@ -44,7 +44,8 @@ struct rig {
     int width, height;  // of the frames to feed; one byte a pixel
     int64_t capture_ns; // of the frames to feed
     uint64_t ordinal, last;
-    uint64_t batches; // offered
+    uint64_t batches;   // offered
+    int receive_buffer; // of the readers, bytes; 0: the kernel's choice
 };
 
 static inline void rig_called(uv_async_t *async)
@@ -332,6 +333,8 @@ static inline int reader_open(struct rig *rig)
     port.sin_port = htons((uint16_t)sink_port(rig->sink));
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (rig->receive_buffer)
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &rig->receive_buffer, sizeof rig->receive_buffer);
     int rc = tcp ? connect(fd, (struct sockaddr *)&port, sizeof port)
                  : connect(fd, (struct sockaddr *)&path, sizeof path);
     CHECK(rc == 0, "connect: %s", strerror(errno));
