@@ -12,6 +12,7 @@ struct event_queue {
     int wakeup;
     uv_mutex_t lock;
     struct event *first, **last; // under lock
+    struct event *due;           // the loop thread's: taken out, and not called yet
 };
 
 static struct event *take_all(struct event_queue *queue)
@@ -24,15 +25,24 @@ static struct event *take_all(struct event_queue *queue)
     return first;
 }
 
+static void unlink_event(struct event **link, const struct event *event)
+{
+    while (*link && *link != event)
+        link = &(*link)->next;
+    if (*link)
+        *link = event->next;
+}
+
 static void on_wakeup(uv_poll_t *poll, int status, int events)
 {
     struct event_queue *queue = poll->data;
-    struct event *next;
+    struct event *event;
     eventfd_t count;
     (void)status, (void)events;
     eventfd_read(queue->wakeup, &count);
-    for (struct event *event = take_all(queue); event; event = next) {
-        next = event->next; // the event may be posted again as soon as the flag is down
+    queue->due = take_all(queue);
+    while ((event = queue->due)) {
+        queue->due = event->next; // the event may be posted again as soon as the flag is down
         atomic_store(&event->posted, false);
         event->callback(event);
     }
@@ -74,8 +84,13 @@ static void on_closed(uv_handle_t *handle)
 
 void event_queue_close(struct event_queue *queue)
 {
-    if (queue)
-        uv_close((uv_handle_t *)&queue->poll, on_closed);
+    if (!queue)
+        return;
+    for (struct event *event = take_all(queue); event; event = event->next)
+        atomic_store(&event->posted, false);
+    for (; queue->due; queue->due = queue->due->next)
+        atomic_store(&queue->due->posted, false);
+    uv_close((uv_handle_t *)&queue->poll, on_closed);
 }
 
 // Only whoever posts into an empty queue wakes the loop.
@@ -85,10 +100,26 @@ void event_post(struct event_queue *queue, struct event *event)
         return;
     uv_mutex_lock(&queue->lock);
     bool was_empty = !queue->first;
+    event->queue = queue;
     event->next = NULL;
     *queue->last = event;
     queue->last = &event->next;
     uv_mutex_unlock(&queue->lock);
     if (was_empty)
         eventfd_write(queue->wakeup, 1);
+}
+
+void event_cancel(struct event *event)
+{
+    struct event_queue *queue = event->queue;
+    if (!atomic_load(&event->posted))
+        return;
+    unlink_event(&queue->due, event);
+    uv_mutex_lock(&queue->lock);
+    unlink_event(&queue->first, event);
+    queue->last = &queue->first;
+    while (*queue->last)
+        queue->last = &(*queue->last)->next;
+    uv_mutex_unlock(&queue->lock);
+    atomic_store(&event->posted, false);
 }

@@ -74,6 +74,7 @@ void camera_close(struct camera *camera)
     if (!camera->config)
         return;
     camera_thread_close(camera->thread);
+    event_cancel(&camera->ended);
     if (camera->subscriptions)
         subscriptions_close(camera->subscriptions, output_close);
     camera_report_close(&camera->report);

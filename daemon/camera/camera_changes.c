@@ -12,6 +12,7 @@ void camera_changes_open(struct camera_changes *changes)
 
 void camera_changes_close(struct camera_changes *changes)
 {
+    event_cancel(&changes->posted);
     pthread_mutex_destroy(&changes->lock);
 }
 

@@ -102,6 +102,7 @@ void subscriptions_follow(const struct subscriptions *subscriptions)
 
 void subscriptions_close(struct subscriptions *subscriptions, void (*detached)(struct output *))
 {
+    event_cancel(&subscriptions->released);
     for (int i = 0; i < subscriptions->n; i++) {
         struct output *output = subscriptions->list[i].output;
         if (--output->subscribers == 0 && detached)
