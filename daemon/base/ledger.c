@@ -42,10 +42,10 @@ uint64_t ledger_lost(const struct ledger *ledger)
     return sum;
 }
 
-uint64_t ledger_in_flight(const struct ledger *ledger)
+int64_t ledger_in_flight(const struct ledger *ledger)
 {
     // What ended is read first: a frame that ends between the two reads must not make this
     // negative.
-    uint64_t ended = ledger_lost(ledger) + atomic_load(&ledger->emitted);
-    return atomic_load(&ledger->offered) - ended;
+    const uint64_t ended = ledger_lost(ledger) + atomic_load(&ledger->emitted);
+    return (int64_t)(atomic_load(&ledger->offered) - ended);
 }

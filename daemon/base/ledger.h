@@ -29,7 +29,9 @@ const char *loss_name(enum loss);
 void ledger_offer(struct ledger *);
 void ledger_emit(struct ledger *);
 void ledger_lose(struct ledger *, enum loss);
-uint64_t ledger_lost(const struct ledger *);      // the sum over all reasons
-uint64_t ledger_in_flight(const struct ledger *); // offered and neither emitted nor lost yet
+uint64_t ledger_lost(const struct ledger *); // the sum over all reasons
+// Frames that were offered and are neither emitted nor lost yet. Negative: a bug counted frames
+// twice.
+int64_t ledger_in_flight(const struct ledger *);
 
 #endif

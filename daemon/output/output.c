@@ -179,6 +179,7 @@ void output_close(struct output *output)
 {
     if (!output)
         return;
+    event_cancel(&output->ready);
     if (output->share.batch)
         batch_leave(&output->share);
     if (output->parent && output->parent->results)
@@ -397,7 +398,7 @@ bool output_has_drained(struct output *output)
 {
     if (ledger_in_flight(&output->ledger) > 0 && monotonic_ns() >= output->drained_ns)
         pool_forget_ledger(output->pool, &output->ledger);
-    return ledger_in_flight(&output->ledger) == 0;
+    return ledger_in_flight(&output->ledger) <= 0;
 }
 
 bool output_is_silent(const struct output *output)
@@ -421,7 +422,7 @@ static void log_silence(const struct output *output, const char *losses)
 void output_log_account(const struct output *output, bool fails)
 {
     const struct ledger *ledger = &output->ledger;
-    unsigned long long in_flight = ledger_in_flight(ledger);
+    const long long in_flight = ledger_in_flight(ledger);
     char losses[256] = "";
     size_t used = 0;
     for (int i = 0; i < LOSSES; i++) {
@@ -435,9 +436,10 @@ void output_log_account(const struct output *output, bool fails)
               output->config->name, (unsigned long long)atomic_load(&ledger->offered),
               (unsigned long long)atomic_load(&ledger->emitted),
               (unsigned long long)ledger_lost(ledger), losses);
-    if (in_flight > 0)
-        log_event(LOG_LEVEL_WARNING, "output=%s %llu frames are unaccounted for",
-                  output->config->name, in_flight);
+    if (in_flight != 0)
+        log_event(LOG_LEVEL_WARNING, "output=%s %lld frames %s", output->config->name,
+                  in_flight < 0 ? -in_flight : in_flight,
+                  in_flight < 0 ? "were counted twice" : "are unaccounted for");
     if (fails)
         log_silence(output, losses);
     log_camera(NULL);

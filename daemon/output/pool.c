@@ -302,6 +302,16 @@ void pool_publish_done(struct pool *pool)
     }
 }
 
+bool pool_is_filling(struct pool *pool)
+{
+    bool found = false;
+    pthread_mutex_lock(&pool->lock);
+    for (int i = 0; i < pool->options.n && pool->sink != POOL_SINK_STOPPED; i++)
+        found |= pool->result[i].state == RESULT_FILLING;
+    pthread_mutex_unlock(&pool->lock);
+    return found;
+}
+
 // Under lock.
 static void finish_when_complete(struct pool *pool, struct result *result)
 {
@@ -351,7 +361,7 @@ void pool_forget_ledger(struct pool *pool, struct ledger *ledger)
         for (int i = 0; c->pending.ticket && i < c->pending.items; i++)
             if (c->pending.ledger[i] == ledger)
                 c->pending.ledger[i] = NULL;
-    while (ledger_in_flight(ledger) > 0)
+    for (int64_t left = ledger_in_flight(ledger); left > 0; left--)
         ledger_lose(ledger, LOSS_STOPPING);
     pthread_mutex_unlock(&pool->lock);
 }

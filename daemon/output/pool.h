@@ -166,7 +166,8 @@ struct pool {
         int users;                 // producers that it works for
     } backends[POOL_BACKENDS_MAX]; // the first pins the memory on the host
     int n_backends;
-    bool logged; // that the data is not on the device
+    bool logged;      // that the data is not on the device
+    int64_t retry_ns; // CLOCK_MONOTONIC: no region is opened before, since the last try failed
 
     pthread_mutex_t lock;        // guards all below, and users and next of the regions
     pthread_cond_t room;         // a result may be free, or it is not to be waited for any more
@@ -291,9 +292,11 @@ void pool_seal(struct pool *, struct result *);
 void pool_end_result(struct pool *, struct result *);
 // Makes ready what is done, in the order of claims: a backend may finish a younger result first.
 void pool_publish_done(struct pool *);
+// True while producers still fill a result that consumers will get.
+bool pool_is_filling(struct pool *);
 
-// Opens a region for results of `size` bytes, where no other thread has meanwhile. 0 or -ENOMEM.
-// May take long.
+// Opens a region for results of `size` bytes, where no other thread has meanwhile. 0 or -ENOMEM,
+// for a second after a failure without another try. May take long.
 int pool_open_region(struct pool *, size_t size);
 // Closes regions that no result is in any more, but for the present one.
 void pool_close_unused_regions(struct pool *);

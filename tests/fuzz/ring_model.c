@@ -129,7 +129,7 @@ bool model_was_dropped(const struct client *client)
 
 void model_rest(struct rig *rig)
 {
-    uint64_t used = 0;
+    int64_t used = 0;
     settle(&rig->loop);
     for (int i = 0; i < rig->n; i++)
         if (rig->client[i].deaf && !rig->client[i].ended && model_was_dropped(&rig->client[i]))

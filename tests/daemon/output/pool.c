@@ -474,6 +474,20 @@ static void test_producers(void)
     end(f);
 }
 
+// A frame that was counted twice is a wrong number, not an endless loop under the pool's lock.
+static void test_counted_twice(void)
+{
+    struct ledger ledger = {.offered = 3, .emitted = 4};
+    struct fixture f;
+    start(&f, 2, OVERFLOW_DROP_OLDEST);
+    alarm(60);
+    pool_forget_ledger(f.pool, &ledger);
+    alarm(0);
+    CHECK(ledger_lost(&ledger) == 0, "%d lost", (int)ledger_lost(&ledger));
+    CHECK(ledger_in_flight(&ledger) == -1, "%d in flight", (int)ledger_in_flight(&ledger));
+    end(&f);
+}
+
 int main(void)
 {
     TEST(test_order());
@@ -492,5 +506,6 @@ int main(void)
     TEST(test_items());
     TEST(test_all_items_fail());
     TEST(test_producers());
+    TEST(test_counted_twice());
     return test_end();
 }

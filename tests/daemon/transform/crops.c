@@ -222,7 +222,7 @@ static uint64_t lost(struct fixture *f, enum loss reason)
 }
 
 // Until all requests but for `left` have come to an end.
-static void settle(struct fixture *f, uint64_t left)
+static void settle(struct fixture *f, int64_t left)
 {
     const int64_t until_ns = monotonic_ns() + WAIT_NS;
     while (ledger_in_flight(&f->output[PLATES]->ledger) > left && monotonic_ns() < until_ns)
