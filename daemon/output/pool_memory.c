@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/output/pool.h"
+
+static const int64_t RETRY_NS = 1000000000; // between tries to get memory
 
 // Under memory_lock.
 static void close_unused_regions(struct pool *pool)
@@ -113,9 +116,12 @@ int pool_open_region(struct pool *pool, size_t size)
     if (opens)
         pool->region = NULL;
     pthread_mutex_unlock(&pool->lock);
-    if (opens) {
+    if (opens && monotonic_ns() < pool->retry_ns) {
+        rc = -ENOMEM;
+    } else if (opens) {
         close_unused_regions(pool); // first: where nothing is in use, no need for both at a time
         rc = open_region(pool, &region, size);
+        pool->retry_ns = rc < 0 ? monotonic_ns() + RETRY_NS : 0;
     }
     if (opens && rc == 0) {
         pthread_mutex_lock(&pool->lock);
@@ -149,6 +155,7 @@ static struct pool_backend *find_backend(struct pool *pool, const struct backend
 // all producers have it.
 static void update_device(struct pool *pool)
 {
+    pool->retry_ns = 0;
     pthread_mutex_lock(&pool->lock);
     pool->wants_device = region_is_on_device(pool->options.kind) && pool->n_backends == 1 &&
                          pool->backends[0].driver->export_open;

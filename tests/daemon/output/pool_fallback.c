@@ -1,8 +1,10 @@
 // Results that were to be on the device and are on the host: once an output, the log says so and
 // why.
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon/base/log.h"
@@ -61,6 +63,50 @@ static void end(struct fixture *f, const char *expected)
     pool_close(f->pool);
 }
 
+static int tries;
+
+static int count_try(struct backend *backend, struct device_export *ret, enum export_kind kind,
+                     size_t bytes)
+{
+    (void)backend, (void)ret, (void)kind, (void)bytes;
+    tries++;
+    return -ENOMEM;
+}
+
+// Memory that cannot be had is not asked for with every frame.
+static void test_no_memory(void)
+{
+    struct fixture f;
+    struct result *result;
+    const struct backend_driver full = {
+        .pin = fake_pin, .unpin = fake_unpin, .export_open = count_try};
+    struct pool_request request = {
+        .size = 8 << 20, .items = 1, .ledger = &f.ledger, .stop = &f.stop};
+    struct rlimit limit, small = {1 << 20, RLIM_INFINITY};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    small.rlim_max = limit.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small); // no memory file may be so large
+    start(&f, REGION_DEVICE);
+    pool_add_backend(f.pool, &full, NULL);
+    tries = 0;
+    for (int i = 0; i < 20; i++)
+        CHECK(pool_claim(f.pool, &request, &result) == -ENOMEM, "8 MiB of memory");
+    CHECK(tries == 1, "%d tries at once", tries);
+    usleep(1100000);
+    CHECK(pool_claim(f.pool, &request, &result) == -ENOMEM && tries == 2, "%d tries", tries);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    pool_remove_backend(f.pool, NULL);
+    pool_add_backend(f.pool, &fake_driver, NULL); // another device: at once
+    request.size = 100;
+    ledger_offer(&f.ledger);
+    CHECK(pool_claim(f.pool, &request, &result) == 0, "not tried after a change");
+    pool_complete(f.pool, result, 0, 1, 0);
+    pool_remove_backend(f.pool, NULL);
+    end(&f, "warning output=detector memory: cuda: its slots are on the host: the device gives no "
+            "memory: Cannot allocate memory\n");
+}
+
 int main(void)
 {
     struct fixture f;
@@ -96,5 +142,6 @@ int main(void)
     start(&f, REGION_SHARED);
     use(&f, &plain, false);
     end(&f, "");
+    TEST(test_no_memory());
     return test_end();
 }
