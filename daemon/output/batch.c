@@ -130,7 +130,7 @@ static void *make_blank(const struct batch_request *request)
 }
 
 // Without the lock.
-static void blank_item(const struct batch *batch, struct result *result, int item)
+static void fill_item(const struct batch *batch, struct result *result, int item)
 {
     const struct region *device = &result->region->device;
     uint8_t *to = (uint8_t *)result->data + (size_t)item * batch->item_size;
@@ -142,39 +142,61 @@ static void blank_item(const struct batch *batch, struct result *result, int ite
     result->item[item].valid_op = rc == 0 ? OP_OF_FILL : 0; // its next job finds that it failed
 }
 
-// The oldest result that is closed and waits for nothing but its fill; NULL: none.
+// True if the result is closed and only its empty items are still to be filled.
+static bool is_unfilled(const struct result *result)
+{
+    return result->state == RESULT_FILLING && result->closed_by != CLOSED_NOT && !result->sealed &&
+           result->filling == 0;
+}
+
+// The oldest of these; NULL: none.
 static struct result *find_unfilled(const struct batch *batch)
 {
     const struct pool *pool = batch->options.pool;
     struct result *found = NULL;
     for (int i = 0; i < pool->options.n; i++) {
         struct result *result = &batch->options.pool->result[i];
-        if (result->state == RESULT_FILLING && result->closed_by != CLOSED_NOT && !result->sealed &&
-            result->filling == 0 && (!found || result->ticket < found->ticket))
+        if (is_unfilled(result) && (!found || result->ticket < found->ticket))
             found = result;
     }
     return found;
 }
 
-// Fills what no picture has filled of batches that are closed, and delivers them. Leaves the lock
-// meanwhile: these are megabytes.
+// The items that consumers see: without `fills_tail` those up to the last that has, or may get, a
+// picture.
+static int count_seen(const struct batch *batch, const struct result *result)
+{
+    int n = result->n_items;
+    while (n > 0 && !batch->options.fills_tail && result->item[n - 1].state != ITEM_FILLING &&
+           !item_is_filled(&result->item[n - 1]))
+        n--;
+    return n;
+}
+
+// True if consumers would see an item without a picture: it has the pixels of an earlier batch.
+static bool has_holes(const struct batch *batch, const struct result *result)
+{
+    for (int i = 0; i < count_seen(batch, result); i++)
+        if (result->item[i].state != ITEM_FILLING && !item_is_filled(&result->item[i]))
+            return true;
+    return false;
+}
+
+// Fills the empty items of closed batches and delivers the batches. The collector's alone: leaves
+// the lock meanwhile, because these are megabytes, or a device.
 static void fill_closed(struct batch *batch)
 {
     struct result *result;
-    while (batch->fills)
-        pthread_cond_wait(&batch->filled, &batch->options.pool->lock);
     while ((result = find_unfilled(batch))) {
-        batch->fills = true;
+        const int n = count_seen(batch, result);
         result->held++; // its device waits
         unlock(batch);
-        for (int i = 0; i < result->n_items; i++)
+        for (int i = 0; i < n; i++)
             if (!item_is_filled(&result->item[i]) && result->item[i].valid_op != OP_OF_FILL)
-                blank_item(batch, result, i);
+                fill_item(batch, result, i);
         lock(batch);
-        batch->fills = false;
         batch->was_unlocked = true;
         result->held--;
-        pthread_cond_broadcast(&batch->filled);
         pthread_cond_broadcast(&batch->options.pool->room);
         pool_seal(batch->options.pool, result);
         batch->announce = true;
@@ -206,7 +228,7 @@ static void close_open(struct batch *batch, enum batch_close reason)
     open->closed_by = reason;
     open->closed_ns = now_ns;
     open->batch_sequence = batch->sequence++;
-    if (!batch->options.fills_tail)
+    if (!has_holes(batch, open))
         pool_seal(batch->options.pool, open); // else fill_closed does so
     batch->announce = true;
     wake_collector(batch);
@@ -432,7 +454,7 @@ static int learn_format(struct batch *batch, const struct batch_request *request
 {
     if (batch->item_size > 0)
         return 0;
-    if (batch->options.fills_tail && !(batch->blank = make_blank(request)))
+    if (!(batch->blank = make_blank(request)))
         return -ENOMEM;
     batch->item_size = request->size;
     batch->format = request->format;
@@ -534,12 +556,17 @@ void batch_complete(struct batch_member *member, struct result *result, int firs
         result->filling -= n;
         member->pictures--;
         wake_collector(batch);
+    } else if (status < 0 && result->state == RESULT_FILLING) {
+        result->sealed = false; // fill_closed fills the hole
     }
     unlock(batch);
-    if (!again)
-        pool_complete(batch->options.pool, result, first, n, status);
-    if (batch->options.fills_tail)
-        wake_collector(batch); // all of its jobs may be done
+    if (again)
+        return;
+    pool_complete(batch->options.pool, result, first, n, status);
+    lock(batch);
+    if (is_unfilled(result))
+        wake_collector(batch);
+    unlock(batch);
 }
 
 void batch_wake(struct batch_member *member)
@@ -751,7 +778,6 @@ int batch_open(struct batch **ret, const struct batch_options *options)
         return -ENOMEM;
     batch->options = *options;
     pthread_cond_init(&batch->submitted, NULL);
-    pthread_cond_init(&batch->filled, NULL);
     *ret = batch;
     return 0;
 }
@@ -760,7 +786,6 @@ void batch_finish(struct batch *batch)
 {
     lock(batch);
     close_if_open(batch, CLOSED_STOPPING);
-    fill_closed(batch);
     unlock(batch);
 }
 
@@ -769,7 +794,6 @@ void batch_close(struct batch *batch)
     if (!batch)
         return;
     pthread_cond_destroy(&batch->submitted);
-    pthread_cond_destroy(&batch->filled);
     free(batch->blank);
     free(batch);
 }

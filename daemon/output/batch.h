@@ -31,7 +31,7 @@ struct batch_options {
     int capacity;      // items of a batch, at most the pool's
     int per_camera;    // most pictures of one member in a batch
     bool fixed;        // each member has items of its own, by the order of batch_add
-    bool fills_tail;   // what no picture fills is fill, for consumers that read whole batches
+    bool fills_tail;   // items behind the last picture are fill too, as those before it always are
     int64_t wait_ns;   // from the first picture to the end of the wait; below 0: by the periods
 };
 
@@ -88,13 +88,11 @@ struct batch {
     uint64_t sequence; // of the next batch
     size_t item_size;  // of the first request, like:
     struct result_format format;
-    void *blank;                           // where tails are filled: an item of nothing but fill
+    void *blank;                           // an item of nothing but fill
     bool announce;                         // a batch was closed since batch_take last said so
     int n_parked;                          // of all members
     const struct batch_member *submitting; // of the picture that the collector has
     pthread_cond_t submitted;
-    bool fills; // a thread fills the tail of one that is closed
-    pthread_cond_t filled;
     // What status and metrics show; any thread reads.
     _Atomic uint64_t closed[CLOSED_STOPPING + 1]; // by enum batch_close
     struct histogram wait;                        // from the first picture to the close
@@ -109,8 +107,8 @@ const char *batch_close_name(enum batch_close);
 
 // 0 or -ENOMEM.
 int batch_open(struct batch **ret, const struct batch_options *);
-// Closes the batch that is open: no more follow. Where its jobs are done, consumers can have it
-// when this returns.
+// Closes the batch that is open: no more follow. The collector delivers it when its jobs are done
+// and its empty items are filled. Waits for nothing.
 void batch_finish(struct batch *);
 void batch_close(struct batch *); // without members and collector; accepts NULL
 

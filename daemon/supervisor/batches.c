@@ -51,14 +51,16 @@ static void stop_collector(struct output *batch)
     batch->collector = NULL;
 }
 
-// An event of it may be in the queue until then, and the collector posts events.
+// The collector may be in a driver or unmap memory: the loop thread asks again instead of waiting.
 static bool is_over(struct output *batch)
 {
     if (batch->subscribers > 0 || output_is_open(batch))
         return false;
-    stop_collector(batch);
     batch->finished = true; // nobody joins it any more
-    return !atomic_load(&batch->ready.posted);
+    if (!collector_stop(batch->collector))
+        return false;
+    stop_collector(batch);
+    return true;
 }
 
 void batches_forget(struct output **link)

@@ -17,7 +17,7 @@ void batches_start(struct output *batches, struct camera *const cameras[], int n
 // `ended` has ended: finishes the sinks of its batches that no camera fills any more.
 void batches_finish(struct output *batches, struct camera *const cameras[], int n,
                     const struct camera *ended, int grace_ms);
-// Closes batches without shares whose sinks are closed.
+// Closes batches without shares whose sinks are closed and whose collectors have ended.
 void batches_forget(struct output **batches);
 // Closes all, when no event is handled any more.
 void batches_close(struct output **batches);

@@ -9,6 +9,7 @@ struct collector {
     struct output *output;
     struct event_queue *events;
     pthread_t thread;
+    _Atomic bool ended;
 };
 
 static void *collect(void *opaque)
@@ -24,6 +25,7 @@ static void *collect(void *opaque)
         else
             event_post(collector->events, &collector->output->ready);
     }
+    atomic_store(&collector->ended, true);
     return NULL;
 }
 
@@ -42,11 +44,19 @@ int collector_open(struct collector **ret, struct output *output, struct event_q
     return 0;
 }
 
+bool collector_stop(struct collector *collector)
+{
+    if (!collector)
+        return true;
+    batch_stop(collector->output->batch);
+    return atomic_load(&collector->ended);
+}
+
 void collector_close(struct collector *collector)
 {
     if (!collector)
         return;
-    batch_stop(collector->output->batch);
+    collector_stop(collector);
     pthread_join(collector->thread, NULL);
     free(collector);
 }

@@ -17,6 +17,7 @@ static const int64_t NOMINAL_NS = 40000000; // between frames, where the stream 
 static const int64_t BURST_NS = 250000000;  // that frames in a row may wait beyond their patience
 static const int64_t SHORT_DELAY_NS = 10000000; // shorter ones delay no frame of a nominal rate
 static const int64_t RETRY_NS = 1000000000;     // between tries to get a backend's buffers
+static const int64_t RESUME_NS = 1000000000;    // that a batch waits for one camera's backend, once
 
 // One frame in the backend: the job, its source, and the result of each output that wants it.
 struct in_flight {
@@ -41,6 +42,7 @@ struct transform {
     int64_t retry_ns;         // when making a plan may be tried again, after it failed
     char notice[256];
     bool noticed; // notice was handed out
+    bool stuck;   // under lock: a batch waited in vain for the backend, and no job has ended since
     pthread_mutex_t lock;
     pthread_cond_t room;      // an entry of in_flight became free, or transform_wake
     _Atomic bool job_failed;  // a job failed on a device that goes on
@@ -226,6 +228,7 @@ static void release_in_flight(struct in_flight *flight)
     memset(flight->result, 0, sizeof flight->result);
     pthread_mutex_lock(&transform->lock);
     flight->busy = false;
+    transform->stuck = false;
     pthread_cond_signal(&transform->room);
     pthread_mutex_unlock(&transform->lock);
 }
@@ -263,7 +266,8 @@ static struct in_flight *wait_for_free(struct transform *transform, int64_t unti
 {
     struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
     struct in_flight *flight;
-    while (!(flight = find_free(transform)) && !atomic_load(transform->context.stop))
+    while (!(flight = find_free(transform)) && !atomic_load(transform->context.stop) &&
+           !atomic_load(&transform->interrupted))
         if (pthread_cond_timedwait(&transform->room, &transform->lock, &until) != 0)
             return find_free(transform);
     return flight;
@@ -449,15 +453,31 @@ static int find_subscription(const struct subscriptions *outputs, const struct b
     return i;
 }
 
-// The jobs before it end within the time of a kernel.
+// The collector serves all cameras of the batch: it waits for a backend that hangs once, not with
+// each picture.
+static struct in_flight *resume_in_flight(struct transform *transform)
+{
+    pthread_mutex_lock(&transform->lock);
+    const int64_t until_ns = transform->stuck ? 0 : monotonic_ns() + RESUME_NS;
+    struct in_flight *flight = wait_for_free(transform, until_ns);
+    if (flight)
+        flight->busy = true;
+    else
+        transform->stuck = true;
+    pthread_mutex_unlock(&transform->lock);
+    return flight;
+}
+
 void transform_resume(struct batch_grant *grant)
 {
     struct transform *transform = grant->member->producer;
     const int i = find_subscription(transform->subscriptions, grant->member);
     const struct elements elements = elements_of(transform, i);
-    struct in_flight *flight = take_in_flight(transform, INT64_MAX);
+    struct in_flight *flight = resume_in_flight(transform);
     if (!flight) {
-        batch_complete(grant->member, grant->result, grant->first, elements.n, -ECANCELED);
+        const bool stops = atomic_load(transform->context.stop);
+        batch_complete(grant->member, grant->result, grant->first, elements.n,
+                       stops ? -ECANCELED : -ETIMEDOUT);
         frame_release(&grant->parked.frame);
         return;
     }
@@ -560,7 +580,9 @@ int transform_submit(struct transform *transform, struct frame *frame)
         goto lost;
     wait_for_batches(transform, BATCH_PARKED_WAIT - 1);
     flight = begin_in_flight(transform, patience_of(transform->subscriptions, rate_num, rate_den));
-    reason = atomic_load(transform->context.stop) ? LOSS_STOPPING : LOSS_BACKEND_BUSY;
+    reason = atomic_load(transform->context.stop)   ? LOSS_STOPPING
+             : atomic_load(&transform->interrupted) ? LOSS_BACKEND
+                                                    : LOSS_BACKEND_BUSY;
     if (!flight)
         goto lost;
     flight->frame = *frame;

@@ -57,6 +57,15 @@ static void *collect(void *opaque)
     return NULL;
 }
 
+static _Atomic bool write_hangs; // of a device
+
+static int write_slowly(struct backend *backend, void *to, const void *from, size_t bytes)
+{
+    while (atomic_load(&write_hangs))
+        usleep(1000);
+    return fake_export_write(backend, to, from, bytes);
+}
+
 struct setting {
     int members, capacity, slots; // slots 0: 3
     int64_t wait_ms;              // below 0: auto
@@ -88,8 +97,11 @@ static void start(struct fixture *f, const struct setting *setting)
                                    .overflow = OVERFLOW_DROP_NEWEST,
                                    .undelivered = LOSS_CLIENT};
     CHECK(pool_open(&f->pool, &options) == 0, "pool");
+    static struct backend_driver device;
+    device = fake_driver;
+    device.export_write = write_slowly;
     if (setting->on_device)
-        pool_add_backend(f->pool, &fake_driver, NULL);
+        pool_add_backend(f->pool, &device, NULL);
     struct batch_options of_batch = {.pool = f->pool,
                                      .capacity = setting->capacity,
                                      .per_camera = setting->per_camera ? setting->per_camera : 1,
@@ -573,6 +585,68 @@ static void test_tail_of_failed(void)
     end(&f);
 }
 
+// An element that no picture filled, before others that have one, is fill too: never the picture of
+// an earlier batch.
+static void test_hole(void)
+{
+    struct fixture f;
+    struct result *result;
+    start(&f,
+          &(struct setting){.members = 3, .capacity = 3, .slots = 1, .wait_ms = 50, .fixed = true});
+    for (int round = 0; round < 2; round++) {
+        wake_members(&f);
+        f.member[1].n_arrivals = round == 0;
+        for (int i = 0; i < 3; i += 1 + round) {
+            const int first = claim(&f, i, &result);
+            memset((uint8_t *)result->data + first * SIZE, 100 + i, SIZE);
+            batch_complete(&f.member[i], result, first, 1, 0);
+        }
+        result = next(&f);
+        const uint8_t *second = result ? (uint8_t *)result->data + SIZE : NULL;
+        CHECK(second && filled(result) == 3 - round && second[0] == (round == 0 ? 101 : 7),
+              "round %d: the second element is %d", round, second ? second[0] : -1);
+        pool_release(f.pool, &f.consumer, true);
+    }
+    end(&f);
+}
+
+static _Atomic bool finished;
+
+static void *finish_batch(void *batch)
+{
+    batch_finish(batch);
+    atomic_store(&finished, true);
+    return NULL;
+}
+
+// Whoever finishes a batch does not wait for the device that fills its tail.
+static void test_finish_beside_hanging_device(void)
+{
+    struct fixture f;
+    struct result *result;
+    pthread_t loop;
+    start(
+        &f,
+        &(struct setting){
+            .members = 2, .capacity = 2, .wait_ms = 60000, .fills_tail = true, .on_device = true});
+    wake_members(&f);
+    const int first = claim(&f, 0, &result);
+    batch_complete(&f.member[0], result, first, 1, 0);
+    atomic_store(&write_hangs, true);
+    pthread_create(&loop, NULL, finish_batch, f.batch);
+    for (int i = 0; i < 5000 && !atomic_load(&finished); i++)
+        usleep(1000);
+    CHECK(atomic_load(&finished), "the loop thread waits for the device");
+    CHECK(pool_is_filling(f.pool), "the sink would not wait for the fill");
+    atomic_store(&write_hangs, false);
+    pthread_join(loop, NULL);
+    result = next(&f);
+    CHECK(result && filled(result) == 1 && ((uint8_t *)result->data)[SIZE] == 7, "no fill");
+    pool_release(f.pool, &f.consumer, true);
+    CHECK(!pool_is_filling(f.pool), "still filling");
+    end(&f);
+}
+
 // --- who waits
 
 // While the client holds all that there is, each member's newest pictures wait, and those that were
@@ -834,6 +908,8 @@ int main(void)
     TEST(test_place_again());
     TEST(test_tail(false));
     TEST(test_tail(true));
+    TEST(test_hole());
+    TEST(test_finish_beside_hanging_device());
     TEST(test_fairness());
     TEST(test_drop_oldest());
     TEST(test_drop_newest());

@@ -24,6 +24,7 @@ struct fixture {
     struct output_config config[OUTPUTS];
     struct subscriptions *subscriptions;
     struct output *output[OUTPUTS];
+    struct output *batches;            // the own outputs of batches that these are shares in
     struct consumer consumer[OUTPUTS]; // of each output
     struct histogram decode, process;
     struct transform *pipeline;
@@ -55,7 +56,8 @@ static void start(struct fixture *f, double camera_fps)
     CHECK(devices_open_with(&f->devices, &f->top, &f->driver, &cpu_backend) == 0, "devices");
     CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
     const struct camera_config camera = {.outputs = f->config, .n_outputs = OUTPUTS};
-    CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, NULL, NULL) == 0, "outputs");
+    CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, NULL, &f->batches) == 0,
+          "outputs");
     for (int i = 0; i < OUTPUTS; i++) {
         f->output[i] = f->subscriptions->list[i].output;
         pool_attach(f->output[i]->pool, &f->consumer[i]);
@@ -99,11 +101,14 @@ static void end(struct fixture *f)
     leave(f);
     transform_close(f->pipeline);
     for (int i = 0; i < OUTPUTS; i++) {
-        pool_close(f->output[i]->pool);
-        f->output[i]->pool = NULL;
+        if (!f->output[i]->parent) {
+            pool_close(f->output[i]->pool);
+            f->output[i]->pool = NULL;
+        }
         CHECK(ledger_in_flight(&f->output[i]->ledger) == 0, "output %d: the sums match", i);
     }
     subscriptions_close(f->subscriptions, output_close);
+    output_close(f->batches);
     devices_close(f->devices);
     event_queue_close(f->events);
     uv_run(&f->loop, UV_RUN_DEFAULT);
@@ -637,6 +642,58 @@ static void test_hanging_backend_and_loss(void)
     end(f);
 }
 
+static _Atomic int resumed;
+
+// As the collector does: submits two pictures that were parked.
+static void *resume_parked(void *opaque)
+{
+    struct fixture *f = opaque;
+    struct batch *batch = f->output[WARP]->parent->batch;
+    struct batch_grant grant;
+    for (int i = 0; i < 2; i++) {
+        struct parked parked = {.frame = make_frame(f, 16, 16, i, 0), .ordinal = (uint64_t)i + 1};
+        ledger_offer(&f->output[WARP]->ledger);
+        batch_park(&f->output[WARP]->share, &parked, 1);
+        while (batch_take(batch, &grant) == 0 && !grant.member)
+            ;
+        transform_resume(&grant);
+        atomic_fetch_add(&resumed, 1);
+    }
+    for (int i = 0; i < 2; i++) // the last picture is submitted, and its batch delivered
+        batch_take(batch, &grant);
+    return NULL;
+}
+
+// A backend that hangs with one camera's picture does not hold up the batch of all: what was parked
+// for it is lost.
+static void test_batch_beside_hanging_backend(void)
+{
+    struct fixture *f = configure();
+    pthread_t collector;
+    atomic_store(&held.n, 0);
+    f->driver.submit = hold;
+    f->driver.depth = 1;
+    f->config[WARP].is_batch = true;
+    f->config[WARP].capacity = f->config[WARP].per_camera = 4;
+    f->config[WARP].wait.ns = INT64_C(60000000000);
+    start(f, 0);
+    CHECK(submit(f, 16, 16, 0, 0) == 0 && atomic_load(&held.n) == 1, "submit");
+    atomic_store(&resumed, 0);
+    pthread_create(&collector, NULL, resume_parked, f);
+    for (int i = 0; i < 10000 && atomic_load(&resumed) < 2; i++)
+        usleep(1000);
+    CHECK(atomic_load(&resumed) == 2, "the collector waits for a backend that hangs");
+    CHECK(cpu_backend.submit(held.plan, held.job[0]) == 0, "submit");
+    pthread_join(collector, NULL);
+    batch_finish(f->output[WARP]->parent->batch);
+    transform_drain(f->pipeline);
+    struct result *result = pool_acquire(f->output[WARP]->pool, &f->consumer[WARP]);
+    CHECK(result && item_is_filled(&result->item[0]), "the batch lacks its first picture");
+    CHECK(lost(f, WARP, LOSS_BACKEND) == 2, "%d lost", (int)lost(f, WARP, LOSS_BACKEND));
+    let_go(f, WARP);
+    end(f);
+}
+
 // How many elements of a planar 32x32 tensor are not what a gray picture of w x h is letterboxed
 // to.
 static int count_wrong(const uint8_t *element, int w, int h)
@@ -859,6 +916,7 @@ int main(void)
     TEST(test_failure_while_waiting());
     TEST(test_hanging_backend());
     TEST(test_hanging_backend_and_loss());
+    TEST(test_batch_beside_hanging_backend());
     TEST(test_fill_follows());
     return test_end();
 }
