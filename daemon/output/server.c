@@ -52,10 +52,11 @@ void server_send(struct server *server, struct server_client *client)
 {
     bool was_blocked = client->blocked;
     int rc = server->driver->send(server, client);
-    client->blocked = rc == -EAGAIN;
-    if (rc == -EAGAIN)
+    const bool goes_on = rc == -EINPROGRESS;
+    client->blocked = rc == -EAGAIN || goes_on;
+    if (client->blocked)
         rc = 0;
-    if (rc == 0 && client->blocked != was_blocked)
+    if (rc == 0 && (goes_on || client->blocked != was_blocked))
         rc = watch_client(server, EPOLL_CTL_MOD, client); // also reports what is there already
     if (rc < 0)
         remove_client(server, client);
@@ -332,6 +333,8 @@ void server_close_when_drained(struct server *server)
     if (!server->finishing || uv_is_closing((uv_handle_t *)&server->poll))
         return;
     struct pool *pool = server->sink.context.pool;
+    if (pool && pool_is_filling(pool))
+        return;
     for (int i = 0; i < server->n_clients; i++)
         if (server->clients[i]->blocked ||
             (pool && pool_is_busy(pool, &server->clients[i]->consumer)))

@@ -25,8 +25,9 @@ struct server_driver {
     size_t client_size;
     // A client came: it is attached to the pool, where there is one. NULL: there is nothing to do.
     void (*enter)(struct server *, struct server_client *);
-    // Gives the client all that is ready and that the kernel takes. 0, -EAGAIN: blocked; other
-    // negative errno: the client is to be dropped.
+    // Gives the client all that is ready and that the kernel takes. 0, -EAGAIN: blocked;
+    // -EINPROGRESS: there is more, and the turn of others comes first; other negative errno: the
+    // client is to be dropped.
     int (*send)(struct server *, struct server_client *);
     // Reads what the client sent. -EAGAIN: there is more, and the turn of others comes first; other
     // negative errno: the client is to be dropped.

@@ -29,6 +29,7 @@ enum {
     // The next frame begins when this part of the frame before is still unread (unix) or not sent
     // (tcp). With nothing left the client would idle until the loop has had its turn.
     REST_PART = 8,
+    TURN_BYTES = 256 << 10, // that the loop thread copies for one client before others get a turn
 };
 
 struct socket_client {
@@ -113,31 +114,42 @@ static int begin_frame(struct server *server, struct socket_client *client)
     return 0;
 }
 
-// The bytes not yet sent, in at most two pieces.
-static int get_rest(const struct socket_client *client, struct iovec piece[2])
+static size_t count_rest(const struct socket_client *client)
+{
+    return client->header_size + client->payload_size - client->sent;
+}
+
+// The first `size` of the bytes not yet sent, in at most two pieces.
+static int get_rest(const struct socket_client *client, size_t size, struct iovec piece[2])
 {
     size_t sent = client->sent, header = client->header_size;
+    size_t of_header = sent < header ? header - sent : 0;
+    of_header = of_header < size ? of_header : size;
     int n = 0;
-    if (sent < header)
-        piece[n++] = (struct iovec){client->header + sent, header - sent};
-    size_t offset = sent > header ? sent - header : 0;
-    if (offset < client->payload_size)
+    if (of_header > 0)
+        piece[n++] = (struct iovec){client->header + sent, of_header};
+    if (size > of_header)
         piece[n++] =
-            (struct iovec){(char *)client->payload + offset, client->payload_size - offset};
+            (struct iovec){(char *)client->payload + (sent + of_header - header), size - of_header};
     return n;
 }
 
-// 0: all of the frame is with the kernel; -EAGAIN; other negative errno: the client is gone.
-static int send_rest(struct socket_client *client)
+// Takes what was sent off *budget. 0: all of the frame is with the kernel; -EAGAIN; -EINPROGRESS:
+// the budget is used up; other negative errno: the client is gone.
+static int send_rest(struct socket_client *client, size_t *budget)
 {
     struct iovec piece[2];
     struct msghdr message = {.msg_iov = piece};
-    while ((message.msg_iovlen = (size_t)get_rest(client, piece)) > 0) {
+    size_t rest;
+    while ((rest = count_rest(client)) > 0) {
+        if (*budget == 0)
+            return -EINPROGRESS;
+        message.msg_iovlen = (size_t)get_rest(client, rest < *budget ? rest : *budget, piece);
         ssize_t n = sendmsg(client->base.fd, &message, MSG_NOSIGNAL);
-        if (n >= 0)
-            client->sent += (size_t)n;
-        else if (errno != EINTR)
+        if (n < 0 && errno != EINTR)
             return -errno;
+        client->sent += n > 0 ? (size_t)n : 0;
+        *budget -= n > 0 ? (size_t)n : 0;
     }
     return 0;
 }
@@ -157,7 +169,7 @@ static int detach_stalled(struct server *server, struct socket_client *client)
                   protocol_header_max(consumer->held) + consumer->held->size);
     if (rc < 0)
         return rc;
-    int n = get_rest(client, piece);
+    int n = get_rest(client, count_rest(client), piece);
     for (int i = 0; i < n; i++) {
         memcpy(client->spill + size, piece[i].iov_base, piece[i].iov_len);
         size += piece[i].iov_len;
@@ -172,9 +184,10 @@ static int detach_stalled(struct server *server, struct socket_client *client)
 static int send_ready(struct server *server, struct server_client *base)
 {
     struct socket_client *client = (struct socket_client *)base;
+    size_t budget = TURN_BYTES;
     int rc = 0;
     while (rc == 0 && (client->sending || (rc = begin_frame(server, client)) == 0)) {
-        rc = send_rest(client);
+        rc = send_rest(client, &budget);
         if (rc == 0) {
             client->sending = false;
             pool_release(server->sink.context.pool, &base->consumer, true);

@@ -1,5 +1,6 @@
 // Socket sinks before many, late, stalled and dying clients, by every overflow policy.
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 
 #include "tests/daemon/output/fixture.h"
@@ -349,6 +350,55 @@ static void test_stall_over_tcp(void)
     CHECK(!reader.broken && reader.lost == (uint64_t)(12 - old), "lost %d", (int)reader.lost);
 }
 
+static int reader_of_turn, sent_in_turn;
+
+// Gives the sink's end of the only connection room for several frames. False: the kernel refuses.
+static bool widen_connection(void)
+{
+    const int wanted = 4 * LARGE;
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_un name;
+        socklen_t length = sizeof name, size = sizeof(int);
+        int room = 0;
+        if (fd == reader_of_turn || getpeername(fd, (struct sockaddr *)&name, &length) < 0 ||
+            name.sun_family != AF_UNIX)
+            continue;
+        if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &wanted, sizeof wanted) < 0)
+            setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof wanted);
+        return getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &size) == 0 && room >= wanted;
+    }
+    return false;
+}
+
+static void take_one_turn(struct rig *rig)
+{
+    sink_pump(rig->sink);
+    ioctl(reader_of_turn, FIONREAD, &sent_in_turn);
+}
+
+// However much the kernel takes, the loop thread copies a part of a frame and turns to the others.
+static void test_budget_of_a_turn(void)
+{
+    struct reader reader;
+    start(SINK_UNIX, OVERFLOW_DROP_OLDEST, 4);
+    rig_large(&rig);
+    reader_of_turn = reader_join(&rig, 1);
+    if (!widen_connection()) {
+        close(reader_of_turn);
+        rig_close(&rig, 1000);
+        SKIP("the kernel has no room for a frame in a socket");
+        return;
+    }
+    CHECK(rig_feed(&rig) == 0 && rig_feed(&rig) == 0, "feed");
+    on_loop(&rig, take_one_turn);
+    CHECK(sent_in_turn > 0 && sent_in_turn <= LARGE / 2, "%d bytes in one turn", sent_in_turn);
+    reader_start(&reader, reader_of_turn);
+    CHECK(reader_reaches(&reader, 2), "%d frames", reader.frames);
+    rig_close(&rig, 5000);
+    pthread_join(reader.thread, NULL);
+    CHECK(reader.frames == 2 && !reader.broken, "%d frames", reader.frames);
+}
+
 // --- coming and going
 
 static int talker;
@@ -522,6 +572,7 @@ int main(void)
     TEST(test_max_age());
     TEST(test_stall_leaves_one_frame());
     TEST(test_stall_over_tcp());
+    TEST(test_budget_of_a_turn());
     TEST(test_half_close(SINK_UNIX));
     TEST(test_half_close(SINK_TCP));
     TEST(test_close_is_noticed(SINK_UNIX));
