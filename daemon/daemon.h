@@ -10,8 +10,8 @@
 // - The backend's threads (the workers of the CPU; the completion thread of CUDA, whose jobs the
 //   camera's thread puts on the streams) finish jobs. They wait for nothing but work.
 // - Each batch has a collector (transform/collector.h), which waits for pictures that found no
-//   room when they came, submits them, and closes batches whose wait is over. It may block in the
-//   drivers, as a camera's thread does.
+//   room when they came, submits them, closes batches whose wait is over, and fills their empty
+//   elements. It may block in the drivers, as a camera's thread does.
 // - Each output with `crops` has a thread (transform/crops.h), which waits for boxes that clients
 //   found and submits them. It may block in the drivers, too.
 // - The previews' threads (view/previews.h) make JPEGs of cameras' pictures while somebody looks:
@@ -23,7 +23,9 @@
 //   block in the network, in a program that it runs, and in the resolver.
 // - libuv's threads run work that may block, for the loop (base/work.h): they write files and to
 //   RTSP servers, read the configuration of a reload, look up groups, open NVDEC, follow links,
-//   scan folders, and give back what a camera that has ended holds of its device.
+//   scan folders, and give back what a camera that has ended holds of its device. Files and servers
+//   never get the last of them (output/file_writers.h).
+// - While the process stops, a thread ends it if it takes too long: it waits for nothing else.
 //
 // Frames cross from a camera's thread through the backend into an output's pool, and the loop takes
 // them out of it. Nothing calls an earlier stage. What comes back is data: events in the loop's

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/groups.h"
+#include "daemon/output/file_writers.h"
 #include "daemon/output/segment.h"
 #include "daemon/output/sink.h"
 
@@ -35,7 +36,7 @@ struct file_content {
 struct file_sink {
     struct sink sink;
     const struct file_content *content;
-    uv_work_t job;
+    struct writer_job job;
     uv_timer_t timer; // from a failure to the next attempt; once finishing: the grace
     bool busy;        // the job has the members below, else the loop has
     bool failing;     // since the last attempt; waiting for the timer or for a frame to try
@@ -259,7 +260,7 @@ static void file_finished(uv_work_t *job, int status)
 static void start_job(struct file_sink *file, uv_work_cb work, uv_after_work_cb done)
 {
     file->busy = true;
-    uv_queue_work(file->sink.context.loop, &file->job, work, done);
+    writers_start(file->sink.context.loop, &file->job, work, done);
 }
 
 static void end_file(struct file_sink *file)
@@ -310,6 +311,7 @@ static void piece_written(uv_work_t *job, int status)
 // Starts the job on the next piece, if there is one and it may start.
 static void write_next(struct file_sink *file)
 {
+    struct pool *pool = file->sink.context.pool;
     bool acquired;
     if (file->busy || file->ending)
         return;
@@ -317,7 +319,7 @@ static void write_next(struct file_sink *file)
         file->content->release(file, false);
     if (acquired)
         start_job(file, write_piece, piece_written);
-    else if (file->finishing)
+    else if (file->finishing && !(pool && pool_is_filling(pool)))
         end_file(file);
 }
 
@@ -447,7 +449,7 @@ static int open_sink(struct sink **ret, const struct sink_context *context, char
         return rc;
     }
     uv_timer_init(context->loop, &file->timer);
-    file->timer.data = file->job.data = file;
+    file->timer.data = file->job.request.data = file;
     if (context->pool)
         pool_attach(context->pool, &file->consumer);
     if (context->config->sink.timed)

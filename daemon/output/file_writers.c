@@ -6,9 +6,17 @@
 #define VARIABLE "UV_THREADPOOL_SIZE" // libuv's own name
 
 enum {
-    SPARE = 8, // for files that a later configuration adds
-    OTHERS = 5 // what else blocks at once: see base/work.h
+    SPARE = 8,      // for files that a later configuration adds
+    FILES_MIN = 32, // cameras may come later, one by one or from a cluster
+    FILES_MAX = 1000,
+    OTHERS = 8, // threads for struct work
 };
+
+static struct {
+    int threads; // for jobs
+    int busy;
+    struct writer_job *first, *last; // that wait for a thread
+} writers = {.threads = FILES_MIN};
 
 static int count_output(const struct output_config *output)
 {
@@ -33,12 +41,51 @@ static int count_files(const struct config *config)
 void writers_prepare(const struct config *config)
 {
     char text[16];
-    snprintf(text, sizeof text, "%d", count_files(config) + SPARE + OTHERS);
+    const int files = count_files(config) + SPARE;
+    writers.threads = files < FILES_MIN ? FILES_MIN : files > FILES_MAX ? FILES_MAX : files;
+    snprintf(text, sizeof text, "%d", writers.threads + OTHERS);
     setenv(VARIABLE, text, 1);
 }
 
 int writers_missing(const struct config *config)
 {
-    int threads = atoi(getenv(VARIABLE)) - OTHERS;
-    return count_files(config) > threads ? threads : 0;
+    return count_files(config) > writers.threads ? writers.threads : 0;
+}
+
+static void run_writer_job(uv_work_t *request)
+{
+    ((struct writer_job *)request)->run(request);
+}
+
+static void writer_job_done(uv_work_t *request, int status);
+
+static void start_waiting_jobs(void)
+{
+    struct writer_job *job;
+    while (writers.busy < writers.threads && (job = writers.first)) {
+        writers.first = job->next;
+        writers.busy++;
+        uv_queue_work(job->loop, &job->request, run_writer_job, writer_job_done);
+    }
+}
+
+static void writer_job_done(uv_work_t *request, int status)
+{
+    writers.busy--;
+    start_waiting_jobs();
+    ((struct writer_job *)request)->done(request, status); // may free the job
+}
+
+void writers_start(uv_loop_t *loop, struct writer_job *job, uv_work_cb run, uv_after_work_cb done)
+{
+    job->loop = loop;
+    job->run = run;
+    job->done = done;
+    job->next = NULL;
+    if (writers.first)
+        writers.last->next = job;
+    else
+        writers.first = job;
+    writers.last = job;
+    start_waiting_jobs();
 }

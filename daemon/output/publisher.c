@@ -10,6 +10,7 @@
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/input/retry.h"
+#include "daemon/output/file_writers.h"
 #include "daemon/output/muxer.h"
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/sink.h"
@@ -22,7 +23,7 @@ static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // of sending: the se
 
 struct publisher {
     struct sink sink;
-    uv_work_t job;
+    struct writer_job job;
     uv_timer_t timer;
     bool busy; // the job has the members below, else the loop has
     bool finishing, ending;
@@ -168,7 +169,7 @@ static void server_left(uv_work_t *job, int status)
 static void start_job(struct publisher *publisher, uv_work_cb work, uv_after_work_cb done)
 {
     publisher->busy = true;
-    uv_queue_work(publisher->sink.context.loop, &publisher->job, work, done);
+    writers_start(publisher->sink.context.loop, &publisher->job, work, done);
 }
 
 static void end_publisher(struct publisher *publisher)
@@ -243,7 +244,7 @@ static int open_sink(struct sink **ret, const struct sink_context *context, char
     publisher->reason = LOSS_DAMAGED;
     publisher->retry.seed = (uint32_t)monotonic_ns();
     uv_timer_init(context->loop, &publisher->timer);
-    publisher->timer.data = publisher->job.data = publisher;
+    publisher->timer.data = publisher->job.request.data = publisher;
     uv_timer_start(&publisher->timer, time_to_look, LOOK_MS, LOOK_MS);
     *ret = &publisher->sink;
     return 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/groups.h"
+#include "daemon/output/file_writers.h"
 #include "daemon/output/recording.h"
 #include "daemon/output/sink.h"
 
@@ -13,7 +14,7 @@ enum { WRITE_MS = 500 };
 
 struct recorder {
     struct sink sink;
-    uv_work_t job;
+    struct writer_job job;
     uv_timer_t timer; // to the next job
     bool busy;        // the job has the members below, else the loop has
     bool failing;     // as it was logged
@@ -31,7 +32,7 @@ static const struct output_config *config_of(const struct recorder *recorder)
 static void start_job(struct recorder *recorder, uv_work_cb work, uv_after_work_cb done)
 {
     recorder->busy = true;
-    uv_queue_work(recorder->sink.context.loop, &recorder->job, work, done);
+    writers_start(recorder->sink.context.loop, &recorder->job, work, done);
 }
 
 // --- from packet to packet
@@ -179,7 +180,7 @@ static int open_sink(struct sink **ret, const struct sink_context *context, char
     }
     recording_init(&recorder->recording, config, context->packets, context->ledger, group);
     uv_timer_init(context->loop, &recorder->timer);
-    recorder->timer.data = recorder->job.data = recorder;
+    recorder->timer.data = recorder->job.request.data = recorder;
     uv_timer_start(&recorder->timer, time_to_write, WRITE_MS, WRITE_MS);
     if (config->sink.timed)
         start_job(recorder, finish_leftovers, leftovers_finished);
