@@ -28,8 +28,9 @@
 #include "daemon/supervisor/unfinished.h"
 
 enum {
-    STOP_MS = 1800, // from the signal to the end, whatever hangs
-    LOG_MS = 5000,  // that repeated log lines are summed up before they are printed
+    STOP_MS = 1800,  // from the signal to the end, whatever hangs
+    LEAVE_MS = 1700, // then the loop thread leaves what hangs, with an account of it
+    LOG_MS = 5000,   // that repeated log lines are summed up before they are printed
 };
 
 // A start waits no longer for files to say what they are.
@@ -44,6 +45,12 @@ struct daemon {
     uv_loop_t loop;
     uv_signal_t signal[SIGNALS];
     uv_timer_t deadline, log;
+    struct stop_guard {
+        pthread_t thread;
+        pthread_mutex_t lock;
+        pthread_cond_t changed;
+        bool running, over;
+    } guard;
     struct notify notify;
     struct event_queue *events;
     struct previews *previews;
@@ -58,7 +65,7 @@ struct daemon {
     struct cluster *cluster; // NULL: this box is in none
     struct work_queue work;
     bool ends; // every camera has ended
-    int exit_code;
+    _Atomic int exit_code;
 };
 
 static void judge_camera_health(const struct camera *camera, int64_t patience_ns,
@@ -129,6 +136,7 @@ static void block_signals(void)
 }
 
 static void limit_stop(struct daemon *daemon);
+static void start_guard(struct daemon *daemon);
 
 // Once every camera has ended, and all work is done: closes what is left, so that the loop ends.
 static void end(struct daemon *daemon)
@@ -136,6 +144,7 @@ static void end(struct daemon *daemon)
     if (!daemon->events)
         return;
     daemon->ends = true;
+    start_guard(daemon);
     reload_close(&daemon->reload);
     unfinished_stop(&daemon->unfinished);
     if (daemon->work.n > 0) {
@@ -184,13 +193,56 @@ static void judge_cameras(struct daemon *daemon)
         daemon->exit_code = EXIT_RUNTIME;
 }
 
+// The thread that keeps STOP_MS: the loop thread itself may hang, or a thread that it waits for.
+static void *guard_stop(void *opaque)
+{
+    struct daemon *daemon = opaque;
+    struct stop_guard *guard = &daemon->guard;
+    const int64_t until_ns = monotonic_ns() + STOP_MS * INT64_C(1000000);
+    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+    pthread_mutex_lock(&guard->lock);
+    while (!guard->over && pthread_cond_timedwait(&guard->changed, &guard->lock, &until) == 0)
+        ;
+    if (!guard->over) {
+        log_last("the stop hangs: leaving it");
+        _exit(atomic_load(&daemon->exit_code));
+    }
+    pthread_mutex_unlock(&guard->lock);
+    return NULL;
+}
+
+static void start_guard(struct daemon *daemon)
+{
+    struct stop_guard *guard = &daemon->guard;
+    pthread_condattr_t attributes;
+    if (guard->running)
+        return;
+    pthread_mutex_init(&guard->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&guard->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    guard->running = pthread_create(&guard->thread, NULL, guard_stop, daemon) == 0;
+}
+
+static void end_guard(struct stop_guard *guard)
+{
+    if (!guard->running)
+        return;
+    pthread_mutex_lock(&guard->lock);
+    guard->over = true;
+    pthread_cond_signal(&guard->changed);
+    pthread_mutex_unlock(&guard->lock);
+    pthread_join(guard->thread, NULL);
+}
+
 // A thread or a disk hangs in the kernel. What was written is in the files; no more can be saved.
 static void deadline_passed(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
     log_event(LOG_LEVEL_ERROR,
               "%d cameras, %d sinks and %d other tasks did not stop within %d ms: leaving them",
-              daemon->cameras.n_threads, daemon->cameras.n_sinks, daemon->work.n, STOP_MS);
+              daemon->cameras.n_threads, daemon->cameras.n_sinks, daemon->work.n, LEAVE_MS);
     write_metrics(daemon);
     judge_cameras(daemon);
     log_flush();
@@ -200,7 +252,8 @@ static void deadline_passed(uv_timer_t *timer)
 static void limit_stop(struct daemon *daemon)
 {
     if (!uv_is_active((uv_handle_t *)&daemon->deadline))
-        uv_timer_start(&daemon->deadline, deadline_passed, STOP_MS, 0);
+        uv_timer_start(&daemon->deadline, deadline_passed, LEAVE_MS, 0);
+    start_guard(daemon);
 }
 
 // Also of a start that failed half way.
@@ -494,6 +547,7 @@ static void finish(struct daemon *daemon)
     reload_free(&daemon->reload);
     uv_loop_close(&daemon->loop);
     log_flush();
+    end_guard(&daemon->guard);
 }
 
 // A write to a client that left, or past a file size limit, is an error to handle, not a death.

@@ -289,6 +289,9 @@ void log_camera(const char *name)
 void log_last(const char *text)
 {
     char prefix[PREFIX_MAX];
+    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&room, 1, 0) == 0)
+        return; // the process is to end, not to wait for a reader
     put_prefix(prefix, LOG_LEVEL_ERROR);
     struct iovec line[] = {
         {prefix, strlen(prefix)}, {(void *)text, strlen(text)}, {(void *)"\n", 1}};

@@ -1,6 +1,7 @@
 // The daemon as a whole: what hangs in one place must not hold up the others.
 #include "daemon/daemon.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 
 #include "config/load.h"
 #include "daemon/cli/ask.h"
@@ -19,6 +21,8 @@ enum { HANGING = 12, WAIT_MS = 3000 };
 
 static _Atomic bool hangs;
 static _Atomic int writes; // of the file on the disk that works
+
+static _Atomic int hung; // writers that such a disk keeps
 
 static bool is_hanging(int fd)
 {
@@ -31,8 +35,10 @@ static bool is_hanging(int fd)
 ssize_t pwritev(int fd, const struct iovec *piece, int n, off_t offset)
 {
     bool hanging = is_hanging(fd);
+    atomic_fetch_add(&hung, hanging);
     while (hanging && atomic_load(&hangs))
         usleep(10000);
+    atomic_fetch_sub(&hung, hanging);
     atomic_fetch_add(&writes, !hanging);
     return syscall(SYS_pwritev, fd, piece, n, (long)offset, 0L);
 }
@@ -288,15 +294,105 @@ static void test_group_comes_later(void)
     run_beside(add_group);
 }
 
+// --- more disks that hang than there are threads
+
+enum { CAMERAS = 6, FILES = 14 };
+
+static void write_hanging_files(void)
+{
+    FILE *file = fopen("framed.yaml.new", "w");
+    fprintf(file,
+            "backend: cpu\ncontrol: '%s/control'\ndefaults: {overflow: drop_oldest}\ncameras:\n"
+            "  gate: {url: clip.nut, loop: true, outputs: {a: {kernel: yuv, sink: 'unix:%s/a'}}}\n",
+            clips, clips);
+    for (int c = 0; c < CAMERAS; c++) {
+        fprintf(file, "  c%d:\n    url: clip.nut\n    loop: true\n    outputs:\n", c);
+        for (int i = 0; i < FILES; i++)
+            fprintf(file, "      o%d: {kernel: yuv, sink: 'file:hanging%d-%d.y4m'}\n", i, c, i);
+    }
+    fclose(file);
+    rename("framed.yaml.new", "framed.yaml");
+}
+
+// Cameras that come later, all on a disk that hangs: the next reload still gets a thread.
+static void *reload_beside_hanging_disks(void *unused)
+{
+    (void)unused;
+    CHECK(comes("control") && comes("a"), "it runs");
+    atomic_store(&hangs, true);
+    write_hanging_files();
+    CHECK(replies("reload", 10, "\"ok\":true"), "cameras are added");
+    for (int i = 0, before = -1; i < 100 && atomic_load(&hung) != before; i++) {
+        before = atomic_load(&hung); // until no further writer gets a thread
+        usleep(500000);
+    }
+    CHECK(atomic_load(&hung) > HANGING, "%d writers hang", atomic_load(&hung));
+    CHECK(replies("reload", 10, "cameras kept"), "no reload beside %d writers that hang",
+          atomic_load(&hung));
+    atomic_store(&hangs, false);
+    kill(getpid(), SIGTERM);
+    return NULL;
+}
+
+static void test_reload_beside_hanging_disks(void)
+{
+    write_config("");
+    run_beside(reload_beside_hanging_disks);
+}
+
+// --- a stop that hangs
+
+static bool stop_hangs;
+
+// In place of libuv's: the last step of the end never returns while `stop_hangs` is set.
+int uv_loop_close(uv_loop_t *loop)
+{
+    while (stop_hangs)
+        pause();
+    return ((int (*)(uv_loop_t *))dlsym(RTLD_NEXT, "uv_loop_close"))(loop);
+}
+
+static void *stop_when_it_runs(void *unused)
+{
+    (void)unused;
+    comes("a");
+    kill(getpid(), SIGTERM);
+    return NULL;
+}
+
+// In a process of its own: it ends although the loop thread has ended and what comes then hangs.
+static void test_stop_that_hangs(void)
+{
+    int status = -1;
+    pid_t ended = 0;
+    write_config("");
+    const pid_t child = fork();
+    if (child == 0) {
+        stop_hangs = true;
+        run_beside(stop_when_it_runs);
+        _exit(99);
+    }
+    for (int i = 0; i < 3000 && (ended = waitpid(child, &status, WNOHANG)) == 0; i++)
+        usleep(10000);
+    if (ended == 0) {
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+    }
+    CHECK(ended == child && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_OK,
+          "the process does not end: status %x", status);
+}
+
 int main(void)
 {
     clips_open();
     clips_make("64x48", 25, "-c:v rawvideo", "clip.nut");
+    TEST(test_stop_that_hangs());
     TEST(test_disks_that_hang());
     TEST(test_sink_comes_later());
     TEST(test_no_sink_at_all());
     TEST(test_look_ups_that_hang());
     TEST(test_group_comes_later());
+    TEST(test_reload_beside_hanging_disks());
     clips_close();
     return test_end();
 }
