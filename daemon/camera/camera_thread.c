@@ -431,14 +431,23 @@ int camera_thread_connect(struct camera_thread *t, char *why, size_t size)
 
 // --- from one connection to the next
 
-// Waits `ns`, or less when the camera is stopped.
+// Waits `ns`, or less when the camera is stopped. Takes new outputs meanwhile: the former ones keep
+// their memory until then.
 static void wait_for_next_try(struct camera_thread *t, int64_t ns)
 {
     const int64_t due_ns = monotonic_ns() + ns;
     const struct timespec until = {due_ns / 1000000000, due_ns % 1000000000};
+    int rc = 0;
     pthread_mutex_lock(&t->lock);
-    while (!atomic_load(&t->stop) && pthread_cond_timedwait(&t->wake, &t->lock, &until) == 0)
-        ;
+    while (!atomic_load(&t->stop) && rc == 0) {
+        if (atomic_load(&t->next_subscriptions)) {
+            pthread_mutex_unlock(&t->lock);
+            update_subscriptions(t);
+            pthread_mutex_lock(&t->lock);
+        } else {
+            rc = pthread_cond_timedwait(&t->wake, &t->lock, &until);
+        }
+    }
     pthread_mutex_unlock(&t->lock);
 }
 
@@ -648,6 +657,9 @@ struct subscriptions *camera_thread_subscribe(struct camera_thread *t,
 {
     struct subscriptions *never_taken =
         atomic_exchange(&t->next_subscriptions, subscriptions_acquire(subscriptions));
+    pthread_mutex_lock(&t->lock);
+    pthread_cond_broadcast(&t->wake);
+    pthread_mutex_unlock(&t->lock);
     return never_taken && subscriptions_release(never_taken) ? never_taken : NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "daemon/camera/camera_thread.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/test.h"
 
@@ -14,7 +15,21 @@ struct fixture {
     struct camera_report report;
     struct subscriptions *last; // of the test, as the loop thread has it
     struct output *output[OUTPUTS];
+    uv_loop_t loop;
+    struct event_queue *events;
+    struct event ended;
 };
+
+static void close_when_released(struct event *event)
+{
+    subscriptions_close(
+        (struct subscriptions *)((char *)event - offsetof(struct subscriptions, released)), NULL);
+}
+
+static void thread_ended(struct event *event)
+{
+    (void)event;
+}
 
 // A list of those outputs; they are found in the last one, or opened.
 static struct subscriptions *choose(struct fixture *f, const char *names)
@@ -27,6 +42,7 @@ static struct subscriptions *choose(struct fixture *f, const char *names)
     CHECK(subscriptions_open(&ret, "gate", &camera, f->last, NULL) == 0, "subscriptions");
     for (int i = 0; names[i]; i++)
         f->output[names[i] - 'A'] = ret->list[i].output;
+    ret->released.callback = close_when_released;
     return ret;
 }
 
@@ -68,8 +84,14 @@ static void start(struct fixture *f)
             .name = names[i], .kernel = KERNEL_YUV, .slots = 3, .sink = {.kind = SINK_TCP}};
     f->last = choose(f, "A");
     camera_report_open(&f->report);
-    const struct camera_thread_context context = {
-        .config = &f->camera, .subscriptions = f->last, .report = &f->report};
+    uv_loop_init(&f->loop);
+    CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
+    f->ended.callback = thread_ended;
+    const struct camera_thread_context context = {.config = &f->camera,
+                                                  .subscriptions = f->last,
+                                                  .report = &f->report,
+                                                  .events = f->events,
+                                                  .ended = &f->ended};
     CHECK(camera_thread_open(&f->thread, &context) == 0, "thread");
 }
 
@@ -77,6 +99,10 @@ static void end(struct fixture *f)
 {
     camera_thread_close(f->thread);
     camera_report_close(&f->report);
+    uv_run(&f->loop, UV_RUN_NOWAIT);
+    event_queue_close(f->events);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&f->loop);
     subscriptions_close(f->last, NULL);
     for (int i = 0; i < OUTPUTS; i++) {
         CHECK(!f->output[i] || f->output[i]->subscribers == 0, "%c at the end", 'A' + i);
@@ -138,10 +164,58 @@ static void test_same(void)
     end(&f);
 }
 
+static bool waits_for_retry(struct fixture *f, uint64_t *tries)
+{
+    for (int i = 0; i < 5000; i++) {
+        *tries = atomic_load(&f->report.reconnects);
+        if (atomic_load(&f->report.state) == CAMERA_RETRYING)
+            return true;
+        usleep(1000);
+    }
+    return false;
+}
+
+// A camera that cannot be reached gives up the memory of outputs that are removed meanwhile: it
+// does not keep it until the next try, which may be an hour away.
+static void test_taken_while_it_waits(void)
+{
+    struct fixture f;
+    bool taken = false;
+    start(&f);
+    f.camera.name = "gate";
+    f.camera.url = "rtsp://127.0.0.1:1/nobody";
+    CHECK(camera_thread_start(f.thread) == 0, "start");
+    // A pause may end between two looks on a slow machine: then the next one shows it.
+    for (int round = 0; round < 4 && !taken; round++) {
+        uint64_t tries;
+        CHECK(waits_for_retry(&f, &tries), "it does not wait");
+        give(&f, round % 2 ? "A" : "B");
+        const struct output *removed = f.output[round % 2];
+        while (removed->subscribers > 0 && atomic_load(&f.report.reconnects) == tries) {
+            uv_run(&f.loop, UV_RUN_NOWAIT);
+            usleep(1000);
+        }
+        taken = removed->subscribers == 0 && atomic_load(&f.report.reconnects) == tries;
+        while (removed->subscribers > 0) {
+            uv_run(&f.loop, UV_RUN_NOWAIT);
+            usleep(1000);
+        }
+        if (!taken) {
+            output_close(f.output[round % 2]);
+            f.output[round % 2] = NULL;
+        }
+    }
+    CHECK(taken, "removed outputs stay until the next connection");
+    camera_thread_stop(f.thread);
+    camera_thread_join(f.thread);
+    end(&f);
+}
+
 int main(void)
 {
     TEST(test_one_after_another());
     TEST(test_overtaken());
     TEST(test_same());
+    TEST(test_taken_while_it_waits());
     return test_end();
 }
