@@ -5,8 +5,9 @@
 //     while (framed_next(reader, &view, -1) > 0)
 //         printf("%s %ju\n", view.header.camera, view.header.sequence);
 //
-// A reader belongs to one thread at a time; several readers are independent. It connects by itself,
-// and again whenever the daemon restarts. After the first frames it allocates nothing until frames
+// A reader belongs to one thread at a time, and to the process that opened it: after a fork the
+// child only closes it. Several readers are independent. It connects by itself, and again whenever
+// the daemon restarts. After the first frames it allocates nothing until frames
 // become larger. The names that begin with FRAMED_ or framed_ and are not here are in wire.h.
 #ifndef FRAMED_H
 #define FRAMED_H
@@ -58,10 +59,12 @@ struct framed_view {
 struct framed_reader *framed_open(const char *address, unsigned flags);
 
 // Waits for a frame or batch for up to timeout_ms (-1: for ever; 0: only looks). 1: `view` has it.
-// 0: not in this time. -1 and errno, with FRAMED_ONCE alone: the connection could not be made
-// (connect's errno), ended (EPIPE), or what came is not framed's protocol (EPROTO); framed_error
-// has the text. Without FRAMED_ONCE it tries again after 0.1, 0.2, 0.4 ... 5 s, for ever. A signal
-// does not end the wait. The name of a tcp address may take the resolver longer than timeout_ms.
+// 0: not in this time. -1 and errno: EPERM in a process that was forked from the one that opened
+// the reader; the rest with FRAMED_ONCE alone: the connection could not be made (connect's errno),
+// ended (EPIPE), what came is not framed's protocol (EPROTO), or there is no free descriptor for a
+// ring's memory (EMFILE); framed_error has the text. Without FRAMED_ONCE it tries again after 0.1,
+// 0.2, 0.4 ... 5 s, for ever. A signal does not end the wait. The name of a tcp address may take
+// the resolver longer than timeout_ms.
 int framed_next(struct framed_reader *, struct framed_view *view, int timeout_ms);
 
 // A file descriptor of the reader's for poll, select or epoll: it is readable when framed_next has

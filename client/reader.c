@@ -28,6 +28,7 @@ struct framed_reader {
     struct address address;
     char name[300];
     unsigned flags;
+    pid_t process;    // that opened it: after a fork the child has the same connection
     int epoll, timer; // what framed_fd gives; the time of the next connection
     int fd;           // of the connection; -1: none
     enum state state;
@@ -94,6 +95,7 @@ struct framed_reader *framed_open(const char *address, unsigned flags)
         return NULL;
     reader->epoll = reader->timer = reader->fd = -1;
     reader->flags = flags;
+    reader->process = getpid();
     stream_reset(&reader->stream);
     int rc = flags & ~(unsigned)(FRAMED_NEWEST | FRAMED_ONCE) ? -EINVAL : 0;
     if (rc == 0)
@@ -159,11 +161,21 @@ static const char *text_of(int rc)
     case -EACCES:
         return "permission denied: root and members of the socket's group may read it "
                "(adduser USER framed, then log in again)";
+    case -EMFILE:
+        return "this process has no free file descriptor (ulimit -n), or may not have that of the "
+               "ring's memory";
+    case -EPERM:
+        return "the reader belongs to the process that opened it: open another one after a fork";
     case -ENODEV:
         return "the frames are on a GPU that is not visible here";
     default:
         return strerror(-rc);
     }
+}
+
+static void set_error(struct framed_reader *reader, int rc)
+{
+    snprintf(reader->error, sizeof reader->error, "%s: %s", reader->name, text_of(rc));
 }
 
 // Ends the connection and says when the next one is due. The view that is out stays.
@@ -177,7 +189,7 @@ static void disconnect(struct framed_reader *reader, int rc)
     reader->lost_now = 0;
     ring_reset(&reader->ring);
     stream_reset(&reader->stream);
-    snprintf(reader->error, sizeof reader->error, "%s: %s", reader->name, text_of(rc));
+    set_error(reader, rc);
     int ms = RETRY_MS_MIN;
     for (unsigned i = 0; i < reader->attempts && ms < RETRY_MS_MAX; i++)
         ms *= 2;
@@ -307,12 +319,25 @@ static bool wait_until(const struct framed_reader *reader, int64_t end_ms)
     return true;
 }
 
+// A child of the process that opened the reader would take its frames, and give back those that it
+// still reads. False sets errno.
+static bool is_owner(struct framed_reader *reader)
+{
+    if (reader->process == getpid())
+        return true;
+    set_error(reader, -EPERM);
+    errno = EPERM;
+    return false;
+}
+
 int framed_next(struct framed_reader *reader, struct framed_view *view, int timeout_ms)
 {
     const int64_t end_ms = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
+    *view = (struct framed_view){.device = -1};
+    if (!is_owner(reader))
+        return -1;
     if (reader->is_out)
         framed_release(reader, NULL, NULL, 0);
-    *view = (struct framed_view){.device = -1};
     int rc;
     do
         rc = advance(reader, view);
@@ -357,6 +382,8 @@ static struct framed_ring_result result_of(uint32_t slot, uint64_t ticket, int n
 int framed_send(struct framed_reader *reader, const struct framed_view *view, uint32_t element,
                 const struct framed_detection *found, int n, unsigned flags, uint32_t model)
 {
+    if (!is_owner(reader))
+        return -1;
     struct framed_ring_result result = result_of(view->slot, view->ticket, n, flags);
     const uint32_t elements = view->batch.count > 0 ? view->batch.count : 1;
     result.element = element;
@@ -397,6 +424,8 @@ int framed_release(struct framed_reader *reader, struct framed_view *view,
                    const struct framed_detection *found, int n)
 {
     const bool has_results = found && n >= 0;
+    if (!is_owner(reader))
+        return -1;
     if (!reader->is_out || (view && view->ticket != reader->ticket) ||
         (has_results && (n > FRAMED_DETECTIONS_MAX || reader->of_batch))) {
         errno = EINVAL;

@@ -55,7 +55,8 @@ static void take_descriptors(struct message *message, struct msghdr *received)
     }
 }
 
-// 0, -EAGAIN, -EPIPE: the daemon has ended; -EPROTO: a message that is too long.
+// 0, -EAGAIN, -EPIPE: the daemon has ended; -EPROTO: a message that is too long; -EMFILE: the
+// kernel could not give this process all descriptors of the message.
 static int receive(int fd, struct message *message)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof message->fds)];
@@ -75,6 +76,8 @@ static int receive(int fd, struct message *message)
     if (n == 0)
         return -EPIPE;
     message->size = (size_t)n;
+    if (received.msg_flags & MSG_CTRUNC && message->n_fds < 2)
+        return -EMFILE;
     return received.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? -EPROTO : 0;
 }
 

@@ -26,7 +26,7 @@ void ring_close(struct ring *);
 // Takes messages until a frame or batch is there, or with `newest` until no more are there, and
 // shows the last. 1: `view` has it; ring->memory is where it lies. 0: nothing yet. `skipped` counts
 // those that were given back unread. -EPIPE: the daemon has ended. -EPROTO: it does not keep to the
-// protocol. Other negative errno.
+// protocol. -EMFILE: no descriptor was free for the ring's memory. Other negative errno.
 int ring_next(struct ring *, int fd, bool newest, struct framed_view *view, uint64_t *skipped);
 
 // Gives a slot back, with the next ring_flush. -ENOBUFS: the daemon has taken none of the last 256.

@@ -1,5 +1,7 @@
 // Rings by libframed, opposite a daemon that does what the test says.
 #include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "client/framed.h"
 #include "tests/client/fake_daemon.h"
@@ -260,6 +262,69 @@ static void test_no_memory(void)
     fake_close(&daemon);
 }
 
+// A process without a free descriptor is told so, and that nothing is wrong with the protocol.
+static void test_no_descriptor(void)
+{
+    struct fake_daemon daemon;
+    struct framed_view view;
+    struct rlimit limit, none;
+    fake_open(&daemon, "ring");
+    struct framed_reader *reader = connect_reader(&daemon, FRAMED_ONCE, 0);
+    const int next = dup(0);
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    none = (struct rlimit){(rlim_t)next, limit.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    const int rc = framed_next(reader, &view, 0), error = errno;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    CHECK(rc == -1 && error == EMFILE && strstr(framed_error(reader), "file descriptor"),
+          "%d, %s: %s", rc, strerror(error), framed_error(reader));
+    framed_close(reader);
+    fake_close(&daemon);
+}
+
+// What a child may do with its parent's reader: 0, or the number of the first mistake.
+static int misuse_reader(struct framed_reader *reader, struct framed_view *view)
+{
+    struct framed_view other;
+    if (framed_send(reader, view, 0, NULL, 0, 0, 0) != -1 || errno != EPERM)
+        return 1;
+    if (framed_release(reader, NULL, NULL, 0) != -1 || errno != EPERM)
+        return 2;
+    if (framed_next(reader, &other, 0) != -1 || errno != EPERM)
+        return 3;
+    if (!strstr(framed_error(reader), "fork"))
+        return 4;
+    framed_close(reader);
+    return 0;
+}
+
+// The parent still reads the frame: a child neither gives it back nor takes the next one.
+static void test_fork(void)
+{
+    struct fake_daemon daemon;
+    struct framed_view view;
+    struct framed_ring_return returned[8];
+    int status = -1;
+    fake_open(&daemon, "ring");
+    struct framed_reader *reader = connect_reader(&daemon, 0, 0);
+    fake_say_frame(&daemon, 1, 80, 80);
+    fake_say_frame(&daemon, 2, 81, 81);
+    CHECK(framed_next(reader, &view, 0) == 1, "a frame");
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(misuse_reader(reader, &view));
+    waitpid(child, &status, 0);
+    CHECK(status == 0, "the child's mistake: status %x", status);
+    CHECK(fake_take_returns(&daemon, returned, 8) == 0, "the child gave the frame back");
+    CHECK(framed_release(reader, &view, NULL, 0) == 0 &&
+              fake_take_returns(&daemon, returned, 8) == 1 && returned[0].ticket == 80,
+          "the parent cannot give its frame back");
+    CHECK(framed_next(reader, &view, 0) == 1 && view.ticket == 81, "the next frame");
+    framed_close(reader);
+    fake_close(&daemon);
+}
+
 int main(void)
 {
     TEST(test_in_order());
@@ -269,6 +334,8 @@ int main(void)
     TEST(test_batch());
     TEST(test_returns_wait());
     TEST(test_no_memory());
+    TEST(test_no_descriptor());
+    TEST(test_fork());
     TEST(test_lifetime());
     return test_end();
 }
