@@ -314,7 +314,7 @@ static const struct config_row output_rows[] = {
           RANGE(0, 1), BATCH),
     FIELD(struct output_config, per_camera, "1", "most frames of one camera in one batch", RANGE(1, 16), BATCH),
     FIELD(struct output_config, order, "arrival",
-          "arrival: each frame takes the next free index; fixed: each member keeps its index, and the index of a member without a frame is marked as empty", BATCH),
+          "arrival: each frame takes the next free index; fixed: each member keeps its index, and the index of a member without a frame is marked as empty and holds `fill`", BATCH),
     SECTION("tiles", "cut each picture into parts of one size in an even grid, each of which is an element; not with crop, roi or affine", .own = true, BATCH),
     FIELD(struct output_config, tiles.size, "none", "width and height of a tile in source pixels; also of the tensor, where `size` is not set beside it",
           RANGE(8, IMAGE_SIDE_MAX), .zero = "none", BATCH),
