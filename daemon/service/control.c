@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include "daemon/base/groups.h"
 #include "daemon/base/listener.h"
 #include "daemon/base/log.h"
 
@@ -39,8 +42,9 @@ struct control {
     struct client place[CONTROL_CLIENTS_MAX + 1]; // one for who comes while another is pushed out
     struct client *clients[CONTROL_CLIENTS_MAX];  // in the order they came
     int n_clients;
-    int unfreed; // clients and places whose handles are not closed, and 1 until control_close
-    bool waits;  // somebody has come who found no place
+    int unfreed;  // clients and places whose handles are not closed, and 1 until control_close
+    bool waits;   // somebody has come who found no place
+    gid_t admins; // the id of CONTROL_ADMINS; (gid_t)-1: there is no such group
 };
 
 static void forget(struct control *control)
@@ -153,6 +157,35 @@ void control_reply(struct control_request *request, char *text)
     client->request = NULL;
     uv_timer_start(&client->deadline, time_is_up, client->left_ms, 0);
     send_reply(client, text);
+}
+
+// --- rights
+
+static bool peer_has_group(int fd, gid_t wanted)
+{
+    socklen_t size = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) == 0 || errno != ERANGE)
+        return false; // a peer without groups
+    gid_t *groups = malloc(size);
+    bool found = false;
+    if (groups && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == 0)
+        for (size_t i = 0; i < size / sizeof *groups && !found; i++)
+            found = groups[i] == wanted;
+    free(groups);
+    return found;
+}
+
+bool control_may_change(const struct control_request *request)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    int fd;
+    if (!request->client || uv_fileno((uv_handle_t *)&request->client->pipe, &fd) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return false;
+    const gid_t admins = request->client->control->admins;
+    return peer.uid == 0 || peer.uid == geteuid() ||
+           (admins != (gid_t)-1 && (peer.gid == admins || peer_has_group(fd, admins)));
 }
 
 // --- listening
@@ -311,7 +344,9 @@ int control_open(struct control **ret, uv_loop_t *loop, const char *path, contro
     struct control *control = calloc(1, sizeof *control);
     int rc = control ? 0 : -ENOMEM;
     if (rc == 0) {
-        *control = (struct control){.loop = loop, .handle = handle, .opaque = opaque, .unfreed = 1};
+        *control = (struct control){
+            .loop = loop, .handle = handle, .opaque = opaque, .unfreed = 1, .admins = (gid_t)-1};
+        group_look_up(CONTROL_ADMINS, &control->admins);
         if (path)
             rc = control_place_open(&control->at, control, path, why, size);
     } else {

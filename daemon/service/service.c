@@ -199,15 +199,25 @@ static void start_check(struct request *request)
         work_start(service->context.work, &service->check);
 }
 
+// The words of the requests. Taking a picture is reading; writing a clip is not.
+static const struct {
+    const char *word;
+    bool changes;
+} request_kinds[REQUESTS] = {
+    [REQUEST_STATUS] = {"status", false},   [REQUEST_RELOAD] = {"reload", true},
+    [REQUEST_RECORD] = {"record", true},    [REQUEST_SNAP] = {"snap", false},
+    [REQUEST_PAUSE] = {"pause", true},      [REQUEST_RESUME] = {"resume", true},
+    [REQUEST_METRICS] = {"metrics", false},
+};
+
 // Reads the line but for the file, which *file finds behind a blank; NULL: there is none. False: it
 // is no request.
 static bool parse_request(struct request *request, const char *line, const char **file)
 {
-    static const char *const words[REQUESTS] = {"status", "reload", "record", "snap",
-                                                "pause",  "resume", "metrics"};
     const size_t n = strcspn(line, " ");
     int kind = 0, used = 0;
-    while (kind < REQUESTS && (strlen(words[kind]) != n || strncmp(line, words[kind], n) != 0))
+    while (kind < REQUESTS && (strlen(request_kinds[kind].word) != n ||
+                               strncmp(line, request_kinds[kind].word, n) != 0))
         kind++;
     const char *rest = line + n;
     request->kind = (enum request_kind)kind;
@@ -230,6 +240,12 @@ static void handle_request(void *opaque, struct control_request *control, const 
     const char *named;
     if (!parse_request(&parsed, line, &named)) {
         control_reply(control, reply_unknown());
+        return;
+    }
+    if (request_kinds[parsed.kind].changes && !control_may_change(control)) {
+        control_reply(control, reply_refusal(-EACCES, "only root, the user that runs framed and "
+                                                      "members of the group " CONTROL_ADMINS
+                                                      " may change what it does"));
         return;
     }
     struct request *request = calloc(1, sizeof *request);

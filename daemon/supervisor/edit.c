@@ -12,7 +12,7 @@
 #include "config/value.h"
 
 // Passwords may stand in the files.
-enum { FOLDER_MODE = 0750, FILE_MODE = 0600 };
+enum { FOLDER_MODE = 0700, FILE_MODE = 0600 };
 
 const char *edit_name_wrong(const char *camera)
 {

@@ -217,26 +217,35 @@ def check_words(checks, where, clip):
 
 
 def check_package(checks, where):
-    """The package's own owner and mode make way for root:framed 0640; somebody's choice stays."""
+    """The package's own owner and mode make way for those that let root and the service read alone; somebody's choice
+    stays. Every configuration and drop-in folder counts, not the first alone."""
     script = os.path.join(ROOT, "scripts", "debian", "framed.postinst")
-    for name, body in (("stat", "echo $STAT"), ("chown", "echo chown $1 >>$LOG"), ("chmod", "echo chmod $1 >>$LOG"),
+    for name, body in (("stat", 'case $3 in *.d) echo $FOLDER;; *) echo "$FILE";; esac'),
+                       ("chown", 'echo chown "$@" >>$LOG'), ("chmod", 'echo chmod "$@" >>$LOG'),
                        ("install", 'echo install "$@" >>$LOG')):
         write(f"{where}/bin/{name}", f"#!/bin/sh\n{body}\n")
         os.chmod(f"{where}/bin/{name}", 0o755)
-    write(f"{where}/root/etc/framed/framed.yaml", "")
-    drop_ins = f"{where}/root/etc/framed/framed.d"
-    ours, made = "chown root:framed\nchmod 640\n", f"install -d -o framed -g framed -m 750 {drop_ins}\n"
-    for stat, expected in (("0:0 640", ours + made), ("0:0 644", ours + made), ("0:998 644", made), ("0:0 600", made),
-                           ("0:998 640", "")):
-        if not expected:
-            os.mkdir(drop_ins)
+    etc = f"{where}/root/etc/framed"
+    write(f"{etc}/framed.yaml", "")
+    write(f"{etc}/yard.yaml", "")
+    ours = "".join(f"chmod 600 {etc}/{name}.yaml\nchown framed:framed {etc}/{name}.yaml\n" for name in ("framed", "yard"))
+    made, closed = f"install -d -o framed -g framed -m 700 {etc}/framed.d\n", f"chmod 700 {etc}/framed.d\n"
+    own, others = ("root:framed 640", "root:root 640", "root:root 644"), ("root:staff 644", "root:root 600", "root:framed 644",
+                                                                           "root:staff 640", "framed:framed 640")
+    cases = [(file, "", ours * (file in own) + made) for file in own + others]
+    cases += [(file, folder, ours * (file in own) + closed * (folder == "framed:framed 750"))
+              for file in (own[0], others[0]) for folder in ("framed:framed 750", "root:framed 750", "framed:framed 755")]
+    for file, folder, expected in cases:
+        if folder:
+            os.makedirs(f"{etc}/framed.d", exist_ok=True)
         log = f"{where}/postinst.log"
         write(log, "")
-        env = {**os.environ, "PATH": f"{where}/bin:{os.environ['PATH']}", "DPKG_ROOT": f"{where}/root", "STAT": stat, "LOG": log}
+        env = {**os.environ, "PATH": f"{where}/bin:{os.environ['PATH']}", "DPKG_ROOT": f"{where}/root",
+               "FILE": file, "FOLDER": folder, "LOG": log}
         code = subprocess.run(["sh", script, "configure", ""], env=env).returncode
-        with open(log) as file:
-            said = file.read()
-        checks.check(code == 0 and said == expected, f"postinst on {stat}: exit {code}, {said!r}")
+        with open(log) as log:
+            said = log.read()
+        checks.check(code == 0 and said == expected, f"postinst on {file}, {folder}: exit {code}, {said!r}, not {expected!r}")
 
 
 def check_batches(checks):

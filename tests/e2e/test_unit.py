@@ -108,6 +108,13 @@ def check_instance(checks):
     checks.check(alike and "/etc/framed/%i.yaml" in changed[1], f"framed@.service: {changed}")
 
 
+def check_secrets(checks):
+    """No core, which has every password; and groups of clients are seen as they are."""
+    for unit in ("framed.service", "framed@.service"):
+        checks.check(settings(unit, "LimitCORE") == ["0"], f"{unit}: LimitCORE={settings(unit, 'LimitCORE')}")
+        checks.check(not settings(unit, "PrivateUsers"), f"{unit} hides the groups of clients")
+
+
 def members(name):
     """All system calls of a set, or the call itself."""
     if not name.startswith("@"):
@@ -184,6 +191,7 @@ def main():
         check_exposure(checks, where)
         check_reasons(checks)
         check_instance(checks)
+        check_secrets(checks)
         if SANITIZED:
             checks.skip("the system calls: a sanitizer does what framed never does")
         else:

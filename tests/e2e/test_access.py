@@ -1,0 +1,118 @@
+#!/usr/bin/python3
+"""Who may do what: a daemon's control socket, asked by processes with the users and groups of the kernel."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+
+from framed_client import BINARY, Checks, Framed, folder, make_clip, until
+
+# Ids without a name on this machine.
+SERVICE, READERS, ADMINS, OTHER = 31871, 31872, 31873, 31874
+CONFIG = """
+cameras:
+  gate: {{url: {where}/clip.mp4, loop: true, pace: realtime, outputs: {{o: {{size: 64x64, sink: "unix:{where}/o.sock"}}}}}}
+"""
+READS = ("status", "metrics", "snap gate 64")
+CHANGES = ("pause gate", "resume gate", "reload", "record gate 1000")
+# peer: (user, first group, further groups), and whether it may change things
+PEERS = {
+    "root": (0, 0, [], True),
+    "the daemon's user": (SERVICE, OTHER, [], True),
+    "a reader": (OTHER, READERS, [], False),
+    "a reader by a further group": (OTHER, OTHER, [OTHER + 1, READERS], False),
+    "an admin by the first group": (OTHER, ADMINS, [READERS], True),
+    "an admin by a further group": (OTHER, READERS, [OTHER + 1, ADMINS], True),
+    "an admin with many groups": (OTHER, READERS, [*range(40000, 43000), ADMINS], True),
+    "a user with the group's number": (ADMINS, READERS, [], False),
+}
+
+
+class AsService(Framed):
+    """`framed run` of a user and a group of its own, on a machine whose /etc/group has framed-admin."""
+
+    def __init__(self, where, config):
+        super().__init__(where, config)
+        with open("/etc/group") as groups, open(f"{where}/group", "w") as file:
+            file.write(f"{groups.read()}framed-admin:x:{ADMINS}:\n")
+        for path in (where, self.config):
+            os.chown(path, SERVICE, READERS)
+        os.chmod(where, 0o755)
+        self.arguments = ["unshare", "--mount", "sh", "-c", 'mount --bind "$1" /etc/group && shift && exec "$@"', "sh",
+                          f"{where}/group", "setpriv", f"--reuid={SERVICE}", f"--regid={READERS}", "--clear-groups",
+                          *self.arguments]
+
+
+def ask(path, line, peer):
+    """The reply to a request from a process of these ids, as JSON; or the error of connecting."""
+    user, group, further = peer
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups(further)
+            os.setresgid(group, group, group)
+            os.setresuid(user, user, user)
+            with socket.socket(socket.AF_UNIX) as peer:
+                peer.settimeout(30)
+                peer.connect(path)
+                peer.sendall(line.encode() + b"\n")
+                os.set_blocking(writing, True)
+                with os.fdopen(writing, "wb") as to:
+                    to.write(peer.makefile("rb").read())
+        except OSError as error:
+            os.write(writing, json.dumps({"error": error.strerror}).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as said:
+        text = said.read()
+    os.waitpid(child, 0)
+    return json.loads(text)
+
+
+def check_control(checks, where):
+    path = f"{where}/control.sock"
+    for name, (*peer, may_change) in PEERS.items():
+        for line in READS:
+            said = ask(path, line, peer)
+            checks.check("cameras" in said or said.get("ok"), f"{name}, {line}: {str(said)[:200]}")
+        for line in CHANGES:
+            said = ask(path, line, peer)
+            refused = "framed-admin" in str(said)
+            checks.check(refused != may_change and "ok" in said, f"{name}, {line}: {str(said)[:200]}")
+            checks.check(may_change or (not said["ok"] and said["exit_code"] == 1), f"{name}, {line}: {said}")
+
+
+def check_strangers(checks, where):
+    said = ask(f"{where}/control.sock", "status", (OTHER, OTHER, [ADMINS]))
+    checks.check(said == {"error": "Permission denied"}, f"a stranger: {said}")
+
+
+def check_command(checks, where):
+    """The commands print the refusal, and nothing was done."""
+    peer = ["setpriv", f"--reuid={OTHER}", f"--regid={READERS}", "--clear-groups"]
+    for command in (["reload"], ["pause", "gate"], ["resume", "gate"]):
+        done = subprocess.run([*peer, BINARY, *command, "--socket", f"{where}/control.sock"], capture_output=True, text=True)
+        checks.check(done.returncode == 1 and "framed-admin" in done.stderr, f"{command}: {done}")
+    done = subprocess.run([*peer, BINARY, "status", "--socket", f"{where}/control.sock"], capture_output=True, text=True)
+    checks.check(done.returncode == 0 and "gate" in done.stdout, f"status: {done}")
+
+
+def main():
+    checks = Checks("access")
+    with folder() as where:
+        if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"]).returncode != 0:
+            checks.skip("only root may take other users' ids and mount")
+            checks.end()
+        make_clip(f"{where}/clip.mp4", frames=25)
+        with AsService(where, CONFIG.format(where=where)) as framed:
+            until(lambda: os.path.exists(f"{where}/control.sock"), 20)
+            check_control(checks, where)
+            check_strangers(checks, where)
+            check_command(checks, where)
+            checks.check(framed.stop() == 0, "the daemon ends")
+    checks.end()
+
+
+main()
