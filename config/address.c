@@ -275,12 +275,12 @@ bool address_equal(const struct sink_address *a, const struct sink_address *b)
            same_text(a->path, b->path) && same_text(a->host, b->host) && same_text(a->url, b->url);
 }
 
-static bool is_wildcard(const char *host)
+bool address_is_wildcard(const char *host)
 {
     return !strcmp(host, "0.0.0.0") || !strcmp(host, "::");
 }
 
-static const char *canonical_path(const struct sink_address *address)
+const char *address_canonical(const struct sink_address *address)
 {
     return address->canonical ? address->canonical : address->path;
 }
@@ -289,10 +289,10 @@ bool address_collides(const struct sink_address *a, const struct sink_address *b
 {
     if (a->kind == SINK_TCP && b->kind == SINK_TCP) {
         return a->port && a->port == b->port &&
-               (!strcmp(address_host(a), address_host(b)) || is_wildcard(address_host(a)) ||
-                is_wildcard(address_host(b)));
+               (!strcmp(address_host(a), address_host(b)) || address_is_wildcard(address_host(a)) ||
+                address_is_wildcard(address_host(b)));
     }
     if (a->kind == SINK_RTSP && b->kind == SINK_RTSP)
         return !strcmp(a->url, b->url);
-    return a->path && b->path && !strcmp(canonical_path(a), canonical_path(b));
+    return a->path && b->path && !strcmp(address_canonical(a), address_canonical(b));
 }

@@ -44,6 +44,10 @@ int address_parse_http(struct http_address *ret, const char *text, const char **
 const char *address_scheme(enum sink_kind);
 // The IP address that a tcp address listens on; no name server is asked.
 const char *address_host(const struct sink_address *);
+// Returns whether the IP address stands for all of this machine.
+bool address_is_wildcard(const char *host);
+// Returns the path with its folder resolved, where that is known; NULL: the address has no path.
+const char *address_canonical(const struct sink_address *);
 // Whether only programs on this machine can reach it.
 bool address_is_local(const struct sink_address *);
 void address_free(struct sink_address *); // frees its memory and empties it

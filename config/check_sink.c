@@ -110,54 +110,6 @@ static void check_rtsp(struct output_check *c)
             refuse_key(c, keys[i], "is only for a file (sink: file:PATH)");
 }
 
-// Whether a sink of the other output is this one.
-static bool sinks_collide(const struct output_config *other, const struct output_config *this)
-{
-    return address_collides(&other->sink, &this->sink) ||
-           address_collides(&other->detections.sink, &this->sink);
-}
-
-static bool memories_collide(const struct output_config *a, const struct output_config *b)
-{
-    return a->shared.name && b->shared.name && strcmp(a->shared.name, b->shared.name) == 0;
-}
-
-// The earlier output that collides with this one: its dotted name. False: there is none.
-static bool find_rival(const struct output_check *c,
-                       bool (*collide)(const struct output_config *, const struct output_config *),
-                       char rival[KEY_MAX])
-{
-    for (int i = 0; i < c->config->n_cameras; i++) {
-        const struct camera_config *camera = &c->config->cameras[i];
-        for (int j = 0; j < camera->n_outputs; j++) {
-            const struct output_config *other = &camera->outputs[j];
-            if (other == c->whole)
-                return false;
-            snprintf(rival, KEY_MAX, "cameras.%s.outputs.%s", camera->name, other->name);
-            if (collide(other, c->output))
-                return true;
-        }
-    }
-    for (int i = 0; i < c->config->n_batches; i++) {
-        const struct output_config *other = &c->config->batches[i];
-        snprintf(rival, KEY_MAX, "batches.%s", other->name);
-        if (other != c->whole && collide(other, c->output))
-            return true;
-    }
-    return false;
-}
-
-static void check_rivals(struct output_check *c)
-{
-    char rival[KEY_MAX];
-    if (find_rival(c, sinks_collide, rival))
-        refuse_value(c, "sink", "is already the sink of %s (each output needs its own)", rival);
-    else if (*c->section && address_collides(&c->whole->sink, &c->output->sink))
-        refuse_value(c, "sink", "is the output's own (detections need another)");
-    if (find_rival(c, memories_collide, rival))
-        refuse_value(c, "shared", "is already the memory of %s (each output needs its own)", rival);
-}
-
 // The file gives the key another value than its default.
 static bool is_set_by_file(const struct output_check *c, const char *key)
 {
@@ -199,7 +151,6 @@ static void check_detections(struct output_check *c)
     }
     check_tcp(&of);
     check_file(&of);
-    check_rivals(&of);
     detections_take(c->output, &lines);
 }
 
@@ -287,7 +238,6 @@ void check_sink(struct output_check *c)
     check_shared(c);
     check_file(c);
     check_rtsp(c);
-    check_rivals(c);
     check_protocol(c);
     check_detections(c);
 }

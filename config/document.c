@@ -1,10 +1,13 @@
 #include "config/document.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-// The time that libyaml takes grows with the square of both.
-enum { NESTING_MAX = 32, ANCHORS_MAX = 256 };
+// The time that libyaml takes grows with the square of these.
+enum { NESTING_MAX = 32, ANCHORS_MAX = 256, DIRECTIVES_MAX = 64 };
+// As many as a file of the largest size can have without an alias.
+enum { NODES_MAX = 1 << 20 };
 
 struct place document_place(yaml_mark_t mark)
 {
@@ -46,27 +49,107 @@ static int syntax_mistake(const yaml_parser_t *parser, const char *text, size_t 
     return -EINVAL;
 }
 
-static int count_event(const yaml_event_t *event, int *depth, int *anchors)
+// A node with an anchor, and the nodes that an alias of it stands for.
+struct anchor {
+    char *name;
+    long first, nodes; // its number among the nodes; nodes is 0 until it ends
+    int depth;
+};
+
+struct census {
+    int depth, anchors, documents;
+    long nodes; // with aliases written out
+    struct anchor anchor[ANCHORS_MAX];
+};
+
+static void begin_anchor(struct census *census, const yaml_char_t *name)
+{
+    if (name && ++census->anchors <= ANCHORS_MAX)
+        census->anchor[census->anchors - 1] =
+            (struct anchor){strdup((const char *)name), census->nodes, 0, census->depth};
+}
+
+static void end_anchors(struct census *census)
+{
+    for (int i = 0; i < census->anchors && i < ANCHORS_MAX; i++) {
+        struct anchor *anchor = &census->anchor[i];
+        if (!anchor->nodes && anchor->depth == census->depth)
+            anchor->nodes = census->nodes - anchor->first;
+    }
+}
+
+// An alias within its own anchor counts what has come so far.
+static void count_alias(struct census *census, const yaml_char_t *name)
+{
+    for (int i = census->anchors < ANCHORS_MAX ? census->anchors : ANCHORS_MAX; i-- > 0;) {
+        const struct anchor *anchor = &census->anchor[i];
+        if (!anchor->name || strcmp(anchor->name, (const char *)name) != 0)
+            continue;
+        census->nodes += anchor->nodes ? anchor->nodes : census->nodes - anchor->first;
+        return;
+    }
+}
+
+static void count_event(const yaml_event_t *event, struct census *census)
 {
     switch (event->type) {
+    case YAML_DOCUMENT_START_EVENT:
+        census->documents++;
+        return;
     case YAML_ALIAS_EVENT:
-        return 0;
+        count_alias(census, event->data.alias.anchor);
+        return;
     case YAML_SCALAR_EVENT:
-        *anchors += event->data.scalar.anchor != NULL;
-        return 0;
+        begin_anchor(census, event->data.scalar.anchor);
+        break;
     case YAML_SEQUENCE_START_EVENT:
-        *anchors += event->data.sequence_start.anchor != NULL;
-        return ++*depth;
+        begin_anchor(census, event->data.sequence_start.anchor);
+        census->depth++;
+        break;
     case YAML_MAPPING_START_EVENT:
-        *anchors += event->data.mapping_start.anchor != NULL;
-        return ++*depth;
+        begin_anchor(census, event->data.mapping_start.anchor);
+        census->depth++;
+        break;
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
-        --*depth;
-        return 0;
+        census->depth--;
+        end_anchors(census);
+        return;
     default:
-        return 0;
+        return;
     }
+    census->nodes++;
+    if (event->type == YAML_SCALAR_EVENT)
+        end_anchors(census);
+}
+
+static bool is_too_much(const struct census *census, struct place at, struct mistakes *m)
+{
+    if (census->depth > NESTING_MAX)
+        mistake(m, at, "yaml", "is nested too deeply (at most %d levels)", NESTING_MAX);
+    else if (census->anchors > ANCHORS_MAX)
+        mistake(m, at, "yaml", "has too many anchors (at most %d)", ANCHORS_MAX);
+    else if (census->nodes > NODES_MAX)
+        mistake(m, at, "yaml", "has too many values with its aliases written out (at most %d)",
+                NODES_MAX);
+    else if (census->documents > 1)
+        mistake(m, at, "yaml", "has a second document (one document per file)");
+    else
+        return false;
+    return true;
+}
+
+// Returns the line of the first directive (%...) above the document that is too many, else 0.
+static int find_directive(const char *text, size_t length)
+{
+    int line = 1, directives = 0;
+    for (const char *end = text + length; text < end; line++) {
+        const char *next = memchr(text, '\n', (size_t)(end - text));
+        if (!strchr("%# \t\r\n", *text) || (*text == '%' && ++directives > DIRECTIVES_MAX))
+            break;
+        text = next ? next + 1 : end;
+    }
+    return directives > DIRECTIVES_MAX ? line : 0;
 }
 
 // Checks the limits in one pass over the events, before libyaml builds nodes from them.
@@ -74,7 +157,8 @@ static int check_events(const char *text, size_t length, struct mistakes *m)
 {
     yaml_parser_t parser;
     yaml_event_t event;
-    int depth = 0, anchors = 0, documents = 0, status = 0;
+    struct census census = {0};
+    int status = 0;
     bool end = false;
     if (!yaml_parser_initialize(&parser))
         return -ENOMEM;
@@ -86,28 +170,26 @@ static int check_events(const char *text, size_t length, struct mistakes *m)
         }
         struct place at = document_place(event.start_mark);
         at.file = m->file;
-        int deep = count_event(&event, &depth, &anchors);
-        documents += event.type == YAML_DOCUMENT_START_EVENT;
+        count_event(&event, &census);
         end = event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
-        if (deep > NESTING_MAX)
-            mistake(m, at, "yaml", "is nested too deeply (at most %d levels)", NESTING_MAX);
-        else if (anchors > ANCHORS_MAX)
-            mistake(m, at, "yaml", "has too many anchors (at most %d)", ANCHORS_MAX);
-        else if (documents > 1)
-            mistake(m, at, "yaml", "has a second document (one document per file)");
-        else
-            continue;
-        status = -EINVAL;
+        if (is_too_much(&census, at, m))
+            status = -EINVAL;
     }
     yaml_parser_delete(&parser);
+    for (int i = 0; i < ANCHORS_MAX; i++)
+        free(census.anchor[i].name);
     return status;
 }
 
 int document_parse(yaml_document_t *ret, const char *text, size_t length, struct mistakes *m)
 {
     yaml_parser_t parser;
-    int status = check_events(text, length, m);
+    const int directive = find_directive(text, length);
+    if (directive)
+        mistake(m, (struct place){.line = directive, .column = 1, .file = m->file}, "yaml",
+                "has too many directives (at most %d)", DIRECTIVES_MAX);
+    int status = directive ? -EINVAL : check_events(text, length, m);
     if (status < 0)
         return status;
     if (!yaml_parser_initialize(&parser))

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "config/check.h"
 #include "config/check_cluster.h"
+#include "config/check_rivals.h"
 #include "config/crops.h"
 #include "config/drop_ins.h"
 #include "config/file.h"
@@ -117,11 +117,8 @@ static int read_text(char **ret, size_t *length, const char *path,
                      const struct file_changes *changes)
 {
     const struct file_change *change = file_changes_find(changes, path);
-    struct stat st;
-    if (!change && stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return -ENOTSUP; // a pipe's writer may never come
     if (!change)
-        return file_read(ret, length, path);
+        return file_read_in_folder(ret, length, path);
     *ret = strdup(change->text);
     *length = strlen(change->text);
     return *ret ? 0 : -ENOMEM;
@@ -166,6 +163,20 @@ static int read_drop_in(struct load *load, const char *text, size_t length)
     return status;
 }
 
+static const char *unread_text(int status)
+{
+    switch (status) {
+    case -ENOTSUP:
+        return "it is not a file";
+    case -ELOOP:
+        return "it is a link, which root does not follow here";
+    case -EPERM:
+        return "it belongs to another user (root, or the owner of its folder)";
+    default:
+        return strerror(-status);
+    }
+}
+
 // Each is read however wrong the others are. Files that cannot be read may have cameras.
 static void read_drop_ins(struct load *load, const char *folder)
 {
@@ -182,8 +193,7 @@ static void read_drop_ins(struct load *load, const char *folder)
         status = read_text(&text, &length, files->path[i], load->options->changes);
         if (status < 0)
             mistake(&r->mistakes, (struct place){.line = 1, .column = 1, .file = i}, "yaml",
-                    "cannot be read: %s",
-                    status == -ENOTSUP ? "it is not a file" : strerror(-status));
+                    "cannot be read: %s", unread_text(status));
         else
             status = read_drop_in(load, text, length);
         r->no_memory |= status == -ENOMEM;
@@ -232,6 +242,8 @@ static void read_all(struct load *load, const char *folder)
         l->reader.no_memory = true;
     crops_settle(mistakes, l->config);
     if (regions_choose(mistakes, l->config) < 0)
+        l->reader.no_memory = true;
+    if (check_rivals(mistakes, l->config) < 0)
         l->reader.no_memory = true;
     check_root(mistakes, l->config, target.given);
     l->config->secret = l->reader.secret;

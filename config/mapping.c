@@ -27,7 +27,7 @@ static void unknown_key(struct loader *l, int index, const struct mapping *m, co
             return;
         }
     }
-    for (int i = 0; i < m->n; i++) {
+    for (int i = 0; i < m->n && mistakes->n < MISTAKES_MAX; i++) { // further ones are only counted
         const char *nearest = table_nearest(m->targets[i].table, key);
         if (nearest) {
             mistake(mistakes, at, l->reader.path, "unknown key (did you mean %s?)", nearest);

@@ -109,7 +109,7 @@ static void test_merged(void)
 
 static void test_mistakes(void)
 {
-    static const char *const lines[] = {
+    const char *const lines[] = {
         "/framed.yaml:2:20: cameras.m.fps: 'fast' ",
         "/framed.d/1.yaml:1:5: yaml: mapping values are",
         "/framed.d/2.yaml:3:3: cameras.m: has a name that is already given in ",
@@ -117,7 +117,8 @@ static void test_mistakes(void)
         "/framed.d/2.yaml:6:1: log: cannot be set in a drop-in file (batches, cameras or paused)",
         "/framed.d/2.yaml:7:1: camera: unknown key (did you mean cameras?)",
         "/framed.d/3.yaml:1:1: yaml: cannot be read: it is not a file",
-        "/framed.d/4.yaml:1:1: yaml: cannot be read: No such file or directory",
+        geteuid() == 0 ? "/framed.d/4.yaml:1:1: yaml: cannot be read: it is a link, which root"
+                       : "/framed.d/4.yaml:1:1: yaml: cannot be read: No such file or directory",
         "/framed.d/5.yaml:1:1: yaml: is not a mapping (key: value)",
     };
     struct box box;
@@ -137,6 +138,43 @@ static void test_mistakes(void)
     CHECK(box_read(&box) == n, "%s", box.printed);
     box_expect(&box, lines, n);
     CHECK(strstr(box.printed, "framed.yaml:2:3 (each name once)"), "both places: %s", box.printed);
+    box_close(&box);
+}
+
+// Whoever owns the folder shows root no file that only root may read.
+static void test_files_of_others(void)
+{
+    enum { OWNER = 31871, STRANGER = 31872 };
+    const char *const lines[] = {
+        "/framed.d/1.yaml:1:1: yaml: cannot be read: it is a link, which root does not follow here",
+        "/framed.d/2.yaml:1:1: yaml: cannot be read: it belongs to another user",
+        "/framed.d/3.yaml:1:1: yaml: cannot be read: it belongs to another user",
+    };
+    struct box box;
+    char path[160], secret[160];
+    box_open(&box, "cameras: {m: " CAMERA "}\n");
+    if (geteuid() != 0) {
+        SKIP("only root owns files of others");
+        box_close(&box);
+        return;
+    }
+    box_write(&box, "secret", "root:$6$Zorngiebel\n");
+    snprintf(secret, sizeof secret, "%s/secret", box.folder);
+    snprintf(path, sizeof path, "%s/1.yaml", box.drop_ins);
+    CHECK(symlink(secret, path) == 0, "a link");
+    snprintf(path, sizeof path, "%s/2.yaml", box.drop_ins);
+    CHECK(link(secret, path) == 0, "a second name");
+    box_write(&box, "framed.d/3.yaml", "root:$6$Zorngiebel\n");
+    snprintf(path, sizeof path, "%s/3.yaml", box.drop_ins);
+    CHECK(chown(path, STRANGER, STRANGER) == 0, "a stranger's file");
+    box_write(&box, "framed.d/4.yaml", "cameras: {own: " CAMERA "}\n");
+    snprintf(path, sizeof path, "%s/4.yaml", box.drop_ins);
+    CHECK(chown(path, OWNER, OWNER) == 0, "the owner's file");
+    box_write(&box, "framed.d/5.yaml", "cameras: {root: " CAMERA "}\n");
+    CHECK(chown(box.drop_ins, OWNER, OWNER) == 0, "a folder of another user");
+    CHECK(box_read(&box) == 3, "%s", box.printed);
+    box_expect(&box, lines, 3);
+    CHECK(!strstr(box.printed, "Zorn") && !strstr(box.printed, "$6$"), "%s", box.printed);
     box_close(&box);
 }
 
@@ -266,6 +304,7 @@ int main(void)
     TEST(test_names());
     TEST(test_merged());
     TEST(test_mistakes());
+    TEST(test_files_of_others());
     TEST(test_folder());
     TEST(test_changes());
     TEST(test_paused());

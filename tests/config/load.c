@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "config/object.h"
@@ -593,6 +594,63 @@ static void test_hostile_texts(void)
     fclose(null);
 }
 
+// Returns the seconds of this thread that a text of about 300 kB takes, and its mistakes in *ret.
+static double seconds_of(const char *text, size_t n, int *ret)
+{
+    struct timespec began, ended;
+    struct config *config = NULL;
+    FILE *null = fopen("/dev/null", "w");
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);
+    *ret = config_load_text(&config, text, n, "text", null);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
+    config_free(config);
+    fclose(null);
+    return (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) / 1e9;
+}
+
+// Valid keys whose cost would grow with the square of their number: a quarter of the text would
+// take a sixteenth of the time then, and the whole a minute under sanitizers.
+static void test_costly_texts(void)
+{
+    static const char *const sinks[] = {"unix:/r/%d-%d", "tcp:127.0.0.1:%d%d", "ring:/r/%d.%d",
+                                        "file:/r/%d-%d.npy"};
+    enum { SIZE = 400 << 10, LIMIT_S = 5 };
+    char *text = malloc(SIZE), sink[64];
+    int mistakes;
+    for (size_t kind = 0; kind < sizeof sinks / sizeof *sinks; kind++) {
+        size_t at = (size_t)sprintf(text, "cameras:\n");
+        for (int i = 0; i < 1000; i++) {
+            at += (size_t)sprintf(text + at, " c%d: {url: x, outputs: {", i);
+            for (int o = 1; o <= 9; o++) {
+                sprintf(sink, sinks[kind], kind == 1 ? i % 600 + 10 : i, o);
+                at += (size_t)sprintf(text + at, "o%d: {sink: '%s'}, ", o, sink);
+            }
+            at += (size_t)sprintf(text + at, "}}\n");
+        }
+        const double seconds = seconds_of(text, at, &mistakes);
+        CHECK(mistakes == (kind == 1 ? 3600 : 0), "%s: %d mistakes", sinks[kind], mistakes);
+        CHECK(seconds < LIMIT_S, "%s: %.1f s for %zu bytes", sinks[kind], seconds, at);
+    }
+    // A node with many keys, written once and meant a thousand times.
+    static const char *const wholes[] = {" c%d: *a\n", " c%d: {url: x, outputs: *a}\n",
+                                         " c%d: {url: x, options: *a}\n", " ? *a\n"};
+    for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++) {
+        size_t at = (size_t)sprintf(text, "a: &a {");
+        for (int k = 0; k < 20000; k++)
+            at += (size_t)sprintf(text + at, "k%d: 1,", k);
+        at += (size_t)sprintf(text + at, "}\ncameras:\n");
+        for (int c = 0; c < 1000; c++)
+            at += (size_t)snprintf(text + at, 64, wholes[i], c);
+        const double seconds = seconds_of(text, at, &mistakes);
+        CHECK(mistakes > 0 && seconds < LIMIT_S, "%s: %.1f s, %d", wholes[i], seconds, mistakes);
+    }
+    size_t at = 0;
+    for (int i = 0; at + 32 < SIZE; i++)
+        at += (size_t)sprintf(text + at, "%%TAG !a%d! x\n", i);
+    CHECK(seconds_of(text, at, &mistakes) < LIMIT_S && mistakes == 1, "%d mistakes", mistakes);
+    free(text);
+}
+
 #define A_CAMERA "cameras: {a: {url: x, outputs: {o: {sink: 'tcp:0'}}}}\n"
 
 static void test_listening(void)
@@ -746,6 +804,7 @@ int main(void)
     TEST(test_pin());
     TEST(test_yuv_geometry());
     TEST(test_wrong_pins());
+    TEST(test_costly_texts());
     TEST(test_listening());
     TEST(test_crops());
     TEST(test_gates());
