@@ -392,6 +392,26 @@ static void open_cameras_and_reload(struct daemon *daemon)
     reload_open(&daemon->reload);
 }
 
+// Signals that ask a running daemon for something, and would end one that is starting.
+static void fill_held_signals(sigset_t *ret)
+{
+    sigemptyset(ret);
+    sigaddset(ret, SIGHUP);
+    sigaddset(ret, SIGUSR1);
+}
+
+static void open_signals(struct daemon *daemon)
+{
+    sigset_t held;
+    for (int i = 0; i < SIGNALS; i++) {
+        uv_signal_init(&daemon->loop, &daemon->signal[i]);
+        uv_signal_start(&daemon->signal[i], signal_came, signals[i]);
+        daemon->signal[i].data = daemon;
+    }
+    fill_held_signals(&held);
+    pthread_sigmask(SIG_UNBLOCK, &held, NULL);
+}
+
 static int open_loop(struct daemon *daemon)
 {
     int rc = uv_loop_init(&daemon->loop);
@@ -403,11 +423,7 @@ static int open_loop(struct daemon *daemon)
     rc = previews_open(&daemon->previews, &daemon->loop, daemon->events);
     if (rc < 0)
         goto close_events;
-    for (int i = 0; i < SIGNALS; i++) {
-        uv_signal_init(&daemon->loop, &daemon->signal[i]);
-        uv_signal_start(&daemon->signal[i], signal_came, signals[i]);
-        daemon->signal[i].data = daemon;
-    }
+    open_signals(daemon);
     uv_timer_init(&daemon->loop, &daemon->deadline);
     daemon->deadline.data = daemon;
     uv_timer_init(&daemon->loop, &daemon->log);
@@ -550,10 +566,21 @@ static void finish(struct daemon *daemon)
     end_guard(&daemon->guard);
 }
 
+static void warn_of_readers(const struct config *config)
+{
+    char *warning = check_readers(config);
+    if (warning)
+        log_event(LOG_LEVEL_WARNING, "%s", warning);
+    free(warning);
+}
+
 // A write to a client that left, or past a file size limit, is an error to handle, not a death.
-static void prepare_process(void)
+void daemon_prepare_process(void)
 {
     struct rlimit files;
+    sigset_t held;
+    fill_held_signals(&held);
+    sigprocmask(SIG_BLOCK, &held, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     sigabrt_catch();
@@ -564,14 +591,6 @@ static void prepare_process(void)
     }
 }
 
-static void warn_of_readers(const struct config *config)
-{
-    char *warning = check_readers(config);
-    if (warning)
-        log_event(LOG_LEVEL_WARNING, "%s", warning);
-    free(warning);
-}
-
 int daemon_run(struct config *config, const struct daemon_options *options)
 {
     struct daemon daemon = {.config = config, .options = options};
@@ -579,7 +598,6 @@ int daemon_run(struct config *config, const struct daemon_options *options)
     libav_log_open();
     log_with_time();
     log_event(LOG_LEVEL_INFO, "framed %s", FRAMED_VERSION_TEXT);
-    prepare_process();
     warn_of_readers(config);
     reload_warn_of_gone(config);
     writers_prepare(config);

@@ -53,6 +53,9 @@ struct daemon_options {
     const char *metrics; // file that gets the counters on SIGUSR1 and at the end; NULL: none
 };
 
+// Sets the limits of the process and what signals do to it. SIGHUP and SIGUSR1 wait from here on
+// until daemon_run serves them. Call it before anything that takes time.
+void daemon_prepare_process(void);
 // Runs until every camera has ended or a signal asks to stop, and logs what happens. `config`
 // outlives the call. Returns an enum exit_code.
 int daemon_run(struct config *config, const struct daemon_options *options);

@@ -8,6 +8,7 @@
 #include "config/url.h"
 #include "daemon/base/command_line.h"
 #include "daemon/base/descriptors.h"
+#include "daemon/base/first_process.h"
 #include "daemon/cli/check.h"
 #include "daemon/cli/commands.h"
 #include "daemon/daemon.h"
@@ -50,6 +51,8 @@ static int run(const struct arguments *arguments)
     struct config *config = NULL;
     struct daemon_options options = {.file = arguments->config, .metrics = arguments->metrics};
     const struct config_load_options loading = {.judge = machine_check_process};
+    first_process_leave(); // without a child, process 1 runs the cameras as any other process does
+    daemon_prepare_process();
     int code = check_cpu("framed run");
     if (code == EXIT_OK && config_load_with(&config, arguments->config, &loading, stderr) != 0)
         code = EXIT_CONFIG;

@@ -384,6 +384,7 @@ static void test_stop_that_hangs(void)
 
 int main(void)
 {
+    daemon_prepare_process();
     clips_open();
     clips_make("64x48", 25, "-c:v rawvideo", "clip.nut");
     TEST(test_stop_that_hangs());
