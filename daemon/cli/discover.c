@@ -1,4 +1,5 @@
 // framed discover: the ONVIF cameras of the networks that this box is in, and their streams.
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <jansson.h>
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "daemon/base/command_line.h"
 #include "daemon/base/exit_code.h"
@@ -14,7 +16,7 @@
 #include "daemon/cli/table.h"
 #include "daemon/onvif/onvif_camera.h"
 
-enum { CAMERAS_MAX = 64, SECONDS_MAX = 60 };
+enum { CAMERAS_MAX = 64, ADDRESSES_MAX = 16, SECONDS_MAX = 60 };
 
 static const double SECONDS = 2;
 
@@ -23,6 +25,8 @@ struct discover_options {
     char password[PASSWORD_MAX];
     double seconds;
     bool json;
+    const char *addresses[ADDRESSES_MAX]; // of the cameras to ask, as the list has them
+    int n_addresses;                      // 0: all
 };
 
 // A camera that answered, which a thread of its own asks while others are still looked for.
@@ -47,9 +51,19 @@ static void *ask_camera(void *opaque)
     return NULL;
 }
 
+static bool is_named(const struct discover_options *options, const char *host)
+{
+    for (int i = 0; i < options->n_addresses; i++)
+        if (strcasecmp(options->addresses[i], host) == 0)
+            return true;
+    return options->n_addresses == 0;
+}
+
 static void found(void *opaque, const struct ws_match *match)
 {
     struct discovery *discovery = opaque;
+    if (!is_named(discovery->options, match->host))
+        return;
     if (discovery->n == CAMERAS_MAX) {
         discovery->more++;
         return;
@@ -160,7 +174,8 @@ static int discover(const struct discover_options *options)
         else
             print_table(discovery);
         if (discovery->n == 0)
-            fprintf(stderr, "framed discover: no camera answered within %g s\n", options->seconds);
+            fprintf(stderr, "framed discover: no camera answered%s within %g s\n",
+                    options->n_addresses ? " at that address" : "", options->seconds);
         if (discovery->more > 0)
             fprintf(stderr, "framed discover: %d more answered\n", discovery->more);
     }
@@ -172,10 +187,10 @@ static int discover(const struct discover_options *options)
 
 static void usage(FILE *to)
 {
-    fputs("usage: framed discover [OPTION]...\n"
+    fputs("usage: framed discover [OPTION]... [ADDRESS]...\n"
           "Looks for ONVIF cameras in the networks of this box, and prints what they are and the\n"
-          "URLs of their streams.\n\n"
-          "  --user USER            who asks the cameras; each gets the password once\n"
+          "URLs of their streams. With ADDRESSes of the list it asks these cameras alone.\n\n"
+          "  --user USER            logs in to the cameras that are named, once\n"
           "  --password-file FILE   its first line is the password; - is standard input\n"
           "  --seconds N            how long to wait for answers (2)\n"
           "  --json                 as JSON\n",
@@ -205,6 +220,23 @@ static int take(void *opaque, int option, const char *text)
     return EXIT_OK;
 }
 
+static int take_address(void *opaque, const char *text)
+{
+    struct discover_options *options = opaque;
+    struct in6_addr address;
+    char host[WS_DISCOVERY_HOST_MAX];
+    const size_t n = strcspn(text, "%");
+    snprintf(host, sizeof host, "%.*s", (int)n, text);
+    if (strlen(text) >= sizeof host ||
+        (inet_pton(AF_INET, text, &address) != 1 && inet_pton(AF_INET6, host, &address) != 1))
+        return command_line_refuse("framed discover", text,
+                                   "is not an address as `framed discover` lists them");
+    if (options->n_addresses == ADDRESSES_MAX)
+        return command_line_refuse("framed discover", text, "is one address too many (up to 16)");
+    options->addresses[options->n_addresses++] = text;
+    return EXIT_OK;
+}
+
 int discover_main(int argc, char **argv)
 {
     static const struct option known[] = {
@@ -212,7 +244,8 @@ int discover_main(int argc, char **argv)
         {"seconds", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
         {"help", no_argument, NULL, 'h'},          {0},
     };
-    static const struct command_line line = {"framed discover", ":h", known, usage, take, NULL};
+    static const struct command_line line = {"framed discover", ":h", known, usage, take,
+                                             take_address};
     struct discover_options options = {.seconds = SECONDS};
     bool help = false;
     int code = command_line_read(&line, argc, argv, &options, &help);
@@ -224,5 +257,9 @@ int discover_main(int argc, char **argv)
                                                 : "wants --user beside it");
     if (options.user)
         code = password_file_read("framed discover", options.password_file, options.password);
+    if (code == EXIT_OK && options.user && options.n_addresses == 0)
+        code = command_line_refuse("framed discover", "--user",
+                                   "needs the ADDRESS of each camera to log in to (`framed "
+                                   "discover` lists them)");
     return code == EXIT_OK ? discover(&options) : code;
 }

@@ -211,7 +211,7 @@ void onvif_camera_ask(struct onvif_camera *ret, const struct ws_match *match, co
     struct soap *soap = NULL;
     *ret = (struct onvif_camera){0};
     memcpy(ret->host, match->host, sizeof ret->host);
-    memcpy(ret->url, match->url, sizeof ret->url);
+    memcpy(ret->url, user && *match->secure_url ? match->secure_url : match->url, sizeof ret->url);
     memcpy(ret->name, match->name, sizeof ret->name);
     memcpy(ret->model, match->model, sizeof ret->model);
     int rc = soap_open(&soap, &options);

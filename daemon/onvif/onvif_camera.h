@@ -28,8 +28,9 @@ struct onvif_camera {
     char error[192];  // a clause; "": it has said all
 };
 
-// Asks what `match` leads to, for at most 5 s. Whatever it answers, *ret is filled in. user NULL:
-// without a password, which is tried once otherwise. Any thread, after curl_global_init.
+// Asks the device of `match` for at most 5 s and fills in *ret in any case. Any thread, after
+// curl_global_init. With a user it logs in, once, by https where the device offers that; NULL: it
+// asks without a login.
 void onvif_camera_ask(struct onvif_camera *ret, const struct ws_match *match, const char *user,
                       const char *password);
 

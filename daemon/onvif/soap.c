@@ -15,6 +15,8 @@
 
 enum { REQUEST_MS = 2000, CONNECT_MS = 1000, NONCE_BYTES = 16, WHY_MAX = 160 };
 
+static const int64_t CLOCK_AHEAD_MAX_S = 24 * 3600;
+
 // How requests say who asks.
 enum login { LOGIN_NONE, LOGIN_TOKEN, LOGIN_DIGEST };
 
@@ -202,6 +204,11 @@ static void set_up(struct soap *soap)
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, soap);
 }
 
+static bool is_clock_wrong(const struct soap *soap)
+{
+    return soap->clock_ahead_s > CLOCK_AHEAD_MAX_S || soap->clock_ahead_s < -CLOCK_AHEAD_MAX_S;
+}
+
 int soap_call(struct soap *soap, const char *url, const char *body, xmlDoc **ret)
 {
     xmlDoc *document;
@@ -221,6 +228,11 @@ int soap_call(struct soap *soap, const char *url, const char *body, xmlDoc **ret
         if (again) {
             soap->login = soap->offers_digest ? LOGIN_DIGEST : LOGIN_TOKEN;
             set_up(soap);
+        }
+        if (again && soap->login == LOGIN_TOKEN && is_clock_wrong(soap)) {
+            again = false;
+            soap->refused = true;
+            fail(soap, rc, "has a clock that is more than a day wrong: set it, then log in");
         }
         if (rc < 0)
             xmlFreeDoc(document);

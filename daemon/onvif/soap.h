@@ -19,6 +19,7 @@ int soap_open(struct soap **ret, const struct soap_options *); // 0 or -ENOMEM
 void soap_close(struct soap *);                                // accepts NULL
 
 // How far the camera's clock is before this box's: a password's digest holds for the camera's time.
+// Beyond a day there is no digest by WS-Security, which could be used when that time comes.
 void soap_set_clock(struct soap *, int64_t ahead_s);
 
 // Posts `body`, the element that the SOAP body holds, to `url`, and points *ret at the answer, for

@@ -62,11 +62,11 @@ static void read_scope(const char *scopes, const char *prefix, char *to, size_t 
     to[used] = 0;
 }
 
-// Takes scheme, port and path of the first address that is http, else of the first that is https.
-static bool read_address(const char *addresses, const char *host, char *to, size_t size)
+// Takes scheme, port and path of the first address with that scheme.
+static bool read_address(const char *addresses, const char *wanted, const char *host, char *to,
+                         size_t size)
 {
-    const char *p = strstr(addresses, "http://");
-    p = p ? p : strstr(addresses, "https://");
+    const char *p = strstr(addresses, wanted);
     if (!p)
         return false;
     const size_t scheme = strcspn(p, "/") + 2;
@@ -104,7 +104,11 @@ int ws_discovery_read(struct ws_match *ret, const char *host, const char *data, 
         read_scope(texts, "onvif://www.onvif.org/hardware/", ret->model, sizeof ret->model);
         xml_text(match, "EndpointReference/Address", ret->endpoint, sizeof ret->endpoint);
         xml_text(match, "XAddrs", texts, sizeof texts);
-        camera = camera && read_address(texts, host, ret->url, sizeof ret->url);
+        if (!read_address(texts, "https://", host, ret->secure_url, sizeof ret->secure_url))
+            *ret->secure_url = 0;
+        if (!read_address(texts, "http://", host, ret->url, sizeof ret->url))
+            memcpy(ret->url, ret->secure_url, sizeof ret->url);
+        camera = camera && *ret->url;
     }
     xmlFreeDoc(document);
     return camera ? 0 : -EBADMSG;

@@ -16,6 +16,7 @@ struct ws_match {
     // Where its device service is: the answer's own URL with its host replaced by `host`. Nobody
     // can make framed send something elsewhere than where the answer came from.
     char url[384];
+    char secure_url[384];     // the same with https; "": the device offers none
     char name[64], model[64]; // from its scopes
 };
 

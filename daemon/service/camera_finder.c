@@ -18,6 +18,8 @@ enum {
     TEXT_MAX_BYTES = 255, // of a user, a password and a name
     URL_MAX = 1024,
     SECONDS_MAX = 10,
+    ADDRESSES_MAX = 16, // of `framed discover`
+    ADDRESS_MAX_BYTES = 63,
     OVERHEAD_MS = 20000, // that connecting and all else may take beside the seconds
 };
 
@@ -37,6 +39,7 @@ struct camera_finder {
 // What a request says; its texts are of the JSON.
 struct wish {
     const char *url, *user, *password, *name;
+    json_t *addresses; // NULL: none are given
     double seconds;
     int clear;
 };
@@ -50,6 +53,22 @@ static bool is_line(const char *text, size_t max)
     return n <= max && strcspn(text, "\r\n") == n;
 }
 
+// Returns whether they are words that no command takes for an option.
+static bool are_addresses(json_t *list)
+{
+    size_t i;
+    json_t *one;
+    if (!json_is_array(list) || json_array_size(list) > ADDRESSES_MAX)
+        return false;
+    json_array_foreach(list, i, one)
+    {
+        const char *text = json_string_value(one);
+        if (!text || !*text || *text == '-' || !is_line(text, ADDRESS_MAX_BYTES))
+            return false;
+    }
+    return true;
+}
+
 static const char *mistake_in(const struct wish *wish)
 {
     if (!is_line(wish->user, TEXT_MAX_BYTES) || !is_line(wish->password, TEXT_MAX_BYTES) ||
@@ -57,6 +76,8 @@ static const char *mistake_in(const struct wish *wish)
         return "user, password and name are lines of at most 255 bytes, url of 1024";
     if (!*wish->user && *wish->password)
         return "a password comes with a user";
+    if (wish->addresses && !are_addresses(wish->addresses))
+        return "addresses is a list of up to 16 addresses of cameras";
     if (!(wish->seconds >= 0.1 && wish->seconds <= SECONDS_MAX))
         return "seconds is a number from 0.1 to 10";
     const size_t n = strspn(wish->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -72,12 +93,13 @@ static bool read_wish(struct http_exchange *exchange, json_t *body, double secon
 {
     const char *wrong = body ? NULL : "the body is an object of JSON";
     json_error_t error;
-    *ret = (struct wish){"", "", "", "camera", seconds, 0};
-    if (!wrong && json_unpack_ex(body, &error, 0, "{s?s, s?s, s?s, s?s, s?F, s?b !}", "url",
+    *ret = (struct wish){"", "", "", "camera", NULL, seconds, 0};
+    if (!wrong && json_unpack_ex(body, &error, 0, "{s?s, s?s, s?s, s?s, s?o, s?F, s?b !}", "url",
                                  &ret->url, "user", &ret->user, "password", &ret->password, "name",
-                                 &ret->name, "seconds", &ret->seconds, "clear", &ret->clear) < 0)
-        wrong = "url, user, password and name are strings, seconds is a number, clear true or "
-                "false; there are no others";
+                                 &ret->name, "addresses", &ret->addresses, "seconds", &ret->seconds,
+                                 "clear", &ret->clear) < 0)
+        wrong = "url, user, password and name are strings, addresses is a list of them, seconds is "
+                "a number, clear true or false; there are no others";
     if (!wrong)
         wrong = mistake_in(ret);
     if (wrong)
@@ -165,22 +187,42 @@ static bool is_busy(const struct search *search, struct http_exchange *exchange)
     return search->child;
 }
 
-void camera_finder_discover(struct camera_finder *finder, struct http_exchange *exchange)
+// The addresses of the wish live as long as its JSON.
+static void start_discovery(struct search *search, struct http_exchange *exchange,
+                            const struct wish *wish)
 {
     char seconds[32], input[TEXT_MAX_BYTES + 2];
+    const char *arguments[8 + ADDRESSES_MAX + 1] = {"discover", "--json", "--seconds", seconds};
+    int n = 4;
+    snprintf(seconds, sizeof seconds, "%g", wish->seconds);
+    snprintf(input, sizeof input, "%s\n", wish->password);
+    if (*wish->password) {
+        arguments[n++] = "--user";
+        arguments[n++] = wish->user;
+        arguments[n++] = "--password-file";
+        arguments[n++] = "-";
+    }
+    for (size_t i = 0; i < json_array_size(wish->addresses); i++)
+        arguments[n++] = json_string_value(json_array_get(wish->addresses, i));
+    log_event(LOG_LEVEL_INFO, "http: cameras are looked for");
+    start_search(search, exchange, arguments, input, wish->seconds);
+    explicit_bzero(input, sizeof input);
+}
+
+void camera_finder_discover(struct camera_finder *finder, struct http_exchange *exchange)
+{
     struct wish wish;
     json_t *body = read_body(exchange);
-    if (!is_busy(&finder->discovery, exchange) && read_wish(exchange, body, 2, &wish)) {
-        const char *arguments[] = {"discover", "--json",          "--seconds", seconds, "--user",
-                                   wish.user,  "--password-file", "-",         NULL};
-        snprintf(seconds, sizeof seconds, "%g", wish.seconds);
-        snprintf(input, sizeof input, "%s\n", wish.password);
-        if (!*wish.password)
-            arguments[4] = NULL; // what cameras tell everybody
-        log_event(LOG_LEVEL_INFO, "http: cameras are looked for");
-        start_search(&finder->discovery, exchange, arguments, input, wish.seconds);
-        explicit_bzero(input, sizeof input);
+    if (is_busy(&finder->discovery, exchange) || !read_wish(exchange, body, 2, &wish)) {
+        json_decref(body);
+        return;
     }
+    if (*wish.password && json_array_size(wish.addresses) == 0)
+        http_refuse(exchange, 400,
+                    "a password goes to named cameras: addresses, as a search without a password "
+                    "lists them");
+    else
+        start_discovery(&finder->discovery, exchange, &wish);
     json_decref(body);
 }
 

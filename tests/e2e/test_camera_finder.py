@@ -43,8 +43,17 @@ def command_line(pid):
         return []
 
 
-def check_found(checks, client, camera):
-    status, found = post(client, "/api/v1/discover", seconds=1, user="viewer", password=PASSWORD)
+def check_found(checks, client, camera, onvif):
+    status, found = post(client, "/api/v1/discover", seconds=1)
+    mine = [each for each in found if each["name"] == NAME] if status == 200 else []
+    checks.check(len(mine) == 1 and mine[0]["wants_login"] and not mine[0]["streams"], f"{status} {found}")
+    for body, text in (({}, "goes to named cameras"), ({"addresses": []}, "goes to named cameras"), ({"addresses": "127.0.0.1"}, "is a list"),
+                       ({"addresses": ["--json"]}, "is a list"), ({"addresses": ["a\nb"]}, "is a list"), ({"addresses": [""]}, "is a list"),
+                       ({"addresses": [1]}, "is a list"), ({"addresses": ["127.0.0.1"] * 17}, "is a list")):
+        status, said = post(client, "/api/v1/discover", seconds=0.5, user="viewer", password=PASSWORD, **body)
+        checks.check(status == 400 and text in said["error"], f"{body}: {status} {said}")
+    checks.check(onvif.attempts == 0, "a password went to a camera that nobody named")
+    status, found = post(client, "/api/v1/discover", seconds=1, user="viewer", password=PASSWORD, addresses=["127.0.0.5"])
     mine = [each for each in found if each["name"] == NAME] if status == 200 else []
     urls = [stream["url"] for each in mine for stream in each["streams"]]
     checks.check((status, urls) == (200, [camera.url()]), f"{status} {found}")
@@ -120,10 +129,10 @@ def main():
         clip = NumberedClip(encode(f"{where}/clip.h264", 50))
         old = make_clip(f"{where}/old.mkv", frames=100)
         with Camera(clip, guard=Guard(f"viewer:{PASSWORD}", [Digest()])) as camera, \
-                OnvifCamera([camera.url()], name=NAME, user="viewer", password=PASSWORD), \
+                OnvifCamera([camera.url()], address="127.0.0.5", name=NAME, user="viewer", password=PASSWORD) as onvif, \
                 Framed(where, CONFIG.format(where=where, clip=old)) as framed:
             client = Client(port_of(framed))
-            url = check_found(checks, client, camera)
+            url = check_found(checks, client, camera, onvif)
             check_probe(checks, where, client, framed, url)
             check_refusals(checks, client, camera, url)
             check_left_alone(checks, client, framed, camera)

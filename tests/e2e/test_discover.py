@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 """framed discover: cameras are found within 3 s with their streams, by either way of saying who asks; a wrong password
 reaches each camera once; what cameras say is neither obeyed nor believed, and a strange one does not hide the others."""
+import contextlib
 import http.server
 import json
 import os
+import ssl
 import threading
 import time
 
+from certificate import make_certificate
 from framed_client import PATIENCE, Checks, folder, run
 from network_namespace import Namespace, why_no_namespace
-from onvif_camera import ENVELOPE, OnvifCamera
+from onvif_camera import ENVELOPE, Handler, OnvifCamera, Server
 
 LONG = '"' * 126  # a token as long as framed takes, each character of which is six in XML
 NAME = f"test {os.getpid()}"  # others on this box may look for cameras, too
@@ -36,11 +39,11 @@ def discover(checks, *arguments, limit=3.0):
 def check_good(checks, where):
     cameras = {
         f"{NAME} open": OnvifCamera(URLS[:1], name=f"{NAME} open"),
-        f"{NAME} token": OnvifCamera(URLS, name=f"{NAME} token", user="viewer & co", password="geheim", ahead=86400 * 400),
+        f"{NAME} token": OnvifCamera(URLS, name=f"{NAME} token", user="viewer & co", password="geheim", ahead=3600 * 23),
         f"{NAME} digest": OnvifCamera(URLS, name=f"{NAME} digest", user="viewer & co", password="geheim", http_digest=True,
                                        token=LONG),
     }
-    right = ["--seconds", "1", "--user", "viewer & co", "--password-file", password_file(where, "geheim")]
+    right = ["--seconds", "1", "--user", "viewer & co", "--password-file", password_file(where, "geheim"), "127.0.0.1"]
     with cameras[f"{NAME} open"], cameras[f"{NAME} token"], cameras[f"{NAME} digest"]:
         found, out = discover(checks, *right[2:])
         checks.check(found.keys() == cameras.keys(), f"found {found.keys()}")
@@ -62,7 +65,7 @@ def check_good(checks, where):
 def check_refusals(checks, where, cameras):
     for camera in cameras.values():
         camera.attempts = camera.refusals = 0
-    wrong = ["--seconds", "1", "--user", "viewer & co", "--password-file", password_file(where, "falsch")]
+    wrong = ["--seconds", "1", "--user", "viewer & co", "--password-file", password_file(where, "falsch"), "127.0.0.1"]
     found, out = discover(checks, *wrong)
     for kind in ("token", "digest"):
         name = f"{NAME} {kind}"
@@ -76,6 +79,28 @@ def check_refusals(checks, where, cameras):
         name = f"{NAME} {kind}"
         checks.check(cameras[name].attempts == 1, f"{name}: {cameras[name].attempts} attempts without a user")
         checks.check(found[name]["error"] == "wants a user name and a password", f"{found[name]}")
+
+
+def check_named(checks, where):
+    """A login goes to the cameras that are named, not to others that answer, and never for a time of the camera's choice."""
+    login = ["--user", "viewer", "--password-file", password_file(where, "geheim")]
+    named = OnvifCamera(URLS, address="127.0.0.2", name=f"{NAME} named", user="viewer", password="geheim")
+    others = [OnvifCamera(URLS, name=f"{NAME} other {i}", user="viewer", password="geheim", http_digest=i) for i in range(2)]
+    clocks = [OnvifCamera(URLS, address="127.0.0.3", name=f"{NAME} {days} days", user="viewer", password="geheim", ahead=86400 * days)
+              for days in (2, 400, 20000, -2, -400, -18000)]
+    with contextlib.ExitStack() as stack:
+        for camera in (named, *others, *clocks):
+            stack.enter_context(camera)
+        found, _ = discover(checks, *login, "127.0.0.2")
+        checks.check(found.keys() == {f"{NAME} named"} and len(found[f"{NAME} named"]["streams"]) == 2, f"{found}")
+        found, _ = discover(checks, "127.0.0.2")
+        checks.check(found.keys() == {f"{NAME} named"} and found[f"{NAME} named"]["wants_login"], f"{found}")
+        found, _ = discover(checks, *login, "127.0.0.3")
+        checks.check(len(found) == len(clocks), f"{found.keys()}")
+        for name, camera in found.items():
+            checks.check("clock" in camera["error"] and camera["wants_login"] and not camera["streams"], f"{name}: {camera}")
+        checks.check(named.attempts > 0 and not any(camera.requests for camera in others), "other cameras were asked")
+        checks.check(not any(camera.attempts for camera in clocks), f"digests went to {[c.name for c in clocks if c.attempts]}")
 
 
 class Garbage(OnvifCamera):
@@ -185,6 +210,43 @@ def check_garbage(checks, where):
     checks.check("sesam" not in out and "root:" not in out, out)
 
 
+class Https(OnvifCamera):
+    """Has its service by http and, on another port, by https; `open` and `secure` count what had a user there."""
+
+    def __init__(self, where):
+        super().__init__(URLS[:1], address="127.0.0.4", name=f"{NAME} https", user="viewer", password="geheim")
+        self.counts = {"open": 0, "secure": 0}
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(make_certificate(where, "camera")[0])
+        self.secure = Server((self.address, 0), Handler)
+        self.secure.camera = self
+        self.secure.socket = context.wrap_socket(self.secure.socket, server_side=True, do_handshake_on_connect=False)
+        threading.Thread(target=self.secure.serve_forever).start()
+
+    def matches(self, question):
+        return [good.replace(b"</d:XAddrs>", b" https://%s:%d/onvif/device_service</d:XAddrs>" % (self.address.encode(), self.secure.server_address[1]))
+                for good in super().matches(question)]
+
+    def may(self, handler, request):
+        self.counts["secure" if handler.server is self.secure else "open"] += "UsernameToken" in request
+        return super().may(handler, request)
+
+    def __exit__(self, *_):
+        self.secure.shutdown()
+        self.secure.server_close()
+        super().__exit__()
+
+
+def check_https(checks, where):
+    """A login goes by https where the camera offers it, the list by http."""
+    with Https(where) as camera:
+        found, _ = discover(checks, "--seconds", "1", limit=5)
+        checks.check(found[camera.name]["wants_login"] and camera.counts == {"open": 0, "secure": 0}, f"{found} {camera.counts}")
+        found, _ = discover(checks, "--user", "viewer", "--password-file", password_file(where, "geheim"), "127.0.0.4", limit=5)
+        checks.check(len(found[camera.name]["streams"]) == 1, f"{found}")
+        checks.check(camera.counts["open"] == 0 and camera.counts["secure"] > 0, f"{camera.counts}")
+
+
 def check_network(checks):
     """A camera on another host, which hears the question by multicast on one of this box's interfaces."""
     if why := why_no_namespace():
@@ -210,7 +272,11 @@ def check_mistakes(checks, where):
         (["--user", "x", "--password-file", f"{where}/none"], "No such file"),
         (["--user", "x", "--password-file", password_file(where, "")], "without a password"),
         (["--user", "x", "--password-file", password_file(where, "x" * 5000)], "longer than 4094"),
-        (["x"], "x"),
+        (["x"], "x: is not an address"),
+        (["10.0.0.5:80"], "is not an address"),
+        (["-u"], "-u"),
+        (["10.0.0.5"] * 17, "one address too many"),
+        (["--user", "x", "--password-file", password_file(where, "y")], "needs the ADDRESS of each camera"),
     ):
         code, out, errors = run("discover", *arguments)
         checks.check((code, out) == (2, "") and text in errors and errors.count("\n") == 1, f"{arguments}: exit {code}: {errors}")
@@ -221,6 +287,8 @@ def main():
     with folder() as where:
         check_mistakes(checks, where)
         check_good(checks, where)
+        check_named(checks, where)
+        check_https(checks, where)
         check_garbage(checks, where)
         check_network(checks)
     checks.end()

@@ -25,7 +25,7 @@ export class Wizard {
     this.found = h("div", {role: "status"});
     this.look = h("button", {type: "button", onclick: () => this.discover()}, "Look for cameras");
     this.tryIt = h("button", {type: "submit", class: "primary"}, "Try it");
-    this.readonly = h("p", {class: "notice", hidden: true}, "This daemon is read-only (http_write: false): it neither tries nor adds cameras from here. The lines below can be copied.");
+    this.readonly = h("p", {class: "notice", hidden: true}, "This page is read-only (http_write: false, or the token only reads): it neither tries nor adds cameras. The lines below can be copied.");
     this.probed = h("div", {role: "status"});
     this.choice = this.choices();
     this.yaml = h("pre", {tabindex: "0", "aria-label": "Lines for the configuration"});
@@ -135,7 +135,7 @@ export class Wizard {
 
   discover() {
     return this.work(this.look, this.found, "Asking the network…", async () => {
-      const list = await send("api/v1/discover", this.login());
+      const list = await send("api/v1/discover", {});
       if (list.length === 0)
         setHint(this.found, "No camera answered. Those answer that have ONVIF switched on, in the networks of the daemon's own machine.");
       else
@@ -143,7 +143,32 @@ export class Wizard {
     });
   }
 
-  /** @param {any} camera */
+  /**
+   * Asks one camera of the list with the user and the password above, and shows it in the place of what it said before.
+   * @param {any} camera
+   * @param {HTMLElement} item
+   * @param {HTMLButtonElement} button
+   */
+  async logIn(camera, item, button) {
+    if (!this.user.value || !this.password.value) {
+      (this.user.value ? this.password : this.user).focus();
+      return;
+    }
+    const place = h("div", {});
+    item.append(place);
+    await this.work(button, place, "Asking the camera…", async () => {
+      const list = await send("api/v1/discover", {addresses: [camera.address], ...this.login()});
+      if (list.length === 0)
+        setHint(place, "The camera did not answer this time.");
+      else
+        item.replaceWith(...list.map((/** @type {any} */ one) => this.foundCamera(one)));
+    });
+  }
+
+  /**
+   * @param {any} camera
+   * @returns {HTMLElement}
+   */
   foundCamera(camera) {
     const title = [camera.name, camera.manufacturer, camera.model].filter(Boolean).join(", ") || "A camera";
     const take = (/** @type {string} */ url) => {
@@ -153,10 +178,12 @@ export class Wizard {
       this.write();
       (this.user.value ? this.tryIt : this.user).focus();
     };
-    const hint = camera.wants_login ? "It wants a user and a password: give them above, and look again." : camera.error;
-    return h("li", {}, h("b", {}, title), " ", h("code", {}, camera.address), hint ? h("p", {class: "hint"}, hint) : null,
-      h("div", {class: "row"}, ...camera.streams.map((/** @type {any} */ stream) => h("button", {type: "button", class: "quiet", onclick: () => take(stream.url)},
+    const logIn = h("button", {type: "button", class: "quiet", hidden: !camera.wants_login, onclick: () => this.logIn(camera, item, logIn)}, "Log in to this camera");
+    const hint = camera.wants_login ? `It ${camera.error}. Give a user and a password above for this camera alone.` : camera.error;
+    const item = h("li", {}, h("b", {}, title), " ", h("code", {}, camera.address), hint ? h("p", {class: "hint"}, hint) : null,
+      h("div", {class: "row"}, logIn, ...camera.streams.map((/** @type {any} */ stream) => h("button", {type: "button", class: "quiet", onclick: () => take(stream.url)},
         `Use ${stream.url}`, stream.width ? ` (${stream.codec} ${stream.width}×${stream.height})` : ""))));
+    return item;
   }
 
   probe() {
