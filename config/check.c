@@ -34,16 +34,33 @@ static const char *token_wrong(const char *token)
     return NULL;
 }
 
+// Returns whether there is such a token, good or bad.
+static bool check_token(struct mistakes *mistakes, const char *key, const struct given *given,
+                        const char *token)
+{
+    const char *wrong = token && !given->wrong ? token_wrong(token) : NULL;
+    if (wrong)
+        mistake(mistakes, given->value, key,
+                "%s (at least %d letters, digits or punctuation marks)", wrong, TOKEN_MIN);
+    return token || given->wrong;
+}
+
 static void check_http(struct mistakes *mistakes, const struct config *config,
                        const struct given given[])
 {
-    const struct given *http = find_root(given, "http"), *token = find_root(given, "http_token");
-    const char *wrong =
-        config->http_token && !token->wrong ? token_wrong(config->http_token) : NULL;
-    if (wrong)
-        mistake(mistakes, token->value, "http_token",
-                "%s (at least %d letters, digits or punctuation marks)", wrong, TOKEN_MIN);
-    if (!address_is_local(&config->http.at) && !config->http_token && !token->wrong)
+    const struct given *http = find_root(given, "http"),
+                       *reads = find_root(given, "http_read_token");
+    const bool has_token =
+        check_token(mistakes, "http_token", find_root(given, "http_token"), config->http_token);
+    if (check_token(mistakes, "http_read_token", reads, config->http_read_token) && !has_token)
+        mistake(mistakes, reads->key, "http_read_token",
+                "needs an http_token beside it, for those who may do more (http_token: ${NAME} of "
+                "a credential)");
+    if (config->http_token && config->http_read_token &&
+        strcmp(config->http_token, config->http_read_token) == 0)
+        mistake(mistakes, reads->value, "http_read_token",
+                "is the http_token (another text than that of http_token)");
+    if (!address_is_local(&config->http.at) && !has_token)
         mistake(
             mistakes, http->value, "http",
             "can be reached from other machines, so it needs an http_token "

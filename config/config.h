@@ -301,7 +301,8 @@ struct config {
     struct log_config log;
     struct control_address control;
     struct http_address http;
-    char *http_token; // a secret; NULL: HTTP clients need none
+    char *http_token;      // a secret; NULL: HTTP clients need none
+    char *http_read_token; // a secret beside http_token; NULL: there is no token that reads only
     bool http_write;
     struct place control_place, http_place;
     struct notify_config notify;

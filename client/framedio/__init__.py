@@ -36,7 +36,7 @@ def open(address, newest=True, reconnect=True, timeout=None, token=None, *, user
     Gone is raised. timeout: seconds without a frame behind which Timeout is raised. Why a connection could not be made, or
     ended, is a warning of logging's "framedio".
 
-    Of a cluster alone: token is that of the boxes' HTTP, if not in FRAMED_HTTP_TOKEN; user and password are those of etcd,
+    Of a cluster alone: token is the http_token or the http_read_token of the boxes, if not in FRAMED_HTTP_TOKEN; user and password are those of etcd,
     if not in FRAMED_ETCD_USER and FRAMED_ETCD_PASSWORD. With TLS the address begins with `cluster:etcds://`; then ca is a
     file with the authorities that count (those of the system), and certificate and keyfile are files of the reader's own.
     """

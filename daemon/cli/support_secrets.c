@@ -117,6 +117,8 @@ int support_secrets_of_config(struct support_secrets *to, const struct config *c
 {
     int rc = add_password(to, config->http_token);
     if (rc == 0)
+        rc = add_password(to, config->http_read_token);
+    if (rc == 0)
         rc = add_webhook(to, config->notify.webhook);
     if (rc == 0)
         rc = add_arguments(to, &config->notify.command);

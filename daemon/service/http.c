@@ -1,6 +1,7 @@
 #include "daemon/service/http.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,7 +18,7 @@ enum { ACCEPTS_A_TURN = 16, EVENTS_A_TURN = 32, ACCEPT_PAUSE_MS = 1000 };
 struct http {
     struct http_options options;
     struct sink_address address;
-    char *token;
+    char *token, *read_token;
     struct listener listener;
     int port;
     struct MHD_Daemon *daemon;    // has an epoll set of its own
@@ -86,14 +87,32 @@ void http_client_wake(struct http_client *client)
     uv_timer_start(&client->http->timer, time_is_up, 0, 0);
 }
 
-// The client that came first, and of those that still read their response only if there is
-// nobody else.
-static struct http_client *first_to_drop(const struct http *http)
+// Returns the connections without a token from the client's address.
+static int count_strangers(const struct http_client *client)
 {
-    struct http_client *client = http->clients.next;
-    while (client != &http->clients && client->answered)
-        client = client->next;
-    return client != &http->clients ? client : http->clients.next;
+    const struct http_client *end = &client->http->clients;
+    int n = 0;
+    for (const struct http_client *other = end->next; other != end; other = other->next)
+        n += !other->is_known &&
+             memcmp(other->address, client->address, sizeof client->address) == 0;
+    return n;
+}
+
+// Victim: from the address that has most connections without a token, the oldest client still
+// sending its request, else the oldest. NULL: all have brought a token.
+static struct http_client *first_to_drop(struct http *http)
+{
+    struct http_client *found = NULL;
+    int most = 0;
+    for (struct http_client *client = http->clients.next; client != &http->clients;
+         client = client->next) {
+        const int n = client->is_known ? 0 : count_strangers(client);
+        if (n > most || (n == most && found && found->answered && !client->answered)) {
+            found = client;
+            most = n;
+        }
+    }
+    return found;
 }
 
 static void drop_late_clients(struct http *http)
@@ -164,16 +183,31 @@ static void connection_notified(void *opaque, struct MHD_Connection *connection,
     }
 }
 
-static int add_client(struct http *http, int fd)
+// Of IPv6 the network alone: its hosts may all be one.
+static void copy_peer_address(const struct sockaddr_storage *from, unsigned char to[PEER_BYTES])
 {
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)from;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)from;
+    memset(to, 0, PEER_BYTES);
+    if (from->ss_family == AF_INET)
+        memcpy(to + 12, &v4->sin_addr, 4);
+    else if (from->ss_family == AF_INET6)
+        memcpy(to, &v6->sin6_addr, IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) ? 16 : 8);
+}
+
+static int add_client(struct http *http, int fd, const struct sockaddr_storage *address)
+{
+    struct http_client *victim = http->n_clients == HTTP_CLIENTS_MAX ? first_to_drop(http) : NULL;
+    if (http->n_clients == HTTP_CLIENTS_MAX && !victim)
+        return -EBUSY;
     struct http_client *client = calloc(1, sizeof *client);
     int rc = client ? watch(http, EPOLL_CTL_ADD, fd, EPOLLIN, client) : -ENOMEM;
     if (rc < 0) {
         free(client);
         return rc;
     }
-    if (http->n_clients == HTTP_CLIENTS_MAX)
-        drop(first_to_drop(http));
+    if (victim)
+        drop(victim);
     *client = (struct http_client){
         .http = http,
         .fd = fd,
@@ -182,6 +216,7 @@ static int add_client(struct http *http, int fd)
         .previous = http->clients.previous,
         .next = &http->clients,
     };
+    copy_peer_address(address, client->address);
     client->previous->next = client;
     client->next->previous = client;
     http->n_clients++;
@@ -207,12 +242,15 @@ static void pause_accepting(struct http *http, int reason)
 static void accept_clients(struct http *http)
 {
     for (int i = 0; i < ACCEPTS_A_TURN; i++) {
-        int fd = accept4(http->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct sockaddr_storage address = {0};
+        socklen_t length = sizeof address;
+        int fd = accept4(http->listener.fd, (struct sockaddr *)&address, &length,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
             pause_accepting(http, errno);
         if (fd < 0)
             return; // level triggered: the rest of the queue comes back
-        if (add_client(http, fd) < 0)
+        if (add_client(http, fd, &address) < 0)
             close(fd);
     }
 }
@@ -270,17 +308,18 @@ static void sockets_ready(uv_poll_t *poll, int status, int events)
 
 // --- life
 
-static void forget_token(struct http *http)
+static void forget_token(char *token)
 {
-    if (http->token)
-        explicit_bzero(http->token, strlen(http->token));
-    free(http->token);
+    if (token)
+        explicit_bzero(token, strlen(token));
+    free(token);
 }
 
 static void release(struct http *http)
 {
     address_free(&http->address);
-    forget_token(http);
+    forget_token(http->token);
+    forget_token(http->read_token);
     free(http);
 }
 
@@ -334,7 +373,9 @@ static int copy_options(struct http *http, const struct http_options *options)
     http->listener.fd = http->epoll = -1;
     http->clients.next = http->clients.previous = &http->clients;
     http->token = options->token ? strdup(options->token) : NULL;
-    return address_copy(&http->address, options->address) < 0 || (options->token && !http->token)
+    http->read_token = options->read_token ? strdup(options->read_token) : NULL;
+    return address_copy(&http->address, options->address) < 0 || (options->token && !http->token) ||
+                   (options->read_token && !http->read_token)
                ? -ENOMEM
                : 0;
 }
@@ -401,6 +442,11 @@ const char *http_token(const struct http *http)
     return http->token;
 }
 
+const char *http_read_token(const struct http *http)
+{
+    return http->read_token;
+}
+
 int *http_n_streams(struct http *http)
 {
     return &http->n_streams;
@@ -416,12 +462,19 @@ static void end_streams(struct http *http)
     }
 }
 
-void http_permit(struct http *http, char *token, bool may_write)
+static bool is_other(const char *token, const char *before)
 {
-    if (token && (!http->token || strcmp(token, http->token) != 0))
+    return !token || !before ? token != before : strcmp(token, before) != 0;
+}
+
+void http_permit(struct http *http, char *token, char *read_token, bool may_write)
+{
+    if (token && (is_other(token, http->token) || is_other(read_token, http->read_token)))
         end_streams(http);
-    forget_token(http);
+    forget_token(http->token);
+    forget_token(http->read_token);
     http->token = token;
+    http->read_token = read_token;
     http->options.may_write = may_write;
 }
 

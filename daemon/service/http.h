@@ -1,6 +1,7 @@
 // HTTP, served between the loop's other work, one request a connection. Clients are bounded in
-// number, in what they may send and in time. When one comes at the limit, the oldest client that
-// has not sent its request is dropped for it, or else the oldest of all. Loop thread only.
+// number, in what they may send and in time. A client at the limit pushes out one that has brought
+// no token, from the address that has most of these: first one that has not sent its request. Where
+// all have brought a token, the new one is closed. Loop thread only.
 #ifndef FRAMED_DAEMON_SERVICE_HTTP_H
 #define FRAMED_DAEMON_SERVICE_HTTP_H
 
@@ -63,6 +64,7 @@ struct http_options {
     uv_loop_t *loop;
     const struct sink_address *address; // tcp or unix; copied
     const char *token;                  // that clients must bring; copied; NULL: none
+    const char *read_token;             // that does for GET and HEAD; copied; NULL: none
     bool may_write;
     const struct http_route *routes; // stay valid
     int n_routes;
@@ -73,9 +75,9 @@ struct http_options {
 int http_open(struct http **ret, const struct http_options *, char *why, size_t size);
 int http_port(const struct http *); // of a tcp address, for port 0; else 0
 const struct sink_address *http_address(const struct http *);
-// From the next request on clients must bring that token, which http frees (NULL: none), and may
-// write or not. Streams that began by another token end.
-void http_permit(struct http *, char *token, bool may_write);
+// From the next request on clients must bring one of those tokens, which http frees (NULL: none),
+// and may write or not. Streams end unless both tokens stay.
+void http_permit(struct http *, char *token, char *read_token, bool may_write);
 // As sink_check_path; accepts NULL.
 void http_check_path(struct http *);
 // Its handles close with the loop's next turns; whatever was under way is cut off. Accepts NULL.
@@ -89,6 +91,8 @@ const char *http_part(const struct http_exchange *, int i);
 // A value of the query; NULL: it has none. Likewise.
 const char *http_argument(const struct http_exchange *, const char *name);
 const char *http_header(const struct http_exchange *, const char *name);
+// Returns whether the configuration and the token of the request allow it to change things.
+bool http_may_write(const struct http_exchange *);
 // A zero byte follows it.
 const char *http_body(const struct http_exchange *, size_t *size);
 

@@ -11,12 +11,16 @@
 struct http;
 struct http_options;
 
+enum { PEER_BYTES = 16 };
+
 // libmicrohttpd gets a connection with its first byte, so that the time of a request is known.
 struct http_client {
     struct http *http;
-    int fd;               // http.c's while idle, then libmicrohttpd's
-    bool idle;            // has not sent a byte
-    bool answered;        // its request is whole
+    unsigned char address[PEER_BYTES]; // of the peer; zeros for a unix socket
+    int fd;                            // http.c's while idle, then libmicrohttpd's
+    bool idle;                         // has not sent a byte
+    bool is_known;                     // its request brought a token
+    bool answered;                     // its request is whole
     bool asleep;          // libmicrohttpd does not look at its socket, http.c whether it hangs up
     bool dropped;         // not in the list any more; freed once libmicrohttpd has closed it
     bool streams;         // its response has no end
@@ -29,7 +33,8 @@ struct http_client {
 // --- of http.c
 
 const struct http_options *http_options(const struct http *);
-const char *http_token(const struct http *); // NULL: none is needed
+const char *http_token(const struct http *);      // NULL: none is needed
+const char *http_read_token(const struct http *); // NULL: there is none
 int *http_n_streams(struct http *);
 // It is dropped unless this is called again in so many ms; 0: never.
 void http_client_expect(struct http_client *, uint64_t ms);

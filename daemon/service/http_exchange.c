@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "config/address.h"
@@ -29,7 +30,7 @@ struct http_exchange {
     const struct http_route *route;
     char path[PATH_MAX_BYTES]; // its slashes are zeros
     char *part[PARTS_MAX];
-    bool is_api;
+    bool is_api, is_head;
     char *body;
     size_t size, capacity;
     bool too_long;
@@ -37,6 +38,7 @@ struct http_exchange {
     struct http_stream stream;     // of one that is held `gone` alone
     struct MHD_Response *response; // where it is READY
     int status;
+    enum http_access access;
 };
 
 static const char content_policy[] =
@@ -277,8 +279,12 @@ int http_stream(struct http_exchange *exchange, const struct http_stream *stream
     int *n_streams = http_n_streams(exchange->client->http);
     if (*n_streams == HTTP_STREAMS_MAX)
         return -EBUSY;
-    struct MHD_Response *response = MHD_create_response_from_callback(
-        MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, exchange, NULL);
+    // libmicrohttpd sends the end of a chunked body even to HEAD, which the client then takes for
+    // the next response.
+    struct MHD_Response *response =
+        exchange->is_head ? MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT)
+                          : MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
+                                                              read_stream, exchange, NULL);
     if (response)
         add_headers(response, &(struct http_page){.status = MHD_HTTP_OK, .type = stream->type});
     exchange->stream = *stream;
@@ -289,7 +295,7 @@ int http_stream(struct http_exchange *exchange, const struct http_stream *stream
     exchange->status = MHD_HTTP_OK;
     queue(exchange);
     exchange->phase = STREAMING;
-    exchange->client->streams = true;
+    exchange->client->streams = !exchange->is_head;
     ++*n_streams;
     return 0;
 }
@@ -301,21 +307,43 @@ void http_wake(struct http_exchange *exchange)
 
 // --- from its head to its end
 
-static int is_refused(const struct http_exchange *exchange, const char *method, const char **why)
+static enum MHD_Result count_host(void *n, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
 {
-    const struct http *http = exchange->client->http;
-    const struct http_options *options = http_options(http);
+    (void)kind, (void)value;
+    *(int *)n += strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0;
+    return MHD_YES;
+}
+
+// NULL where it is missing; "", which is no host, where there are several.
+static const char *only_host(struct MHD_Connection *connection)
+{
+    const char *host =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+    int n = 0;
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &n);
+    return n > 1 ? "" : host;
+}
+
+static struct http_demands demands_of(const struct http *http)
+{
     const struct sink_address *at = http_address(http);
-    const char *length = http_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    const struct http_demands demands = {
+    return (struct http_demands){
         .token = http_token(http),
+        .read_token = http_read_token(http),
         .unix_socket = at->kind == SINK_UNIX,
         .host = at->kind == SINK_TCP ? address_host(at) : NULL,
-        .may_write = options->may_write,
+        .may_write = http_options(http)->may_write,
     };
+}
+
+static int is_refused(struct http_exchange *exchange, const char *method, const char **why)
+{
+    const char *length = http_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const struct http_demands demands = demands_of(exchange->client->http);
     const struct http_credentials given = {
         .authorization = http_header(exchange, MHD_HTTP_HEADER_AUTHORIZATION),
-        .host = http_header(exchange, MHD_HTTP_HEADER_HOST),
+        .host = only_host(exchange->client->connection),
         .origin = http_header(exchange, MHD_HTTP_HEADER_ORIGIN),
         .content_type = http_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE),
         .looks = looks(method),
@@ -324,7 +352,15 @@ static int is_refused(const struct http_exchange *exchange, const char *method, 
         .has_body = exchange->route && ((length && strcmp(length, "0") != 0) ||
                                         http_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING)),
     };
+    exchange->access = http_access(&demands, &given);
+    exchange->client->is_known = exchange->access >= HTTP_ACCESS_READ;
     return http_guard(&demands, &given, why);
+}
+
+bool http_may_write(const struct http_exchange *exchange)
+{
+    return http_options(exchange->client->http)->may_write &&
+           (exchange->access == HTTP_ACCESS_OPEN || exchange->access == HTTP_ACCESS_FULL);
 }
 
 // Whether it may go on; else it was refused.
@@ -335,6 +371,7 @@ static bool admit(struct http_exchange *exchange, const char *method, const char
     const bool fits = strlen(path) < sizeof exchange->path;
     strcpy(exchange->path, fits ? path : "");
     exchange->is_api = strncmp(path, "/api/", 5) == 0;
+    exchange->is_head = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
     exchange->route = find_route(exchange, method, allowed, sizeof allowed);
     const int status = is_refused(exchange, method, &why);
     if (status != 0) {

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -22,30 +23,36 @@ static bool has_token(const char *wanted, const char *authorization)
            is_token(wanted, authorization + strlen(scheme));
 }
 
-// Of a Host header the name without its port and the brackets of IPv6. False: it is too long.
-static bool host_name(const char *header, char *ret, size_t size)
+// Returns whether it is empty or a colon and a port that a client can have connected to.
+static bool is_port(const char *text)
 {
-    const bool bracketed = *header == '[';
-    const char *from = header + bracketed, *end = strchr(from, bracketed ? ']' : ':');
-    const size_t n = end ? (size_t)(end - from) : strlen(from);
-    if (n >= size)
-        return false;
-    memcpy(ret, from, n);
-    ret[n] = 0;
-    return true;
+    static const char digits[] = "0123456789";
+    if (!*text)
+        return true;
+    const size_t n = *text == ':' ? strspn(text + 1, digits) : 0;
+    const long port = n >= 1 && n <= 5 ? strtol(text + 1, NULL, 10) : 0;
+    return !text[1 + n] && port >= 1 && port <= 65535;
 }
 
 // A page of another site can make a browser ask here under a name of its own, never under an
-// address.
+// address. The header is NAME, IPV4 or [IPV6], each with or without a port, and nothing else.
 static bool is_own_host(const struct http_demands *demands, const char *header)
 {
     unsigned char address[16];
     char name[256];
-    if (!header || !host_name(header, name, sizeof name))
-        return !header; // HTTP/1.0, which no browser speaks
-    return strcasecmp(name, "localhost") == 0 || inet_pton(AF_INET, name, address) == 1 ||
-           inet_pton(AF_INET6, name, address) == 1 ||
-           (demands->host && strcasecmp(name, demands->host) == 0);
+    if (!header)
+        return true; // HTTP/1.0, which no browser speaks
+    const bool bracketed = *header == '[';
+    const char *from = header + bracketed;
+    const size_t n = strcspn(from, bracketed ? "]" : ":");
+    if (n == 0 || n >= sizeof name || (bracketed && !from[n]) || !is_port(from + n + bracketed))
+        return false;
+    memcpy(name, from, n);
+    name[n] = 0;
+    if (demands->host && strcasecmp(name, demands->host) == 0)
+        return bracketed == (strchr(name, ':') != NULL);
+    return bracketed ? inet_pton(AF_INET6, name, address) == 1
+                     : strcasecmp(name, "localhost") == 0 || inet_pton(AF_INET, name, address) == 1;
 }
 
 static bool is_same_origin(const char *origin, const char *host)
@@ -61,12 +68,29 @@ static bool is_json(const char *content_type)
            strchr(" ;", content_type[strlen(json)]); // the end, too
 }
 
+enum http_access http_access(const struct http_demands *demands,
+                             const struct http_credentials *given)
+{
+    if (!demands->token)
+        return HTTP_ACCESS_OPEN;
+    if (has_token(demands->token, given->authorization))
+        return HTTP_ACCESS_FULL;
+    if (demands->read_token && has_token(demands->read_token, given->authorization))
+        return HTTP_ACCESS_READ;
+    return HTTP_ACCESS_NONE;
+}
+
 int http_guard(const struct http_demands *demands, const struct http_credentials *given,
                const char **why)
 {
-    if (demands->token && !given->open && !has_token(demands->token, given->authorization)) {
+    const enum http_access access = http_access(demands, given);
+    if (access == HTTP_ACCESS_NONE && !given->open) {
         *why = "a token is needed: Authorization: Bearer TOKEN";
         return 401;
+    }
+    if (access == HTTP_ACCESS_READ && !given->looks) {
+        *why = "the http_read_token only reads: this needs the http_token";
+        return 403;
     }
     if (!demands->token && !demands->unix_socket && !is_own_host(demands, given->host)) {
         *why = "without a token, Host must be localhost, an address or the name that the key http "

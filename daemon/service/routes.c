@@ -137,6 +137,7 @@ static void serve_page(void *opaque, struct http_exchange *exchange)
     struct http_page page;
     context->snapshot(context->opaque, &metrics);
     metrics.only_camera = http_argument(exchange, "camera");
+    metrics.http_write = http_may_write(exchange);
     if (routes_get(&metrics, http_path(exchange), &page))
         http_answer(exchange, &page);
     else

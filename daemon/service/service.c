@@ -30,7 +30,7 @@ struct next {
     char control_path[SOCKET_PATH_MAX + 1];
     struct control_place *place; // NULL: the control socket goes
     struct http *http;           // NULL: HTTP goes
-    char *token;                 // where HTTP stays
+    char *token, *read_token;    // where HTTP stays
     bool may_write;
     enum ready_when ready;
 };
@@ -346,6 +346,7 @@ static int make_http(struct service *service, const struct config *config, struc
         .loop = service->context.loop,
         .address = &config->http.at,
         .token = config->http_token,
+        .read_token = config->http_read_token,
         .may_write = config->http_write,
         .routes = routes_table,
         .n_routes = routes_count,
@@ -406,12 +407,13 @@ static bool same_address(const struct sink_address *a, const struct sink_address
     return a->kind == SINK_NONE || strcmp(a->path, b->path) == 0;
 }
 
-static int prepare_token(const struct new_config *new)
+static int prepare_tokens(const struct new_config *new)
 {
-    const char *token = new->config->http_token;
+    const char *token = new->config->http_token, *read_token = new->config->http_read_token;
     struct next *next = &new->service->next;
     next->token = token ? strdup(token) : NULL;
-    return token && !next->token ? -ENOMEM : 0;
+    next->read_token = read_token ? strdup(read_token) : NULL;
+    return (token && !next->token) || (read_token && !next->read_token) ? -ENOMEM : 0;
 }
 
 static int prepare_http(const struct new_config *new)
@@ -423,7 +425,7 @@ static int prepare_http(const struct new_config *new)
     char why[256];
     service->next.moves_http = !same_address(now, then);
     if (!service->next.moves_http)
-        return prepare_token(new);
+        return prepare_tokens(new);
     int rc = make_http(service, new->config, &service->next.http, why, sizeof why);
     if (rc == -EADDRINUSE && now->kind == SINK_TCP && then->kind == SINK_TCP &&
         now->port == then->port)
@@ -453,6 +455,7 @@ void service_abandon(struct service *service)
     control_place_close(service->next.place);
     http_close(service->next.http);
     free(service->next.token);
+    free(service->next.read_token);
     service->next = (struct next){0};
 }
 
@@ -470,7 +473,7 @@ void service_commit(struct service *service)
         if (service->http)
             tell_http(service->http);
     } else if (service->http) {
-        http_permit(service->http, next->token, next->may_write);
+        http_permit(service->http, next->token, next->read_token, next->may_write);
     }
     service->ready = next->ready;
     service->may_write = next->may_write;

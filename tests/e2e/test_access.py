@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""Who may do what: a daemon's control socket, asked by processes with the users and groups of the kernel."""
+"""Who may do what: a daemon's control socket, asked by processes with the users and groups of the kernel, and its HTTP,
+asked with the tokens."""
+import http.client
 import json
 import os
-import shutil
 import socket
 import subprocess
 
-from framed_client import BINARY, Checks, Framed, folder, make_clip, until
+from framed_client import BINARY, Checks, Framed, folder, free_port, make_clip, status, until
 
 # Ids without a name on this machine.
 SERVICE, READERS, ADMINS, OTHER = 31871, 31872, 31873, 31874
@@ -81,7 +82,7 @@ def check_control(checks, where):
             said = ask(path, line, peer)
             refused = "framed-admin" in str(said)
             checks.check(refused != may_change and "ok" in said, f"{name}, {line}: {str(said)[:200]}")
-            checks.check(may_change or (not said["ok"] and said["exit_code"] == 1), f"{name}, {line}: {said}")
+            checks.check(may_change or (said.get("ok"), said.get("exit_code")) == (False, 1), f"{name}, {line}: {said}")
 
 
 def check_strangers(checks, where):
@@ -99,13 +100,72 @@ def check_command(checks, where):
     checks.check(done.returncode == 0 and "gate" in done.stdout, f"status: {done}")
 
 
+FULL, READS_ONLY = "Zorngiebel-all-0123456789", "Zorngiebel-reads-0123456789"
+HTTP = f"""
+http: 127.0.0.1:{{port}}
+http_token: {FULL}
+http_read_token: {READS_ONLY}
+http_write: true
+"""
+
+
+def request(port, method, path, token, body=None):
+    """(status, head, what of the body comes within the first block)."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        said = answer.read() if answer.headers["Content-Length"] else answer.read1(1 << 20)
+        return answer.status, answer.headers, said.decode(errors="replace")
+    finally:
+        connection.close()
+
+
+def routes_of(port):
+    """(method, path) of all that the daemon serves."""
+    for path, methods in json.loads(request(port, "GET", "/api/v1/openapi.json", None)[2])["paths"].items():
+        path = path.replace("{camera}", "gate").replace("{output}", "o").replace("{file}", "app.js")
+        for method in methods:
+            if method in ("get", "put", "post", "delete"):
+                yield method.upper(), path
+
+
+def check_tokens(checks, where):
+    """Every route by the token that only reads: each GET is served, and nothing else."""
+    port = free_port()
+    config = HTTP.format(port=port) + CONFIG.format(where=where)
+    with Framed(where, config) as framed:
+        until(lambda: status(where).get("gate", {}).get("state") == "running", 20)
+        routes = list(routes_of(port))
+        checks.check({"GET", "PUT", "POST", "DELETE"} == {method for method, _ in routes}, f"routes {routes}")
+        for method, path in routes:
+            code, _, said = request(port, method, path, READS_ONLY, "{}" if method in ("PUT", "POST") else None)
+            good = code not in (401, 403) if method == "GET" else code == 403 and "http_read_token" in said
+            checks.check(good, f"{method} {path} by the token that reads: {code} {said[:200]}")
+            code, _, said = request(port, method, path, f"{READS_ONLY}x", "{}" if method in ("PUT", "POST") else None)
+            checks.check(code == 401 or path in ("/", "/page/app.js", "/api/v1/openapi.json"), f"{method} {path}: {code}")
+        for path in ("/api/v1/status", "/api/v1/summary"):
+            may = [json.loads(request(port, "GET", path, token)[2])["http_write"] for token in (FULL, READS_ONLY)]
+            checks.check(may == [True, False], f"{path}: http_write {may}")
+        checks.check(READS_ONLY not in request(port, "GET", "/api/v1/config", READS_ONLY)[2], "the configuration shows a token")
+        checks.check(request(port, "POST", "/api/v1/cameras/gate/pause", FULL)[0] == 200, "the other token does all")
+        with open(framed.config, "w") as file:
+            file.write(config.replace(f"http_read_token: {READS_ONLY}", ""))
+        checks.check(request(port, "POST", "/api/v1/reload", FULL)[0] == 200, "a reload")
+        checks.check(request(port, "GET", "/api/v1/status", READS_ONLY)[0] == 401, "a token that is gone reads on")
+
+
 def main():
     checks = Checks("access")
     with folder() as where:
+        make_clip(f"{where}/clip.mp4", frames=25)
+        check_tokens(checks, where)
+    with folder() as where:
+        make_clip(f"{where}/clip.mp4", frames=25)
         if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"]).returncode != 0:
             checks.skip("only root may take other users' ids and mount")
             checks.end()
-        make_clip(f"{where}/clip.mp4", frames=25)
         with AsService(where, CONFIG.format(where=where)) as framed:
             until(lambda: os.path.exists(f"{where}/control.sock"), 20)
             check_control(checks, where)

@@ -118,6 +118,20 @@ def check_stuck(checks, client, reader, framed):
     checks.check(client.get("/readyz")[0] == 503, "not the same as before")
 
 
+def check_head(checks, client):
+    """HEAD of every page, streams too, ends with its header: what follows answers the next request."""
+    paths = [path.replace("{camera}", "gate").replace("{output}", "read") for path, methods in
+             json.loads(client.get("/api/v1/openapi.json")[2])["paths"].items() if "get" in methods]
+    checks.check(len(paths) > 12 and any("stream.mjpg" in path for path in paths), f"{paths}")
+    for path in (*paths, "/api/v1/view?c=gate:320", "/api/v1/events?since=0", "/metrics", "/healthz", "/none"):
+        with socket.create_connection(("127.0.0.1", client.port), 20) as peer, peer.makefile("rb") as answers:
+            peer.sendall(f"HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            head = list(iter(lambda: answers.readline().rstrip(), b""))
+            peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            said = answers.read()
+        checks.check(head and head[0].startswith(b"HTTP/1.1 ") and (path == "/none" and not said or said.startswith(b"HTTP/1.1 200 OK\r\n")), f"HEAD {path}: {head[:1]}, then {said[:60]}")
+
+
 def is_open(peer):
     """Whether the other side has not closed: nothing was sent."""
     peer.settimeout(0)
@@ -357,6 +371,7 @@ def main():
             check_pages(checks, client)
             check_parser(checks, client)
             check_refusals(checks, client)
+            check_head(checks, client)
             check_scraping(checks, client, reader, framed)
             check_stuck(checks, client, reader, framed)
             check_half_open(checks, client, framed)

@@ -561,6 +561,25 @@ def check_token(checks, browser, origin, framed, port, config):
     page.close()
 
 
+def check_read_token(checks, browser, origin, framed, port, config):
+    """With the token that only reads the page shows cameras, and hides what it may not do."""
+    reads = "reads-0123456789"
+    ask_for_token(framed, port, config.replace(f"http_token: {TOKEN}", f"http_token: {TOKEN}\nhttp_read_token: {reads}"), TOKEN[::-1])
+    until(lambda: Client(port, token=reads).get("/api/v1/summary")[0] == 200, 5)
+    page = browser.page(origin)
+    page.until("document.querySelector('#ask')?.open", 8)
+    page.run(f"document.querySelector('#ask-token').value = '{reads}'")
+    page.run("document.querySelector('#ask button').click()")
+    checks.check(page.until("document.querySelectorAll('.wall li').length === 2", 8), "the token shows nothing")
+    visible = "[...document.querySelectorAll('main button, main h2')].filter((each) => each.checkVisibility()).map((each) => each.innerText).join()"
+    for hash, shown, hidden in (("config", "Read again", ("Reload", "Check a text")), ("new", "Where is it?", ("Try it", "Look for cameras", "Add it now")),
+                                ("camera/gate", "", ("Pause", "Remove"))):
+        page.run(f"location.hash = '#/{hash}'")
+        good = page.until(f"((text) => text.includes('{shown}') && !{list(hidden)}.some((word) => text.split(',').includes(word)))({visible})", 8)
+        checks.check(good, f"{hash}: {page.run(visible)}")
+    page.close()
+
+
 def ask_for_token(framed, port, config, before=None):
     """By a reload of a configuration that has one, which had `before`."""
     with open(framed.config, "w") as file:
@@ -604,6 +623,7 @@ def main():
                 text = CONFIG.format(**config, token=f"\nhttp_token: {TOKEN}")
                 ask_for_token(framed, port, text)
                 check_token(checks, browser, origin, framed, port, text)
+                check_read_token(checks, browser, origin, framed, port, text)
     checks.end()
 
 

@@ -93,6 +93,8 @@ export async function getJson(path, signal) {
   return (await request(path, {signal})).json();
 }
 
+export const hasToken = () => sessionStorage.getItem(KEPT) !== null;
+
 /**
  * @param {string} path
  * @param {any} [body]

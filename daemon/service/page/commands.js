@@ -1,5 +1,7 @@
 // Commands that read an output, ready to be pasted into a terminal.
 
+import {hasToken} from "./api.js";
+
 /** @typedef {import("./status.js").Camera} Camera
  *  @typedef {import("./status.js").Output} Output
  *  @typedef {{what: string, text: string}} Command */
@@ -11,7 +13,7 @@ function base() {
 
 /** What a program has to send, as its option of that name. */
 function tokenAs(/** @type {string} */ option) {
-  return sessionStorage.getItem("framed-token") ? ` ${option} "Authorization: Bearer $TOKEN"` : "";
+  return hasToken() ? ` ${option} "Authorization: Bearer $TOKEN"` : "";
 }
 
 /**

@@ -1,6 +1,6 @@
 // The configuration: its file with every mistake, what a reload would change of what runs, and a check of pasted text.
 
-import {explain, getJson, send} from "./api.js";
+import {explain, getJson, hasToken, send} from "./api.js";
 import {CodeEditor, CodeView, mistakeList} from "./code.js";
 import {h, setText} from "./dom.js";
 import {onSummary} from "./status.js";
@@ -23,14 +23,18 @@ export class ConfigPage {
     this.verdict = h("p", {class: "verdict", role: "status"});
     this.found = h("div", {});
     this.editor = new CodeEditor("Configuration to check", "Paste a configuration here. Nothing is saved.", () => this.checkSoon());
+    this.checking = h("section", {}, h("h2", {}, "Check a text"), this.verdict, this.found, this.editor.element);
     main.append(h("div", {class: "row title"}, h("h1", {}, "Configuration"), this.path, h("div", {class: "row actions"}, this.again, this.reload)),
       this.notice, this.mistakes,
       h("section", {class: "changes"}, h("h2", {}, "What a reload would change"), this.changes),
       h("div", {class: "halves"},
         h("section", {}, h("h2", {}, "The file"), this.file.element),
         h("section", {}, h("h2", {}, "What runs"), this.running.element)),
-      h("section", {}, h("h2", {}, "Check a text"), this.verdict, this.found, this.editor.element));
-    this.stopStatus = onSummary((status) => this.reload.hidden = !status.http_write);
+      this.checking);
+    this.stopStatus = onSummary((status) => {
+      this.reload.hidden = !status.http_write;
+      this.checking.hidden = !status.http_write && hasToken();  // it may be the token that only reads
+    });
     this.load();
   }
 

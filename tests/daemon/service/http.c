@@ -12,7 +12,7 @@
 
 #include "tests/test.h"
 
-enum { NUMBERS = 200000, LIMIT_S = 20 };
+enum { NUMBERS = 200000, LIMIT_S = 60 };
 
 static struct rig {
     uv_loop_t loop;
@@ -24,7 +24,7 @@ static struct rig {
     unsigned next; // number of the stream
     atomic_int gone;
     bool paused;
-    const char *token;
+    const char *token, *read_token;
     atomic_bool changing;
 } rig;
 
@@ -60,7 +60,7 @@ static void serve_names(void *opaque, struct http_exchange *exchange)
 static void client_gone(void *opaque)
 {
     (void)opaque;
-    rig.held = rig.stream = NULL;
+    rig.held = NULL;
     atomic_fetch_add(&rig.gone, 1);
 }
 
@@ -100,6 +100,14 @@ static void resume(uv_timer_t *timer)
         http_wake(rig.stream);
 }
 
+// Another stream may have begun meanwhile.
+static void stream_gone(void *opaque)
+{
+    if (rig.stream == opaque)
+        rig.stream = NULL;
+    atomic_fetch_add(&rig.gone, 1);
+}
+
 // Numbers without end, with a pause after each thousand.
 static size_t fill_numbers(void *opaque, char *to, size_t room)
 {
@@ -121,8 +129,8 @@ static size_t fill_numbers(void *opaque, char *to, size_t room)
 
 static void serve_numbers(void *opaque, struct http_exchange *exchange)
 {
-    static const struct http_stream stream = {
-        .type = "text/plain", .fill = fill_numbers, .gone = client_gone};
+    const struct http_stream stream = {
+        .type = "text/plain", .fill = fill_numbers, .gone = stream_gone, .opaque = exchange};
     (void)opaque;
     rig.next = 0;
     rig.stream = exchange;
@@ -164,16 +172,25 @@ static void change_token(const char *token)
         usleep(1000);
 }
 
-static int dial(void)
+// From 127.0.0.`host`.
+static int dial_from(unsigned host)
 {
+    const struct sockaddr_in from = {.sin_family = AF_INET,
+                                     .sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~255u) | host)};
     const struct sockaddr_in to = {.sin_family = AF_INET,
                                    .sin_port = htons((uint16_t)http_port(rig.http)),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     const struct timeval limit = {.tv_sec = 10};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    CHECK(bind(fd, (const struct sockaddr *)&from, sizeof from) == 0, "no address");
     CHECK(connect(fd, (const struct sockaddr *)&to, sizeof to) == 0, "no connection");
     return fd;
+}
+
+static int dial(void)
+{
+    return dial_from(1);
 }
 
 static void say(int fd, const char *text, size_t n)
@@ -361,6 +378,57 @@ static void ask_by_tokens(void)
     change_token("second");
     CHECK(stream_ends(fd), "a stream goes on that began by an old token");
     close(fd);
+    fd = dial();
+    rig.read_token = "second";
+    change_token("third");
+    rig.read_token = NULL;
+    say(fd, wish, strlen(wish));
+    CHECK(recv(fd, heard, sizeof heard, MSG_WAITALL) == sizeof heard &&
+              strncmp(heard, "HTTP/1.1 401", 12) == 0,
+          "a token of before is good");
+    close(fd);
+    change_token(NULL);
+}
+
+// A stream of a client with a token, and an idle client of another address, outlive a flood of
+// connections that bring none.
+static void ask_in_a_flood(const char *said)
+{
+    enum { FLOOD = HTTP_CLIENTS_MAX + 64 };
+    static const char wish[] =
+        "GET /numbers HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer first\r\n\r\n";
+    static const char other[] =
+        "GET /now HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer first\r\n\r\n";
+    static int flood[FLOOD];
+    char heard[64] = "";
+    int stream = dial(), idle = dial_from(2);
+    bool goes_on = true;
+    say(stream, wish, strlen(wish));
+    for (int i = 0; i < FLOOD; i++) {
+        flood[i] = dial();
+        say(flood[i], said, strlen(said));
+        goes_on = goes_on && recv(stream, heard, sizeof heard, MSG_WAITALL) == sizeof heard;
+    }
+    for (int i = 0; i < 20000 && goes_on; i++)
+        goes_on = recv(stream, heard, sizeof heard, MSG_WAITALL) == sizeof heard;
+    CHECK(goes_on, "'%s': a stream with a token is pushed out", said);
+    memset(heard, 0, sizeof heard);
+    say(idle, other, strlen(other));
+    CHECK(recv(idle, heard, 12, MSG_WAITALL) == 12 && strcmp(heard, "HTTP/1.1 200") == 0,
+          "'%s': a client of another address is pushed out: %s", said, heard);
+    for (int i = 0; i < FLOOD; i++)
+        close(flood[i]);
+    close(stream);
+    close(idle);
+}
+
+static void ask_in_floods(void)
+{
+    change_token("first");
+    ask_in_a_flood("");
+    ask_in_a_flood("GET / HT");
+    ask_in_a_flood("GET /kept HTTP/1.1\r\nHost: a\r\n\r\n");
+    ask_in_a_flood("GET /now HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer wrong\r\n\r\n");
     change_token(NULL);
 }
 
@@ -381,6 +449,7 @@ static void *ask_all(void *opaque)
     ask_by_half();
     ask_for_a_stream();
     ask_by_tokens();
+    ask_in_floods();
     leave_one_open();
     uv_async_send(&rig.over);
     return NULL;
@@ -398,7 +467,8 @@ static void take_too_long(uv_timer_t *timer)
 static void change(uv_async_t *async)
 {
     (void)async;
-    http_permit(rig.http, rig.token ? strdup(rig.token) : NULL, false);
+    http_permit(rig.http, rig.token ? strdup(rig.token) : NULL,
+                rig.read_token ? strdup(rig.read_token) : NULL, false);
     atomic_store(&rig.changing, false);
 }
 

@@ -32,16 +32,95 @@ static void test_token(void)
           "an open page");
 }
 
+// The second token does for what reads, and for nothing else.
+static void test_read_token(void)
+{
+    static const struct {
+        const char *authorization;
+        bool looks, writes, open;
+        int status;
+    } cases[] = {
+        {"Bearer reads-0123456789", true, false, false, 0},
+        {"bearer reads-0123456789", true, false, false, 0},
+        {"Bearer reads-0123456789", false, true, false, 403},  // PUT, DELETE, pause
+        {"Bearer reads-0123456789", false, false, false, 403}, // a check
+        {"Bearer reads-0123456789", false, false, true, 403},
+        {"Bearer " TOKEN, true, false, false, 0},
+        {"Bearer " TOKEN, false, true, false, 0},
+        {"Bearer reads-012345678", true, false, false, 401},
+        {"Bearer reads-01234567890", true, false, false, 401},
+        {NULL, false, true, false, 401},
+        {NULL, true, false, true, 0},
+    };
+    const struct http_demands demands = {
+        .token = TOKEN, .read_token = "reads-0123456789", .may_write = true};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct http_credentials given = {.authorization = cases[i].authorization,
+                                               .looks = cases[i].looks,
+                                               .writes = cases[i].writes,
+                                               .open = cases[i].open};
+        CHECK(guard(demands, given) == cases[i].status, "case %zu", i);
+    }
+    CHECK(guard((struct http_demands){.token = TOKEN},
+                (struct http_credentials){.authorization = "Bearer ", .looks = true}) == 401,
+          "no second token, and an empty one");
+}
+
 static void test_host(void)
 {
     static const struct {
         const char *host;
         int status;
-    } cases[] = {
-        {"localhost", 0},      {"LOCALHOST:80", 0},     {"127.0.0.1:8080", 0},      {"[::1]:80", 0},
-        {"[fe80::1]", 0},      {"10.0.0.5", 0},         {"box.lan:80", 0},          {NULL, 0},
-        {"evil.example", 403}, {"localhost.evil", 403}, {"127.0.0.1.evil:80", 403}, {"", 403},
-        {"box.lan.evil", 403}};
+    } cases[] = {{"localhost", 0},
+                 {"LOCALHOST:80", 0},
+                 {"127.0.0.1:8080", 0},
+                 {"[::1]:80", 0},
+                 {"[fe80::1]", 0},
+                 {"10.0.0.5", 0},
+                 {"box.lan:80", 0},
+                 {NULL, 0},
+                 {"evil.example", 403},
+                 {"localhost.evil", 403},
+                 {"127.0.0.1.evil:80", 403},
+                 {"", 403},
+                 {"box.lan.evil", 403},
+                 // What stands behind a name or an address, and what they are not.
+                 {"[::1]evil", 403},
+                 {"[::1]evil:80", 403},
+                 {"[::1].evil", 403},
+                 {"[::1]]", 403},
+                 {"[::1", 403},
+                 {"[localhost]", 403},
+                 {"[127.0.0.1]", 403},
+                 {"[]", 403},
+                 {"::1", 403},
+                 {"::1]", 403},
+                 {"[::1%lo]", 403},
+                 {"[box.lan]", 403},
+                 {"[::1]:", 403},
+                 {"[::1]:80x", 403},
+                 {"[::1]80", 403},
+                 {"[::1]:80:80", 403},
+                 {"localhost:", 403},
+                 {"localhost:x", 403},
+                 {"localhost:80:80", 403},
+                 {"localhost:0", 403},
+                 {"localhost:-1", 403},
+                 {"localhost:65536", 403},
+                 {"localhost: 80", 403},
+                 {"localhost:80@evil", 403},
+                 {"localhost.", 403},
+                 {"127.0.0.1.", 403},
+                 {"box.lan.:80", 403},
+                 {"127.1", 403},
+                 {"localhost ", 403},
+                 {" localhost", 403},
+                 {"a@localhost", 403},
+                 {"localhost/", 403},
+                 {":80", 403},
+                 {"127.0.0.1:99999999999", 403},
+                 {"localhost,evil", 403},
+                 {"localhost:65535", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct http_credentials given = {.host = cases[i].host, .looks = true};
         CHECK(guard((struct http_demands){.host = "box.lan"}, given) == cases[i].status, "%s",
@@ -89,6 +168,7 @@ static void test_writing(void)
 int main(void)
 {
     TEST(test_token());
+    TEST(test_read_token());
     TEST(test_host());
     TEST(test_host_sentence());
     TEST(test_writing());
