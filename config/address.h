@@ -19,7 +19,7 @@ struct sink_address {
     bool timed;      // file: the path is a pattern whose name holds a time (config/pattern.h)
     char *host;      // tcp: an IP address or "localhost"; NULL is 127.0.0.1
     int port;        // tcp; 0 lets the system choose
-    char *url;       // rtsp: may contain a password, print it only through config_url_redacted
+    char *url;       // rtsp: may contain a password, print it only through config_url_shown
 };
 
 // Where the control socket is. If it is neither off nor at a path, it is at the default place.

@@ -169,17 +169,19 @@ static void settle_threads(struct config *config)
 }
 
 // Only a regular file can be read more slowly without harm: a fifo or device may be live.
-static bool is_file_at_full_pace(const struct camera_config *camera)
+static bool is_file_at_full_pace(const struct config *config, const struct camera_config *camera)
 {
     struct stat st;
-    if (!camera->url || config_url_kind(camera->url) != URL_FILE || camera->pace != PACE_FULL)
+    if (config->closed || !camera->url || config_url_kind(camera->url) != URL_FILE ||
+        camera->pace != PACE_FULL)
         return false;
     return stat(config_url_path(camera->url), &st) < 0 || S_ISREG(st.st_mode);
 }
 
-static void settle_overflow(struct camera_config *camera)
+static void settle_overflow(const struct config *config, struct camera_config *camera)
 {
-    enum overflow chosen = is_file_at_full_pace(camera) ? OVERFLOW_WAIT : OVERFLOW_DROP_OLDEST;
+    enum overflow chosen =
+        is_file_at_full_pace(config, camera) ? OVERFLOW_WAIT : OVERFLOW_DROP_OLDEST;
     for (int i = 0; i < camera->n_outputs; i++) {
         struct output_config *output = &camera->outputs[i];
         output->overflow_auto = output->overflow == OVERFLOW_AUTO;
@@ -225,7 +227,7 @@ void check_root(struct mistakes *mistakes, struct config *config, const struct g
     check_gpus(mistakes, config, given);
     settle_threads(config);
     for (int i = 0; i < config->n_cameras; i++) {
-        settle_overflow(&config->cameras[i]);
+        settle_overflow(config, &config->cameras[i]);
         check_analysis(mistakes, &config->cameras[i]);
     }
 }

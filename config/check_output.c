@@ -340,6 +340,8 @@ static void check_lut(struct output_check *c)
         refuse_key(c, "interpolation", "has no effect without lut beside it");
     if (o->lut.path == NULL || key_is_wrong(c, "lut") || key_is_wrong(c, "interpolation"))
         return;
+    if (c->config->closed)
+        return;
     o->lut.lut = lut_ref(lut_read_earlier(c->config, o));
     if (o->lut.lut)
         return;

@@ -58,9 +58,19 @@ enum { GRID_CELLS_MAX = 1024 }; // of `grid`, across times down
 
 enum { TABLE_ROWS_MAX = 96 }; // keys of the root, of a camera or of an output
 
-// Where the values of an object stand in the file, by the rows of its table (config/object.h).
+// A value in which a reference ${...} took part, as it may be shown: a scalar, or the YAML of a
+// list or map.
+struct written {
+    const struct config_row *row;
+    char *text;
+};
+
+// Where the values of an object stand in the file, by the rows of its table, and those that
+// references took part in (config/object.h).
 struct places {
     struct place value[TABLE_ROWS_MAX];
+    struct written *written;
+    int n_written;
 };
 
 struct tensor_config {
@@ -209,7 +219,7 @@ struct camera_config {
     uint32_t generation;
     const _Atomic int64_t *fence_ns;
     struct places places;
-    char *url; // may contain a password: print it only through config_url_redacted
+    char *url; // may contain a password: show it by config_camera_url
     enum transport transport;
     struct tls_config tls; // of rtsps
     char *demuxer;         // of libavformat, for raw streams ("rawvideo"); NULL lets it probe
@@ -261,7 +271,7 @@ struct mqtt_config {
 
 // Who is told of cameras in trouble (daemon/alert).
 struct notify_config {
-    char *webhook; // a URL, which is a secret as a whole
+    char *webhook; // a URL
     struct program command;
     struct mqtt_config mqtt;
     struct duration grace, calm;
@@ -293,16 +303,16 @@ struct config {
     struct config_files files; // that it was read from
     struct gone_use *gone;     // not keys: where it has keys that are gone (config/gone.h)
     int n_gone;
-    struct place
-        secret; // the first secret written in the file itself, not in a credential; line 0: none
+    struct place secret; // the first literal secret in the files; line 0: none
+    bool closed;         // checked only: no file that a value names is opened
     enum backend_kind backend;
     struct cuda_config cuda;
     struct cpu_config cpu;
     struct log_config log;
     struct control_address control;
     struct http_address http;
-    char *http_token;      // a secret; NULL: HTTP clients need none
-    char *http_read_token; // a secret beside http_token; NULL: there is no token that reads only
+    char *http_token;      // NULL: HTTP clients need none
+    char *http_read_token; // NULL: there is no token that reads only
     bool http_write;
     struct place control_place, http_place;
     struct notify_config notify;

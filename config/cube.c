@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "config/mistakes.h"
+#include "config/url.h"
 
 enum { WORD_MAX = 63, WORDS_MAX = 4 };
 

@@ -184,7 +184,12 @@ static int check_events(const char *text, size_t length, struct mistakes *m)
 
 int document_parse(yaml_document_t *ret, const char *text, size_t length, struct mistakes *m)
 {
+    static const char mark[] = "\xef\xbb\xbf"; // of UTF-8: libyaml counts it as an indent
     yaml_parser_t parser;
+    if (length >= strlen(mark) && memcmp(text, mark, strlen(mark)) == 0) {
+        text += strlen(mark);
+        length -= strlen(mark);
+    }
     const int directive = find_directive(text, length);
     if (directive)
         mistake(m, (struct place){.line = directive, .column = 1, .file = m->file}, "yaml",

@@ -9,6 +9,9 @@
 struct file_change {
     const char *path;
     const char *text; // that it holds; NULL: it is gone
+    // The camera that a cluster has assigned with this text, which may hold nothing else and no
+    // references; NULL: the text is the user's.
+    const char *assigned;
 };
 
 struct file_changes {

@@ -71,6 +71,20 @@ static bool is_printed(const struct config_row *row, const struct table *table, 
            !value_equal(row, default_of(defaults, table), object);
 }
 
+// A value in which a reference took part is shown as it was written.
+static void print_value(FILE *f, const struct table *table, const struct config_row *row,
+                        const void *object, enum secrets secrets)
+{
+    const char *written =
+        secrets == SECRETS_HIDDEN ? object_written(table, object, row->key) : NULL;
+    if (!written)
+        value_print(f, row, object, secrets);
+    else if (value_is_list(row) || value_pairs(row))
+        fputs(written, f);
+    else
+        value_print_text(f, written);
+}
+
 static void print_values(FILE *f, const struct table *table, const void *object, int indent,
                          const struct defaults *defaults)
 {
@@ -80,7 +94,7 @@ static void print_values(FILE *f, const struct table *table, const void *object,
         fprintf(f, "%*s# paused\n", indent, "");
     if (preset && !value_equal(preset, default_of(defaults, table), object)) {
         fprintf(f, "%*s# preset: ", indent, "");
-        value_print(f, preset, object, defaults->secrets);
+        print_value(f, table, preset, object, defaults->secrets);
         putc('\n', f);
     }
     for (int i = 0; i < table->n; i++) {
@@ -89,7 +103,7 @@ static void print_values(FILE *f, const struct table *table, const void *object,
             continue;
         const int own = open_section(f, &section, row->key);
         fprintf(f, "%*s%s: ", own, "", row_word(row));
-        value_print(f, row, object, defaults->secrets);
+        print_value(f, table, row, object, defaults->secrets);
         putc('\n', f);
     }
 }

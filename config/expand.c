@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,20 +10,120 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/mistakes.h"
+#include "config/url.h"
 
-enum { NAME_MAX_BYTES = 128 };
+enum {
+    NAME_MAX_BYTES = 128,
+    KEPT_MAX = 4096,   // values
+    KEPT_SHORTEST = 4, // bytes: a shorter value may be part of any word
+    PORT_DIGITS = 5,   // a number this short is a port or a size
+};
 
 // One expansion in progress.
 struct expansion {
-    char out[TEXT_MAX + 1], value[TEXT_MAX + 2];
+    char out[EXPANDED_MAX + 1], value[EXPANDED_MAX + 2];
     size_t n;
     char *why;
     size_t why_size;
-    struct unit *unit; // NULL: none
-    bool unknown;      // the text contains a value that only the unit can read
+    const struct expand_options *options;
+    bool any, unknown; // of struct expanded
     bool own;          // no value is looked up
 };
+
+// --- values that must not be shown
+
+void secret_free(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+struct kept {
+    char *name, *value; // name NULL: a literal secret
+    size_t length;
+};
+
+static struct {
+    pthread_rwlock_t lock;
+    struct kept list[KEPT_MAX]; // the longest first
+    int n;
+} kept = {.lock = PTHREAD_RWLOCK_INITIALIZER};
+
+static bool is_kept(const char *name, const char *value)
+{
+    for (int i = 0; i < kept.n; i++)
+        if (strcmp(kept.list[i].value, value) == 0 && !name == !kept.list[i].name)
+            return true;
+    return false;
+}
+
+static int keep_text(const char *name, const char *value)
+{
+    const size_t length = strlen(value);
+    if (length < KEPT_SHORTEST || (length <= PORT_DIGITS && strspn(value, "0123456789") == length))
+        return 0;
+    struct kept one = {name ? strdup(name) : NULL, strdup(value), length};
+    const bool no_memory = (name && !one.name) || !one.value;
+    pthread_rwlock_wrlock(&kept.lock);
+    const bool added = !no_memory && kept.n < KEPT_MAX && !is_kept(name, value);
+    int at = added ? kept.n++ : 0;
+    for (; at > 0 && kept.list[at - 1].length < length; at--)
+        kept.list[at] = kept.list[at - 1];
+    if (added)
+        kept.list[at] = one;
+    pthread_rwlock_unlock(&kept.lock);
+    if (!added) {
+        free(one.name);
+        secret_free(one.value);
+    }
+    return no_memory ? -ENOMEM : 0;
+}
+
+// Cameras and libraries name the path of a URL alone too.
+static int keep_value(const char *name, const char *value)
+{
+    const char *host = strstr(value, "://");
+    const char *path = host ? strchr(host + 3, '/') : NULL;
+    const int rc = keep_text(name, value);
+    return rc == 0 && path ? keep_text(name, path) : rc;
+}
+
+int expand_keep_literal(const char *secret)
+{
+    return keep_text(NULL, secret);
+}
+
+static const struct kept *find_kept(const char *from, bool literals, const char **at)
+{
+    const struct kept *first = NULL;
+    for (int i = 0; i < kept.n; i++) {
+        const bool counts = literals || kept.list[i].name;
+        const char *hit = counts ? strstr(from, kept.list[i].value) : NULL;
+        if (hit && (!first || hit < *at)) {
+            first = &kept.list[i];
+            *at = hit;
+        }
+    }
+    return first;
+}
+
+char *expand_hide(char *to, size_t size, const char *from, bool literals)
+{
+    const struct kept *found;
+    const char *at = from;
+    size_t n = 0;
+    pthread_rwlock_rdlock(&kept.lock);
+    for (; n < size && (found = find_kept(from, literals, &at)); from = at + found->length)
+        n += (size_t)snprintf(to + n, size - n, found->name ? "%.*s${%s}" : "%.*s***",
+                              (int)(at - from), from, found->name);
+    pthread_rwlock_unlock(&kept.lock);
+    if (n < size)
+        snprintf(to + n, size - n, "%s", from);
+    return to;
+}
+
+// --- expansion
 
 __attribute__((format(printf, 2, 3))) static int expand_fail(struct expansion *e,
                                                              const char *format, ...)
@@ -36,8 +137,8 @@ __attribute__((format(printf, 2, 3))) static int expand_fail(struct expansion *e
 
 static int append_text(struct expansion *e, const char *text, size_t n)
 {
-    if (n > TEXT_MAX - e->n)
-        return expand_fail(e, "too long (at most %d bytes)", TEXT_MAX);
+    if (n > EXPANDED_MAX - e->n)
+        return expand_fail(e, "too long (at most %d bytes)", EXPANDED_MAX);
     memcpy(e->out + e->n, text, n);
     e->n += n;
     return 0;
@@ -59,20 +160,33 @@ static int read_credential(struct expansion *e, const char *name)
         close(fd);
     if (n < 0)
         return expand_fail(e, "credential %s cannot be read: %s", name, strerror(error));
-    if (n > 0 && e->value[n - 1] == '\n')
-        n--;
     e->value[n] = 0;
-    if (n > TEXT_MAX || strlen(e->value) != (size_t)n)
-        return expand_fail(e, "credential %s is not a text of at most %d bytes", name, TEXT_MAX);
+    if (n > EXPANDED_MAX || strlen(e->value) != (size_t)n)
+        return expand_fail(e, "credential %s is not a text of at most %d bytes", name,
+                           EXPANDED_MAX);
     return 1;
 }
 
-// Points *ret at the value of `name`, or at NULL.
-static int look_up_name(struct expansion *e, const char *name, const char **ret)
+static int read_variable(struct expansion *e, const char *name)
 {
-    int status = e->own ? 0 : read_credential(e, name);
-    *ret = e->own ? NULL : status > 0 ? e->value : status == 0 ? getenv(name) : NULL;
-    return status < 0 ? status : 0;
+    const char *value = getenv(name);
+    if (value && snprintf(e->value, sizeof e->value, "%s", value) >= (int)sizeof e->value)
+        return expand_fail(e, "%s is too long (at most %d bytes)", name, EXPANDED_MAX);
+    return value != NULL;
+}
+
+// Reads the value of `name` into e->value. 1: read; 0: it is not set; negative errno.
+static int look_up_name(struct expansion *e, const char *name)
+{
+    int status = read_credential(e, name);
+    if (status == 0)
+        status = read_variable(e, name);
+    const size_t n = status > 0 ? strlen(e->value) : 0;
+    if (n > 0 && e->value[n - 1] == '\n')
+        e->value[n - 1] = 0;
+    if (status > 0 && e->options->secret && keep_value(name, e->value) < 0)
+        return -ENOMEM;
+    return status;
 }
 
 // Appends the value of the `length` bytes between the braces.
@@ -81,7 +195,7 @@ static int expand_reference(struct expansion *e, const char *reference, size_t l
     char name[NAME_MAX_BYTES + 1];
     size_t n = strspn(reference, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
     char op = n + 1 < length && reference[n] == ':' ? reference[n + 1] : 0;
-    const char *operand = reference + n + 2, *value;
+    const char *operand = reference + n + 2;
     if (!n || n > NAME_MAX_BYTES || (reference[0] >= '0' && reference[0] <= '9'))
         return expand_fail(e, "has a ${ without a name (letters, digits and _)");
     if (n != length && op != '-' && op != '?')
@@ -89,12 +203,18 @@ static int expand_reference(struct expansion *e, const char *reference, size_t l
             e, "has a malformed ${...} (${NAME}, ${NAME:-default} or ${NAME:?message})");
     memcpy(name, reference, n);
     name[n] = 0;
-    int status = look_up_name(e, name, &value);
+    e->any = true;
+    const enum references references = e->options->references;
+    if (references == REFERENCES_REFUSED)
+        return expand_fail(
+            e, "has a ${...}, which is not looked up in a camera of the cluster ($$ for a dollar "
+               "sign)");
+    int status = e->own || references == REFERENCES_OPAQUE ? 0 : look_up_name(e, name);
     if (status < 0)
         return status;
-    if (value && (*value || !op))
-        return append_text(e, value, strlen(value));
-    if (unit_has_credential(e->unit, name)) {
+    if (status > 0 && (*e->value || !op))
+        return append_text(e, e->value, strlen(e->value));
+    if (references == REFERENCES_OPAQUE || unit_has_credential(e->options->unit, name)) {
         e->unknown = true;
         return append_text(e, "x", 1);
     }
@@ -136,44 +256,64 @@ static int expand_text(struct expansion *e, const char *text)
     return status;
 }
 
-// Hands the text over and frees the rest, with every secret wiped.
-static int finish_expansion(struct expansion *e, int status, char **ret)
-{
-    if (!status && !(*ret = strndup(e->out, e->n)))
-        status = -ENOMEM;
-    explicit_bzero(e, sizeof *e);
-    free(e);
-    return status;
-}
-
-int expand_for(char **ret, const char *text, struct unit *unit, bool *unknown, char *why,
-               size_t size)
+static int run_expansion(struct expanded *ret, const char *text,
+                         const struct expand_options *options, bool own, char *why, size_t size)
 {
     struct expansion *e = calloc(1, sizeof *e);
     if (!e)
         return -ENOMEM;
     e->why = why;
     e->why_size = size;
-    e->unit = unit;
+    e->options = options;
+    e->own = own;
     int status = expand_text(e, text);
-    *unknown = e->unknown;
-    return finish_expansion(e, status, ret);
+    *ret = (struct expanded){.any = e->any, .unknown = e->unknown};
+    if (!status && !(ret->text = strndup(e->out, e->n)))
+        status = -ENOMEM;
+    explicit_bzero(e, sizeof *e);
+    free(e);
+    return status;
+}
+
+int expand_for(struct expanded *ret, const char *text, const struct expand_options *options,
+               char *why, size_t size)
+{
+    return run_expansion(ret, text, options, false, why, size);
 }
 
 int expand(char **ret, const char *text, char *why, size_t size)
 {
-    bool unknown;
-    return expand_for(ret, text, NULL, &unknown, why, size);
+    struct expanded expanded;
+    int status = expand_for(&expanded, text, &(struct expand_options){0}, why, size);
+    *ret = expanded.text;
+    return status;
 }
 
 int expand_own(char **ret, const char *text)
 {
     char why[256];
-    struct expansion *e = calloc(1, sizeof *e);
-    if (!e)
-        return -ENOMEM;
-    e->why = why;
-    e->why_size = sizeof why;
-    e->own = true;
-    return finish_expansion(e, expand_text(e, text), ret);
+    struct expanded expanded;
+    int status = run_expansion(&expanded, text, &(struct expand_options){0}, true, why, sizeof why);
+    *ret = expanded.text;
+    return status;
+}
+
+char *expand_without_defaults(const char *text)
+{
+    char *ret = malloc(4 * strlen(text) + 1), *to = ret;
+    while (ret && *text) {
+        const char *end = strncmp(text, "${", 2) == 0 ? strchr(text, '}') : NULL;
+        const char *op = end ? memchr(text, ':', (size_t)(end - text)) : NULL;
+        const bool doubled = strncmp(text, "$$", 2) == 0;
+        if (op && end - op > 2) {
+            to = mempcpy(to, text, (size_t)(op + 2 - text));
+            to = mempcpy(to, "***", 3);
+            text = end;
+        }
+        for (int i = 0; i <= doubled && *text; i++)
+            *to++ = *text++;
+    }
+    if (ret)
+        *to = 0;
+    return ret;
 }

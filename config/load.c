@@ -17,6 +17,7 @@
 #include "config/pauses.h"
 #include "config/preset.h"
 #include "config/regions.h"
+#include "config/url.h"
 #include "config/value.h"
 
 // What becomes of the files of one configuration.
@@ -48,7 +49,8 @@ static void read_one(struct loader *l, int index, const struct config_row *row)
     struct target target = {.table = &root_table, .object = l->config};
     struct mapping m = {.targets = &target, .n = 1};
     if (row->type != VALUE_SECTION) {
-        reader_value(&l->reader, index, row, l->config);
+        if (reader_value(&l->reader, index, row, l->config))
+            free(l->reader.written);
         return;
     }
     const yaml_node_t *node = reader_mapping(&l->reader, index, row);
@@ -143,13 +145,18 @@ static int read_without_defaults(struct load *load, const struct target *target)
     return ready ? 0 : -ENOMEM;
 }
 
-static int read_drop_in(struct load *load, const char *text, size_t length)
+static int read_drop_in(struct load *load, const char *text, size_t length,
+                        const struct file_change *change)
 {
     struct loader *l = &load->loader;
     struct config *own = calloc(1, sizeof *own); // what stands in this file
     struct target target = {.table = &root_table, .object = own};
     int status =
         own ? document_parse(&l->reader.document, text, length, &l->reader.mistakes) : -ENOMEM;
+    const enum references references = l->reader.references;
+    l->assigned = change ? change->assigned : NULL;
+    if (l->assigned)
+        l->reader.references = REFERENCES_REFUSED;
     if (status == 0) {
         read_keys(l, &target, true);
         if (target.given[table_find(&root_table, "defaults") - root_table.rows].key.line)
@@ -159,6 +166,8 @@ static int read_drop_in(struct load *load, const char *text, size_t length)
         yaml_document_delete(&l->reader.document);
         object_free(&root_table, own);
     }
+    l->reader.references = references;
+    l->assigned = NULL;
     free(own);
     return status;
 }
@@ -195,7 +204,8 @@ static void read_drop_ins(struct load *load, const char *folder)
             mistake(&r->mistakes, (struct place){.line = 1, .column = 1, .file = i}, "yaml",
                     "cannot be read: %s", unread_text(status));
         else
-            status = read_drop_in(load, text, length);
+            status = read_drop_in(load, text, length,
+                                  file_changes_find(load->options->changes, files->path[i]));
         r->no_memory |= status == -ENOMEM;
         load->cameras_given |= status < 0;
         free(text);
@@ -295,6 +305,9 @@ static int load_text(struct config **ret, const char *text, size_t length, const
     if (status == 0) {
         load->options = options;
         l->reader.unit = options->unit;
+        l->reader.literals = options->literals;
+        l->reader.references = options->closed ? REFERENCES_OPAQUE : REFERENCES_LOOKED_UP;
+        l->config->closed = options->closed;
         status = read_document(load, text, length, folder);
     }
     if (status == -ENOMEM) {
@@ -324,6 +337,12 @@ int config_load_text(struct config **ret, const char *text, size_t length, const
                      FILE *errors)
 {
     return load_text(ret, text, length, name, NULL, &(struct config_load_options){0}, errors);
+}
+
+int config_load_closed(struct config **ret, const char *text, const char *name, FILE *errors)
+{
+    const struct config_load_options options = {.closed = true};
+    return load_text(ret, text, strlen(text), name, NULL, &options, errors);
 }
 
 int config_load_with(struct config **ret, const char *path,

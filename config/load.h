@@ -25,6 +25,11 @@ struct config_load_options {
     // Only this key of the root is read, with all below it; mistakes elsewhere, and drop-in files,
     // do not count. NULL: all.
     const char *only;
+    // Only to be checked: each reference counts as set, nothing is looked up, and no file that a
+    // value names is opened.
+    bool closed;
+    // Keep literal secrets for expand_hide.
+    bool literals;
     // What files of the configuration are to hold in place of what they do. NULL: nothing.
     const struct file_changes *changes;
     // Gets a line for each use of a key that is gone (config/gone.h). NULL: nobody asks.
@@ -42,6 +47,8 @@ int config_load_with(struct config **ret, const char *path, const struct config_
 // The same from memory, without drop-in files; `name` stands for the file in messages.
 int config_load_text(struct config **ret, const char *text, size_t length, const char *name,
                      FILE *errors);
+// The same with `closed`.
+int config_load_closed(struct config **ret, const char *text, const char *name, FILE *errors);
 void config_free(struct config *); // accepts NULL
 
 #endif

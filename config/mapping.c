@@ -40,12 +40,12 @@ static void unknown_key(struct loader *l, int index, const struct mapping *m, co
 // The text of a scalar, for secret_free. NULL: reading the value will note the mistake.
 static char *scalar_text(struct loader *l, const yaml_node_t *node)
 {
-    char why[128], *text = NULL;
-    bool unknown;
+    const struct expand_options options = {l->reader.references, l->reader.unit, false};
+    struct expanded value = {0};
+    char why[128];
     if (node->type == YAML_SCALAR_NODE)
-        expand_for(&text, (const char *)node->data.scalar.value, l->reader.unit, &unknown, why,
-                   sizeof why);
-    return text;
+        expand_for(&value, (const char *)node->data.scalar.value, &options, why, sizeof why);
+    return value.text;
 }
 
 static bool is_outside_choices(struct loader *l, const struct config_row *row,
@@ -114,8 +114,8 @@ static bool read_section(struct loader *l, int index, const struct config_row *r
 }
 
 // Defaults and items are read later, when all keys beside them are known.
-static bool read_row(struct loader *l, int index, const struct config_row *row, void *object,
-                     struct mapping *m)
+static bool read_row(struct loader *l, int index, const struct config_row *row,
+                     const struct target *target, struct mapping *m)
 {
     switch (row->type) {
     case VALUE_SECTION:
@@ -124,7 +124,11 @@ static bool read_row(struct loader *l, int index, const struct config_row *row, 
     case VALUE_ITEMS:
         return true;
     default:
-        return reader_value(&l->reader, index, row, object);
+        if (!reader_value(&l->reader, index, row, target->object))
+            return false;
+        l->reader.no_memory |=
+            object_set_written(target->table, target->object, row, l->reader.written) < 0;
+        return true;
     }
 }
 
@@ -132,6 +136,8 @@ static bool read_row(struct loader *l, int index, const struct config_row *row, 
 // to the configuration itself.
 static bool is_of_drop_ins(struct loader *l, const struct config_row *row, int value)
 {
+    if (l->assigned && row->items != &camera_table && row->type != VALUE_DEFAULTS)
+        return false;
     return row->type == VALUE_ITEMS || row->type == VALUE_NAME_PATTERNS ||
            (row->type == VALUE_DEFAULTS && mapping_is_word(l, value, row));
 }
@@ -181,7 +187,8 @@ static void read_pair(struct loader *l, const yaml_node_pair_t *pair, struct map
                 given->key.line);
     } else if (m->drop_in && !is_of_drop_ins(l, row, pair->value)) {
         mistake(mistakes, at, l->reader.path,
-                "cannot be set in a drop-in file (batches, cameras or paused)");
+                l->assigned ? "cannot be set by a cluster (cameras: {NAME: ...})"
+                            : "cannot be set in a drop-in file (batches, cameras or paused)");
     } else if (m->defaults && row->own) {
         mistake(mistakes, at, l->reader.path, "cannot be set in defaults (each %s has its own)",
                 target->table == &camera_table ? "camera"
@@ -189,7 +196,7 @@ static void read_pair(struct loader *l, const yaml_node_pair_t *pair, struct map
                                                : "output");
     } else {
         *given = (struct given){at, reader_place(&l->reader, pair->value), pair->value, false};
-        given->wrong = !read_row(l, pair->value, row, target->object, m);
+        given->wrong = !read_row(l, pair->value, row, target, m);
         object_set_place(target->table, target->object, row,
                          given->wrong  ? (struct place){.line = -1, .column = -1}
                          : m->defaults ? (struct place){0}
@@ -313,7 +320,11 @@ static void add_item(struct loader *l, const yaml_node_pair_t *pair, const struc
         return;
     size_t path = reader_enter(&l->reader, name);
     void *object = items + (size_t)*n * table->size;
-    if (check_name(l, table, name, reader_place(&l->reader, pair->key), items, *n)) {
+    const bool other = l->assigned && table == &camera_table && strcmp(name, l->assigned) != 0;
+    if (other)
+        mistake(&l->reader.mistakes, reader_place(&l->reader, pair->key), l->reader.path,
+                "is another camera than the document's (cameras: {%s: ...})", l->assigned);
+    else if (check_name(l, table, name, reader_place(&l->reader, pair->key), items, *n)) {
         ++*n;
         memcpy(object, prototype, table->size);
         *object_name(table, object) = strdup(name);

@@ -7,6 +7,7 @@
 struct loader {
     struct reader reader;
     struct config *config;
+    const char *assigned; // of struct file_change, of the file that is read
     // Each camera and output starts as a copy of these: the rows' defaults, then the file's.
     struct camera_config camera;
     struct output_config output;

@@ -5,29 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/expand.h"
 #include "config/url.h"
-
-char *shown(const char *raw, char *to, size_t size)
-{
-    config_url_redacted(raw, to, size);
-    for (char *c = to; *c; c++) {
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = '?';
-    }
-    return to;
-}
 
 void mistake(struct mistakes *m, struct place at, const char *key, const char *format, ...)
 {
-    char key_shown[KEY_MAX], what[1024];
+    char key_shown[KEY_MAX], text[1024], what[1024];
     struct mistake *one = &m->list[m->n];
     va_list args;
     m->total++;
     if (m->n == MISTAKES_MAX)
         return;
     va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    expand_hide(what, sizeof what, text, false);
     *one = (struct mistake){.at = at, .order = m->n};
     if (asprintf(&one->text, "%s: %s", shown(*key ? key : "yaml", key_shown, sizeof key_shown),
                  what) >= 0)

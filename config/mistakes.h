@@ -32,12 +32,10 @@ struct mistakes {
     int file; // that is being read
 };
 
-// Notes a mistake. `key` is dotted and may be a user's text; the message must not contain a secret.
+// Notes a mistake. `key` is dotted and may be a user's text. Values that were looked up are shown
+// as references.
 __attribute__((format(printf, 4, 5))) void mistake(struct mistakes *, struct place, const char *key,
                                                    const char *format, ...);
-// A user's text in a form that a message may show: short, printable, without passwords. Returns
-// `to`.
-char *shown(const char *raw, char *to, size_t size);
 // One line each, "BEFOREfile:line:column: key: what is wrong".
 void mistakes_print(struct mistakes *, const char *before, const struct config_files *, FILE *);
 void mistakes_free(struct mistakes *);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/url.h"
 #include "config/value.h"
 
 char **object_name(const struct table *table, void *object)
@@ -17,11 +18,15 @@ struct place *object_place(const struct table *table, void *object)
     return (struct place *)((char *)object + table->place_offset);
 }
 
+static struct places *object_places(const struct table *table, const void *object)
+{
+    return (struct places *)((char *)object + table->places_offset);
+}
+
 static struct place *value_place(const struct table *table, const void *object,
                                  const struct config_row *row)
 {
-    struct places *places = (struct places *)((char *)object + table->places_offset);
-    return &places->value[row - table->rows];
+    return &object_places(table, object)->value[row - table->rows];
 }
 
 void object_set_place(const struct table *table, void *object, const struct config_row *row,
@@ -37,6 +42,80 @@ struct place object_value_place(const struct table *table, const void *object, c
         return at;
     return table->name_max ? *object_place(table, (void *)object)
                            : (struct place){.line = 1, .column = 1};
+}
+
+static struct written *find_written(const struct places *places, const struct config_row *row)
+{
+    for (int i = 0; i < places->n_written; i++)
+        if (places->written[i].row == row)
+            return &places->written[i];
+    return NULL;
+}
+
+int object_set_written(const struct table *table, void *object, const struct config_row *row,
+                       char *text)
+{
+    struct places *places = object_places(table, object);
+    struct written *one = find_written(places, row);
+    if (one) {
+        free(one->text);
+        *one = places->written[--places->n_written];
+    }
+    if (!text)
+        return 0;
+    const size_t n = (size_t)places->n_written + 1;
+    struct written *grown = reallocarray(places->written, n, sizeof *grown);
+    if (!grown) {
+        free(text);
+        return -ENOMEM;
+    }
+    places->written = grown;
+    grown[places->n_written++] = (struct written){row, text};
+    return 0;
+}
+
+const char *object_written(const struct table *table, const void *object, const char *key)
+{
+    const struct written *one = find_written(object_places(table, object), table_find(table, key));
+    return one ? one->text : NULL;
+}
+
+char *config_camera_url(const struct camera_config *camera, char *to, size_t size)
+{
+    const char *written = object_written(&camera_table, camera, "url");
+    return config_url_shown(written ? written : camera->url, to, size);
+}
+
+char *config_sink_url(const struct output_config *output, char *to, size_t size)
+{
+    const char *written = object_written(&output_table, output, "sink");
+    return config_url_shown(written ? written : output->sink.url, to, size);
+}
+
+static void free_written(struct places *places)
+{
+    for (int i = 0; i < places->n_written; i++)
+        free(places->written[i].text);
+    free(places->written);
+    places->written = NULL;
+    places->n_written = 0;
+}
+
+static int own_written(struct places *places)
+{
+    const struct places shared = *places;
+    places->n_written = 0;
+    places->written =
+        shared.n_written ? calloc((size_t)shared.n_written, sizeof *places->written) : NULL;
+    if (shared.n_written && !places->written)
+        return -ENOMEM;
+    for (int i = 0; i < shared.n_written; i++) {
+        char *text = strdup(shared.written[i].text);
+        if (!text)
+            return -ENOMEM;
+        places->written[places->n_written++] = (struct written){shared.written[i].row, text};
+    }
+    return 0;
 }
 
 bool object_is_known(const struct table *table, const void *object, const char *key)
@@ -69,7 +148,7 @@ int object_init(const struct table *table, void *object)
 
 int object_own(const struct table *table, void *object)
 {
-    int status = 0;
+    int status = own_written(object_places(table, object));
     for (int i = 0; i < table->n; i++) {
         if (row_has_value(&table->rows[i]) && value_own(&table->rows[i], object) < 0)
             status = -ENOMEM;
@@ -147,6 +226,7 @@ void object_free(const struct table *table, void *object)
         else if (row->type == VALUE_ITEMS)
             free_items(row, object);
     }
+    free_written(object_places(table, object));
     if (table->name_max)
         free(*object_name(table, object));
     memset(object, 0, table->size);

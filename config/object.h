@@ -33,6 +33,16 @@ struct place object_value_place(const struct table *, const void *object, const 
 // Whether the member holds the value in the file, or a default if there is none.
 bool object_is_known(const struct table *, const void *object, const char *key);
 
+// Sets what is shown in place of the member's value, and takes over the text; NULL: the value. 0 or
+// -ENOMEM.
+int object_set_written(const struct table *, void *object, const struct config_row *, char *text);
+// NULL: no reference took part in the value of `key`.
+const char *object_written(const struct table *, const void *object, const char *key);
+// The URL of a camera, or of an output's sink, as logs and answers show it, cut to `size` bytes.
+// Each returns `to`.
+char *config_camera_url(const struct camera_config *, char *to, size_t size);
+char *config_sink_url(const struct output_config *, char *to, size_t size);
+
 // The objects of a VALUE_ITEMS row and their number.
 void **object_items(const struct config_row *, void *object);
 int *object_count(const struct config_row *, void *object);

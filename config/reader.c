@@ -4,11 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/expand.h"
 #include "config/url.h"
 #include "config/value.h"
+#include "config/value_print.h"
 
-enum { SHOWN_MAX = 64, ALLOWED_MAX = 256 };
+enum {
+    SHOWN_MAX = 64,
+    ALLOWED_MAX = 256,
+    PARAMETER_MIN = 6, // bytes of a URL's parameter that is kept as a secret
+    SEGMENT_MIN = 8,   // of a segment of a secret URL
+};
 
 static const char tagged[] = "has a YAML tag, which is not supported";
 
@@ -87,55 +92,97 @@ const char *reader_key(struct reader *r, int index)
 {
     const yaml_node_t *node = reader_node(r, index);
     const char *wrong = scalar_wrong(node);
-    if (!wrong)
+    const bool merges = !wrong && node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+                        strcmp((const char *)node->data.scalar.value, "<<") == 0;
+    if (!wrong && !merges)
         return (const char *)node->data.scalar.value;
+    if (merges) {
+        const size_t path = reader_enter(r, "<<");
+        mistake(&r->mistakes, reader_place(r, index), r->path,
+                "merge keys are not supported (write the keys out, or put common keys into "
+                "`defaults`)");
+        reader_leave(r, path);
+        return NULL;
+    }
     mistake(&r->mistakes, reader_place(r, index), r->path, "a key %s (key: value)", wrong);
     return NULL;
 }
 
-// Whether a URL contains a password ("user:password@"), or a parameter like "password=".
-static bool has_secret_part(const char *url)
+static int keep_literal(const struct reader *r, const char *secret)
+{
+    return r->literals ? expand_keep_literal(secret) : 0;
+}
+
+// Keeps what `text`, a value without its references, has of secrets. Returns whether it has any.
+static bool keep_literals(struct reader *r, const struct config_row *row, char *text)
 {
     size_t length;
-    for (const char *part = url; (part = config_url_secret(url, part, &length)); part += length) {
-        const char *colon = memchr(part, ':', length);
-        if (part[length] != '@' || (colon && colon + 1 < part + length))
-            return true;
+    const char *login = config_url_login(text, &length);
+    char *colon = login ? memchr(login, ':', length) : NULL;
+    bool any = *text && row->secret;
+    // A user name stands in many other texts.
+    bool failed = any && strcmp(row_word(row), "user") != 0 && keep_literal(r, text) < 0;
+    for (char *at = (char *)config_url_query(text), *next; (at = strchr(at, '=')); at = next) {
+        next = at + 1 + strcspn(at + 1, "&;#");
+        const char behind = *next;
+        *next = 0;
+        any = true;
+        if (strlen(at + 1) >= PARAMETER_MIN)
+            failed |= keep_literal(r, at + 1) < 0;
+        *next = behind;
     }
-    return false;
+    if (colon && colon + 1 < login + length) {
+        ((char *)login)[length] = 0;
+        any = true;
+        failed |= keep_literal(r, login) < 0 || keep_literal(r, colon + 1) < 0;
+    }
+    r->no_memory |= failed;
+    return any;
+}
+
+// The path of a secret URL is a secret too.
+static void keep_segments(struct reader *r, char *url)
+{
+    char *rest = NULL;
+    for (char *part = strtok_r(url, "/:@?#&=", &rest); part;
+         part = strtok_r(NULL, "/:@?#&=", &rest))
+        if (strlen(part) >= SEGMENT_MIN)
+            r->no_memory |= keep_literal(r, part) < 0;
 }
 
 // Notes a secret that everybody who can read the file sees.
 static void note_secret(struct reader *r, int index, const struct config_row *row)
 {
-    const char *dot = strrchr(r->path, '.'), *name = dot ? dot + 1 : r->path;
     char *own = NULL;
-    if (r->secret.line || (!value_is_text(row) && row->type != VALUE_SINK))
+    if (!value_may_be_secret(row) ||
+        expand_own(&own, (const char *)reader_node(r, index)->data.scalar.value) < 0)
         return;
-    if (expand_own(&own, (const char *)reader_node(r, index)->data.scalar.value) == 0 &&
-        ((*own && config_name_is_secret(name, strlen(name))) || has_secret_part(own)))
+    if (keep_literals(r, row, own) && !r->secret.line)
         r->secret = reader_place(r, index);
+    if (row->secret && strstr(own, "://"))
+        keep_segments(r, own);
     secret_free(own);
 }
 
-// The text of a scalar with its references expanded, for secret_free; *unknown is set if only the
-// unit can read a part of it. NULL: a mistake was noted, or there is no memory.
-static char *read_scalar(struct reader *r, int index, const struct config_row *row, bool *unknown)
+// The text of a scalar with its references expanded, for secret_free. False: a mistake was noted,
+// or there is no memory.
+static bool read_scalar(struct reader *r, int index, const struct config_row *row,
+                        struct expanded *ret)
 {
     const yaml_node_t *node = reader_node(r, index);
     const char *wrong = scalar_wrong(node);
-    char why[ALLOWED_MAX], *text = NULL;
+    const struct expand_options options = {r->references, r->unit, value_may_be_secret(row)};
+    char why[ALLOWED_MAX];
     if (wrong) {
         reader_refuse(r, index, row, wrong);
-        return NULL;
+        return false;
     }
-    int status =
-        expand_for(&text, (const char *)node->data.scalar.value, r->unit, unknown, why, sizeof why);
+    int status = expand_for(ret, (const char *)node->data.scalar.value, &options, why, sizeof why);
     if (status == -EINVAL)
         mistake(&r->mistakes, reader_place(r, index), r->path, "%s", why);
     r->no_memory |= status == -ENOMEM;
     note_secret(r, index, row);
-    return text;
+    return status == 0;
 }
 
 // A scalar is shown as it stands in the file, so that nothing that was looked up gets out. A text
@@ -157,13 +204,84 @@ static void refuse_value(struct reader *r, int index, const struct config_row *r
 struct texts {
     char *text[VALUE_LIST_MAX];
     int n;
-    bool unknown; // only the unit can read a part of them
+    bool any, unknown; // of struct expanded
 };
 
 static void free_texts(struct texts *texts)
 {
     for (int i = 0; i < texts->n; i++)
         secret_free(texts->text[i]);
+}
+
+// --- values as they are shown
+
+// The caller frees it. NULL: no memory.
+static char *show_scalar(const struct config_row *row, const yaml_node_t *node)
+{
+    const char *text = (const char *)node->data.scalar.value;
+    char *own = row->secret ? expand_without_defaults(text) : strdup(text);
+    const size_t size = own ? strlen(own) + sizeof "***" : 0;
+    char *ret = own ? malloc(size) : NULL;
+    if (ret)
+        config_url_shown(own, ret, size);
+    secret_free(own);
+    return ret;
+}
+
+// An entry of a list or map. Without a reference it is shown where the row is no secret.
+static void print_entry(struct reader *r, FILE *to, int index, const struct config_row *row)
+{
+    const yaml_node_t *node = reader_node(r, index);
+    const bool literal = !strstr((const char *)node->data.scalar.value, "${");
+    char *text = row->secret && literal ? strdup("***") : show_scalar(row, node);
+    if (text)
+        value_print_text(to, text);
+    r->no_memory |= !text;
+    free(text);
+}
+
+static void print_written(struct reader *r, FILE *to, int index, const struct config_row *row)
+{
+    const yaml_node_t *node = reader_node(r, index);
+    if (node->type == YAML_SCALAR_NODE) {
+        print_entry(r, to, index, row);
+    } else if (node->type == YAML_SEQUENCE_NODE) {
+        const yaml_node_item_t *item = node->data.sequence.items.start;
+        const struct config_row name = {.key = row->key, .type = row->type}; // of a program
+        for (const char *between = "["; item < node->data.sequence.items.top; between = ", ") {
+            const bool first = item == node->data.sequence.items.start;
+            fputs(between, to);
+            print_entry(r, to, *item++, first && row->type == VALUE_PROGRAM ? &name : row);
+        }
+        putc(']', to);
+    } else {
+        const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+        for (const char *between = "{"; pair < node->data.mapping.pairs.top; between = ", ") {
+            fputs(between, to);
+            value_print_text(to, (const char *)reader_node(r, pair->key)->data.scalar.value);
+            fputs(": ", to);
+            print_written(r, to, pair->value, row);
+            pair++;
+        }
+        putc('}', to);
+    }
+}
+
+// Sets r->written of a value that was read without a mistake.
+static void note_written(struct reader *r, int index, const struct config_row *row)
+{
+    const yaml_node_t *node = reader_node(r, index);
+    size_t size;
+    if (!value_is_list(row) && !value_pairs(row)) {
+        r->written = show_scalar(row, node);
+    } else {
+        FILE *to = open_memstream(&r->written, &size);
+        if (to) {
+            print_written(r, to, index, row);
+            fclose(to);
+        }
+    }
+    r->no_memory |= !r->written;
 }
 
 // For free_texts. False: a mistake was noted.
@@ -187,18 +305,19 @@ static bool read_texts(struct reader *r, int index, const struct config_row *row
         return false;
     }
     while (ret->n < n) {
-        bool unknown = false;
-        if (!(ret->text[ret->n] = read_scalar(r, entry[ret->n], row, &unknown)))
+        struct expanded expanded;
+        if (!read_scalar(r, entry[ret->n], row, &expanded))
             return false;
-        ret->n++;
-        ret->unknown |= unknown;
+        ret->text[ret->n++] = expanded.text;
+        ret->any |= expanded.any;
+        ret->unknown |= expanded.unknown;
     }
     return true;
 }
 
-// Returns whether the member holds the pair.
+// Returns whether the member holds the pair; sets *any if a reference took part.
 static bool read_pair(struct reader *r, const yaml_node_pair_t *pair, const char *name,
-                      const struct config_row *row, void *object)
+                      const struct config_row *row, void *object, bool *any)
 {
     struct texts texts;
     const char *wrong;
@@ -214,6 +333,7 @@ static bool read_pair(struct reader *r, const yaml_node_pair_t *pair, const char
             refuse_value(r, pair->value, row, wrong);
         r->no_memory |= status == -ENOMEM;
     }
+    *any |= texts.any;
     free_texts(&texts);
     return status == 0;
 }
@@ -221,7 +341,7 @@ static bool read_pair(struct reader *r, const yaml_node_pair_t *pair, const char
 // Reads "name: value" pairs in place of what the member holds.
 static bool read_map(struct reader *r, int index, const struct config_row *row, void *object)
 {
-    bool good = true;
+    bool good = true, any = false;
     const yaml_node_t *node = reader_mapping(r, index, row);
     if (!node)
         return false;
@@ -235,11 +355,13 @@ static bool read_map(struct reader *r, int index, const struct config_row *row, 
         const char *name = reader_key(r, pair->key);
         if (name) {
             const size_t path = reader_enter(r, name);
-            good &= read_pair(r, pair, name, row, object);
+            good &= read_pair(r, pair, name, row, object, &any);
             reader_leave(r, path);
         }
         good &= name != NULL;
     }
+    if (good && any)
+        note_written(r, index, row);
     return good;
 }
 
@@ -248,6 +370,7 @@ bool reader_value(struct reader *r, int index, const struct config_row *row, voi
     struct texts texts;
     const char *wrong;
     int status = -EINVAL;
+    r->written = NULL;
     if (value_pairs(row))
         return read_map(r, index, row, object);
     const bool read = read_texts(r, index, row, value_is_list(row), &texts);
@@ -258,6 +381,8 @@ bool reader_value(struct reader *r, int index, const struct config_row *row, voi
         r->no_memory |= status == -ENOMEM;
     }
     const bool known = status == 0 && !texts.unknown;
+    if (status == 0 && texts.any)
+        note_written(r, index, row);
     free_texts(&texts);
     return known;
 }

@@ -4,6 +4,7 @@
 #define FRAMED_CONFIG_READER_H
 
 #include "config/document.h"
+#include "config/expand.h"
 #include "config/schema.h"
 
 struct reader {
@@ -11,8 +12,11 @@ struct reader {
     struct mistakes mistakes;
     char path[KEY_MAX];
     bool no_memory;
+    enum references references;
+    bool literals;       // keep literal secrets for expand_hide
     struct unit *unit;   // whose credentials count as set; NULL: none
-    struct place secret; // the first secret in the text itself; line 0: none
+    struct place secret; // the first literal secret; line 0: none
+    char *written;       // what is shown in place of the value that was read last; NULL: the value
 };
 
 // Appends a key to the path. Returns what reader_leave needs to remove it.
@@ -27,8 +31,8 @@ void reader_refuse(struct reader *, int index, const struct config_row *row, con
 // Each notes a mistake if it returns NULL or false.
 const yaml_node_t *reader_mapping(struct reader *, int index, const struct config_row *row);
 const char *reader_key(struct reader *, int index);
-// Reads a value into the member that `row` names. False without a mistake: a part of it is a
-// credential that only the unit can read; a text then has an x in its place.
+// Reads a value into the member that `row` names, and sets r->written, which the caller takes over.
+// False without a mistake: a part of it is not known here; a text then has an x in its place.
 bool reader_value(struct reader *, int index, const struct config_row *row, void *object);
 
 #endif

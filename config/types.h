@@ -273,8 +273,9 @@ struct config_row {
     bool batch;       // output keys: only batches have it
     bool alone;       // output keys: batches do not have it
     bool required;
-    bool live; // root keys: a reload applies a change
-    bool own;  // differs from object to object: cannot stand under `defaults`
+    bool live;   // root keys: a reload applies a change
+    bool secret; // shown as *** unless a reference took part
+    bool own;    // differs from object to object: cannot stand under `defaults`
     const char *help;
 };
 

@@ -158,77 +158,116 @@ const char *config_url_libav_mistake(const char *url)
     return strlen(authority + n) > 1000 ? "has a path of more than 1000 bytes" : NULL;
 }
 
-// Finds user and password, which end at the '@' at *end. A password may contain any character, so
-// everything before the last '@' is hidden, even if it may be part of a path.
-static const char *find_credentials(const char *url, const char **end)
+// Returns the first of the characters `set` at or after `p` that is not inside ${...}, or the end.
+static const char *url_find(const char *p, const char *set)
+{
+    while (*p && !strchr(set, *p)) {
+        const char *close = strncmp(p, "${", 2) == 0 ? strchr(p, '}') : NULL;
+        p = close ? close + 1 : p + 1;
+    }
+    return p;
+}
+
+static const char *url_last_at(const char *p)
+{
+    const char *last = NULL;
+    for (p = url_find(p, "@"); *p; p = url_find(p + 1, "@"))
+        last = p;
+    return last;
+}
+
+const char *config_url_login(const char *url, size_t *length)
+{
+    const char *scheme = strstr(url, "://"), *begin = scheme ? scheme + 3 : url;
+    const char *at = url_last_at(begin);
+    *length = at ? (size_t)(at - begin) : 0;
+    return at && (scheme || memchr(url, ':', *length)) ? begin : NULL;
+}
+
+const char *config_url_query(const char *url)
 {
     const char *scheme = strstr(url, "://");
-    const char *at = strrchr(url, '@');
-    const char *begin = at && scheme && scheme < at ? scheme + 3 : url;
-    bool any = at && (begin > url || memchr(url, ':', (size_t)(at - url)));
-    *end = any ? at : begin;
-    return begin;
+    return scheme ? url_find(scheme + 3, "?#") : url + strlen(url);
 }
 
-bool config_name_is_secret(const char *name, size_t length)
+// HOST, HOST:PORT or nothing, each of them possibly a ${...}.
+static bool is_authority(const char *p, const char *end)
 {
-    static const char *const names[] = {
-        "password", "passwd",  "pwd",     "pass",     "psw",      "token",   "key",
-        "secret",   "auth",    "user",    "usr",      "username", "account", "loginuse",
-        "loginpas", "cookies", "headers", "response", "webhook",
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        size_t n = strlen(names[i]);
-        if (length >= n && !strncasecmp(name + length - n, names[i], n) &&
-            (length == n || !isalnum((unsigned char)name[length - n - 1])))
-            return true;
-    }
-    return false;
-}
-
-// If a secret begins at `p` (user and password, or the value of a parameter like "password="), its
-// end; else `p`.
-static const char *hidden_from(const char *url, const char *p)
-{
-    const char *at, *begin = find_credentials(url, &at), *end = p;
-    if (p > url && p[-1] == '=' && config_name_is_secret(url, (size_t)(p - 1 - url)))
-        end = p + strcspn(p, "&;#");
-    return p == begin && at > end ? at : end;
-}
-
-const char *config_url_secret(const char *url, const char *from, size_t *length)
-{
-    for (const char *p = from; *p; p++) {
-        const char *end = hidden_from(url, p);
-        for (const char *q = p + 1; end > p && q <= end; q++) {
-            const char *further = hidden_from(url, q);
-            end = further > end ? further : end;
+    bool port = false, brackets = false;
+    while (p < end) {
+        const char *close = strncmp(p, "${", 2) == 0 ? strchr(p, '}') : NULL;
+        if (close) {
+            p = close + 1;
+            continue;
         }
-        *length = (size_t)(end - p);
-        if (end > p)
-            return p;
+        brackets = *p == '[' || (brackets && *p != ']');
+        if (*p == ':' && !brackets && !port)
+            port = true;
+        else if (port ? !isdigit((unsigned char)*p)
+                      : !isalnum((unsigned char)*p) && !strchr("._-%[]", *p) &&
+                            !(*p == ':' && brackets))
+            return false;
+        p++;
     }
-    return NULL;
+    return true;
 }
 
-static size_t put_text(char *to, size_t size, size_t n, const char *text, size_t length)
+// A path may hold a login too ("user=admin_password=..."): it is shown up to the first segment with
+// a '='.
+static const char *end_of_shown_path(const char *path, const char *end)
 {
-    for (; length && n + 1 < size; length--)
-        to[n++] = *text++;
-    return n;
+    const char *equals = url_find(path, "=");
+    if (equals >= end)
+        return end;
+    while (equals > path && equals[-1] != '/')
+        equals--;
+    return equals;
 }
 
-char *config_url_redacted(const char *url, char *to, size_t size)
+static void put_text(char *to, size_t size, size_t *n, const char *text, size_t length)
 {
-    const char *p = url, *secret;
+    for (; length && *n + 1 < size; length--)
+        to[(*n)++] = *text++;
+}
+
+char *config_url_shown(const char *url, char *to, size_t size)
+{
+    static const char hidden[] = "***";
+    const char *scheme = strstr(url, "://"), *query = config_url_query(url);
     size_t n = 0, length;
-    for (; (secret = config_url_secret(url, p, &length)); p = secret + length) {
-        n = put_text(to, size, n, p, (size_t)(secret - p));
-        n = put_text(to, size, n, "***", 3);
+    const char *login = config_url_login(url, &length);
+    const char *host = login ? login + length + 1 : scheme ? scheme + 3 : url;
+    if (scheme) {
+        const char *slash = url_find(scheme + 3, "/"), *end = url_find(host, "/?#"), *last = end;
+        while (last > host && strchr(":,.;)'\"", last[-1])) // of the sentence around it
+            last--;
+        put_text(to, size, &n, url, (size_t)(scheme + 3 - url));
+        // An @ behind a '/', '?' or '#' may belong to the password or to what follows the host.
+        const bool clear = host <= query && (!login || slash >= host - 1);
+        if (clear && is_authority(host, last)) {
+            const char *shown = end_of_shown_path(end, query);
+            put_text(to, size, &n, host, (size_t)(shown - host));
+            put_text(to, size, &n, hidden, shown < query ? 3 : 0);
+        } else {
+            put_text(to, size, &n, hidden, 3);
+        }
+    } else if (login) {
+        put_text(to, size, &n, hidden, 3);
+    } else {
+        put_text(to, size, &n, url, strlen(url));
     }
-    n = put_text(to, size, n, p, strlen(p));
     if (size)
         to[n] = 0;
+    return to;
+}
+
+char *shown(const char *raw, char *to, size_t size)
+{
+    config_url_shown(raw, to, size);
+    for (char *c = to; *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+    }
     return to;
 }
 

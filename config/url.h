@@ -1,4 +1,4 @@
-// URLs of inputs: their kind and parts, and the secrets in them, which must never be shown.
+// URLs of inputs: their kind and parts, and the form in which they may be shown.
 #ifndef FRAMED_CONFIG_URL_H
 #define FRAMED_CONFIG_URL_H
 
@@ -24,16 +24,19 @@ const char *config_url_libav_mistake(const char *url);
 // The file descriptor that "pipe:" (0) or "pipe:N" reads; -1 for any other URL.
 int config_url_descriptor(const char *url);
 
-// Copies `url` to `to` with user and password replaced ("rtsp://***@host/"), cut to `size` bytes.
-// Returns `to`.
-char *config_url_redacted(const char *url, char *to, size_t size);
+// Copies `url` to `to` as logs and answers show it, cut to `size` bytes: scheme, host, port and
+// path, without user, password, query and path segments that hold a '='. A text that is no URL is
+// copied whole unless it holds a login. Returns `to`. To show a URL of the configuration, pass it
+// as it was written (object_written).
+char *config_url_shown(const char *url, char *to, size_t size);
+// A user's text as a message shows it: the same, with ? for control characters. Returns `to`.
+char *shown(const char *raw, char *to, size_t size);
 // Makes *ret, which the caller frees, of a network URL: with this user and password, encoded, in
 // place of those that it may have. 0; -EINVAL: it names no host; -ENOMEM.
 int config_url_with_login(char **ret, const char *url, const char *user, const char *password);
-// Finds the first secret part of `url` at or after `from`, and its length in bytes. NULL: no more.
-const char *config_url_secret(const char *url, const char *from, size_t *length);
-// Whether the value of a URL parameter or demuxer option of this name is a secret: its name is, or
-// ends in, a word like password or key.
-bool config_name_is_secret(const char *name, size_t length);
+// "user:password" in front of a URL's host, and its length; NULL: there is none.
+const char *config_url_login(const char *url, size_t *length);
+// Where a URL's query or fragment begins, or its end.
+const char *config_url_query(const char *url);
 
 #endif

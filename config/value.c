@@ -10,6 +10,7 @@
 
 #include "config/describe.h"
 #include "config/endpoints.h"
+#include "config/expand.h"
 #include "config/labels.h"
 #include "config/name_patterns.h"
 #include "config/node_labels.h"
@@ -21,13 +22,6 @@
 
 static const char out_of_range[] = "is out of range";
 static const char out_of_memory[] = "needs more memory than there is";
-
-void secret_free(char *text)
-{
-    if (text)
-        explicit_bzero(text, strlen(text));
-    free(text);
-}
 
 // --- plain values: each parser returns NULL when it has set the member, or what is wrong
 
@@ -1099,6 +1093,26 @@ int value_pairs(const struct config_row *row)
 bool value_is_text(const struct config_row *row)
 {
     return type_of(row)->text;
+}
+
+bool value_may_be_secret(const struct config_row *row)
+{
+    switch (row->type) {
+    case VALUE_SINK:
+    case VALUE_CONTROL:
+    case VALUE_HTTP:
+    case VALUE_DECODER:
+    case VALUE_CLASSES:
+    case VALUE_NAME_PATTERNS:
+    case VALUE_LABELS:
+    case VALUE_ENDPOINTS:
+    case VALUE_NODE_LABELS:
+    case VALUE_ROI:
+    case VALUE_SHARED:
+        return true;
+    default:
+        return value_is_text(row);
+    }
 }
 
 int value_parse(const struct config_row *row, void *object, const char *const text[], int n,

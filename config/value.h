@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "config/expand.h"
 #include "config/types.h"
 
 // Reads one text, or the `n` texts of a list, into the member. 0; -EINVAL with what is wrong in
@@ -39,8 +40,8 @@ bool value_is_list(const struct config_row *); // can be written as a list
 int value_pairs(const struct config_row *);
 // Can hold any text, so a secret too; a part that is not known here does not make it invalid.
 bool value_is_text(const struct config_row *);
+// Can hold a secret: a text, or an address with one in it.
+bool value_may_be_secret(const struct config_row *);
 void *value_member(const struct config_row *, void *object);
-
-void secret_free(char *text); // wipes and frees it; accepts NULL
 
 #endif

@@ -11,13 +11,13 @@
 #include "config/url.h"
 #include "config/value.h"
 
-static void print_text(FILE *f, const char *text)
+static void print_quoted(FILE *f, const char *text, bool double_dollars)
 {
     putc('"', f);
     for (; *text; text++) {
         if (*text == '"' || *text == '\\')
             putc('\\', f);
-        if (*text == '$') // value_parse gets expanded texts
+        if (*text == '$' && double_dollars)
             putc('$', f);
         if ((unsigned char)*text < ' ')
             fprintf(f, "\\x%02x", (unsigned)*text);
@@ -27,11 +27,23 @@ static void print_text(FILE *f, const char *text)
     putc('"', f);
 }
 
-// Of the user's texts.
-static void print_own(FILE *f, const char *text, enum secrets secrets)
+void value_print_text(FILE *f, const char *text)
+{
+    print_quoted(f, text, false);
+}
+
+// A value is an expanded text, so a dollar sign in it stands for itself.
+static void print_text(FILE *f, const char *text)
+{
+    print_quoted(f, text, true);
+}
+
+static void print_own(FILE *f, const struct config_row *row, const char *text, enum secrets secrets)
 {
     char shown[4 * 4096];
-    print_text(f, secrets == SECRETS_SHOWN ? text : config_url_redacted(text, shown, sizeof shown));
+    if (secrets == SECRETS_HIDDEN)
+        text = row->secret ? "***" : config_url_shown(text, shown, sizeof shown);
+    print_text(f, text);
 }
 
 // As short as it may be to be read as the same number.
@@ -118,7 +130,8 @@ static void print_gpu(FILE *f, const struct gpu_choice *gpu)
     }
 }
 
-static void print_address(FILE *f, const struct sink_address *address, enum secrets secrets)
+static void print_address(FILE *f, const struct config_row *row, const struct sink_address *address,
+                          enum secrets secrets)
 {
     const char *host = address_host(address);
     const bool brackets = strchr(host, ':');
@@ -128,7 +141,7 @@ static void print_address(FILE *f, const struct sink_address *address, enum secr
         fprintf(f, "\"tcp:%s%s%s:%d\"", brackets ? "[" : "", host, brackets ? "]" : "",
                 address->port);
     else if (address->url)
-        print_own(f, address->url, secrets);
+        print_own(f, row, address->url, secrets);
     else {
         char text[PATH_MAX + 16];
         snprintf(text, sizeof text, "%s%s", address_scheme(address->kind),
@@ -137,13 +150,18 @@ static void print_address(FILE *f, const struct sink_address *address, enum secr
     }
 }
 
-// Texts one behind the other, each with its final zero.
-static void print_texts(FILE *f, const struct text_list *texts, enum secrets secrets)
+// The name of a program is no secret.
+static void print_texts(FILE *f, const struct config_row *row, const struct text_list *texts,
+                        enum secrets secrets)
 {
-    const char *between = "[";
+    const char *between = "[", *first = text_list_next(texts, NULL);
+    const bool line = row->type == VALUE_PROGRAM && !text_list_next(texts, first); // for a shell
     for (const char *text = NULL; (text = text_list_next(texts, text));) {
         fputs(between, f);
-        print_own(f, text, secrets);
+        if (row->type == VALUE_PROGRAM && text == first && !line)
+            print_text(f, text);
+        else
+            print_own(f, row, text, secrets);
         between = ", ";
     }
     putc(']', f);
@@ -215,10 +233,7 @@ static void print_map(FILE *f, const struct config_row *row, const void *member,
             fputs(between, f);
             print_text(f, name);
             fputs(": ", f);
-            if (secrets == SECRETS_HIDDEN && config_name_is_secret(name, strlen(name)))
-                print_text(f, "***");
-            else
-                print_own(f, options->list[i].value, secrets);
+            print_own(f, row, options->list[i].value, secrets);
         }
     }
     putc('}', f);
@@ -267,17 +282,6 @@ static void print_split(FILE *f, const struct split *split)
         putc('0', f);
 }
 
-static void print_string(FILE *f, const struct config_row *row, const char *text,
-                         enum secrets secrets)
-{
-    const size_t n = strlen(row->key);
-    const bool webhook = strcmp(row->key, "notify.webhook") == 0; // its path may be a secret
-    if (secrets == SECRETS_HIDDEN && (config_name_is_secret(row->key, n) || webhook))
-        print_text(f, "***");
-    else
-        print_own(f, text, secrets);
-}
-
 static void print_decoder(FILE *f, const struct decoder_choice *decoder)
 {
     static const char *const words[] = {[DECODE_AUTO] = "auto", [DECODE_CPU] = "cpu", "nvdec"};
@@ -310,13 +314,13 @@ static void print_others(FILE *f, const struct config_row *row, const void *memb
         if (control->off || control->at.kind == SINK_NONE)
             fputs(control->off ? "off" : "auto", f);
         else
-            print_address(f, &control->at, secrets);
+            print_address(f, row, &control->at, secrets);
         break;
     case VALUE_HTTP:
         if (http->at.kind == SINK_NONE)
             fputs("off", f);
         else
-            print_address(f, &http->at, secrets);
+            print_address(f, row, &http->at, secrets);
         break;
     case VALUE_CROP:
         print_rect(f, &((const struct crop *)member)->rect);
@@ -334,7 +338,7 @@ static void print_others(FILE *f, const struct config_row *row, const void *memb
         break;
     case VALUE_LABELS:
     case VALUE_PROGRAM:
-        print_texts(f, texts, secrets);
+        print_texts(f, row, texts, secrets);
         break;
     case VALUE_PIN:
         print_pin(f, member);
@@ -412,7 +416,7 @@ void value_print(FILE *f, const struct config_row *row, const void *object, enum
         fputs(row_choice(row, *(const int *)member), f);
         break;
     case VALUE_STRING:
-        print_string(f, row, *(char *const *)member, secrets);
+        print_own(f, row, *(char *const *)member, secrets);
         break;
     case VALUE_SHARED:
     case VALUE_ROI:
@@ -446,7 +450,7 @@ void value_print(FILE *f, const struct config_row *row, const void *object, enum
                       ((const struct channels *)member)->n);
         break;
     case VALUE_SINK:
-        print_address(f, member, secrets);
+        print_address(f, row, member, secrets);
         break;
     default:
         print_others(f, row, member, secrets);

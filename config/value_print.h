@@ -1,5 +1,5 @@
-// Values of the configuration as YAML: what config_load reads as the same, but for secrets that are
-// hidden, of which *** is all that is printed.
+// Values of the configuration as YAML, which config_load reads as the same values unless secrets
+// are hidden.
 #ifndef FRAMED_CONFIG_VALUE_PRINT_H
 #define FRAMED_CONFIG_VALUE_PRINT_H
 
@@ -10,7 +10,10 @@
 
 // Whether the member holds a value; one without a default may hold none.
 bool value_is_set(const struct config_row *, const void *object);
+// SECRETS_HIDDEN: *** in place of the values of secret rows, and URLs as config_url_shown has them.
 enum secrets { SECRETS_HIDDEN, SECRETS_SHOWN };
+// Prints a text in quotes. A dollar sign stays as it is.
+void value_print_text(FILE *, const char *text);
 // Prints the member, which is set, without the key.
 void value_print(FILE *, const struct config_row *, const void *object, enum secrets);
 

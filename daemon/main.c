@@ -162,7 +162,7 @@ static int refuse(const char *word)
 {
     char shown[256]; // what stands where no URL belongs may be one
     fprintf(stderr, "framed %s: no such command (framed --help lists the commands)\n",
-            config_url_redacted(word, shown, sizeof shown));
+            config_url_shown(word, shown, sizeof shown));
     return EXIT_USAGE;
 }
 

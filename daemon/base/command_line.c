@@ -10,7 +10,7 @@ int command_line_refuse(const char *command, const char *option, const char *wha
 {
     char shown[256]; // what stands where no URL belongs may be one
     fprintf(stderr, "%s: %s: %s (%s --help lists the options)\n", command,
-            config_url_redacted(option, shown, sizeof shown), what, command);
+            config_url_shown(option, shown, sizeof shown), what, command);
     return EXIT_USAGE;
 }
 

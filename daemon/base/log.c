@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "config/expand.h"
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/peer_text.h"
@@ -211,23 +212,33 @@ static size_t url_offset(const char *word, size_t length)
     return (size_t)(mark - word);
 }
 
-// Copies one word; one that is a URL, or has parameters, without its secrets. A word ends only at
-// white space, since a password may hold anything else.
+// Copies one word; a URL as config_url_shown has it, and a Digest's response as ***. A word ends
+// only at white space, since a password may hold anything else.
 static size_t put_word(char *to, size_t size, const char *word, size_t length)
 {
+    static const char response[] = "response=";
     char url[TEXT_MAX];
-    if (!memmem(word, length, "://", 3) && !memchr(word, '=', length))
-        return (size_t)snprintf(to, size, "%.*s", (int)length, word);
+    const char *proof = memmem(word, length, response, strlen(response));
+    if (proof)
+        return (size_t)snprintf(to, size, "%.*s***", (int)(proof - word + (long)strlen(response)),
+                                word);
+    if (!memmem(word, length, "://", 3)) {
+        const char *query = memchr(word, '?', length); // of a request line
+        const bool hides = query && memchr(query, '=', length - (size_t)(query - word));
+        return (size_t)snprintf(to, size, "%.*s", (int)(hides ? query - word : (long)length), word);
+    }
     size_t before = url_offset(word, length);
     snprintf(url, sizeof(url), "%.*s", (int)(length - before), word + before);
     int n = snprintf(to, size, "%.*s", (int)before, word);
     if ((size_t)n < size)
-        config_url_redacted(url, to + n, size - (size_t)n);
+        config_url_shown(url, to + n, size - (size_t)n);
     return strlen(to);
 }
 
-void log_scrub(char *to, size_t size, const char *from)
+void log_scrub(char *to, size_t size, const char *text)
 {
+    char hidden[2 * TEXT_MAX];
+    const char *from = expand_hide(hidden, sizeof hidden, text, false);
     size_t at = 0;
     while (*from && at + 1 < size) {
         size_t length = strcspn(from, " \t\r\n");

@@ -1,6 +1,6 @@
 // One line an event on stderr: "info camera=NAME message", after log_with_time with the time in UTC
 // before it; under journald, which knows the time, "<6>camera=NAME message".
-// Repeats of a line are summed up. Passwords in URLs are replaced before anything is written.
+// Repeats of a line are summed up. Values that were looked up and logins of URLs are never written.
 // Thread-safe. Errno is left alone.
 #ifndef FRAMED_DAEMON_BASE_LOG_H
 #define FRAMED_DAEMON_BASE_LOG_H
@@ -14,7 +14,8 @@ void log_level(enum log_level level);
 // `name` must outlive the thread's use.
 void log_camera(const char *name);
 __attribute__((format(printf, 2, 3))) void log_event(enum log_level level, const char *format, ...);
-// Copies `from` as one line of printable text without passwords of URLs. Any thread.
+// Copies `from` as one line of printable text, with ${NAME} in place of each looked-up value and
+// URLs as config_url_shown has them. Any thread.
 void log_scrub(char *to, size_t size, const char *from);
 enum { LOG_TIME = sizeof "2026-01-31T12:00:00.000Z" };
 // That time, with an end, as RFC 3339 has it. From within a signal handler too.

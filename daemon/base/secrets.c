@@ -94,11 +94,24 @@ static void add_part(struct secrets *secrets, const char *part, size_t length)
     free(text);
 }
 
+// The value behind each '='.
+static void add_parameters(struct secrets *secrets, const char *text)
+{
+    while ((text = strchr(text, '='))) {
+        const size_t n = strcspn(++text, "&;#/");
+        if (n >= SHORT)
+            add_part(secrets, text, n);
+    }
+}
+
 static void add_url(struct secrets *secrets, const char *url)
 {
     size_t length;
-    for (const char *part = url; (part = config_url_secret(url, part, &length)); part += length)
-        add_part(secrets, part, length);
+    const char *login = config_url_login(url, &length);
+    if (login)
+        add_part(secrets, login, length);
+    if (strstr(url, "://"))
+        add_parameters(secrets, login ? login + length : url);
 }
 
 int secrets_open(struct secrets **ret, const struct camera_config *camera)
@@ -108,10 +121,10 @@ int secrets_open(struct secrets **ret, const struct camera_config *camera)
         return -ENOMEM;
     add_url(secrets, camera->url);
     for (int i = 0; i < camera->options.n; i++) {
-        const struct demuxer_option *option = &camera->options.list[i];
-        if (config_name_is_secret(option->name, strlen(option->name)))
-            add_part(secrets, option->value, strlen(option->value));
-        add_url(secrets, option->value);
+        const char *value = camera->options.list[i].value;
+        if (strlen(value) >= SHORT)
+            add_part(secrets, value, strlen(value));
+        add_url(secrets, value);
     }
     if (secrets->no_memory) {
         secrets_close(secrets);
@@ -128,11 +141,6 @@ void secrets_close(struct secrets *secrets)
         free(secrets->form[i]);
     }
     free(secrets);
-}
-
-const char *secrets_form(const struct secrets *secrets, int i)
-{
-    return i < secrets->n ? secrets->form[i] : NULL;
 }
 
 static bool stands_alone(const char *text, const char *p, size_t length)

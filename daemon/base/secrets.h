@@ -13,7 +13,4 @@ void secrets_close(struct secrets *);                                 // accepts
 // Copies `from` with "***" for each secret in it, cut to `size` bytes.
 void secrets_hide(const struct secrets *, char *to, size_t size, const char *from);
 
-// Each form, from 0 on; NULL: there is no further one.
-const char *secrets_form(const struct secrets *, int i);
-
 #endif

@@ -17,23 +17,28 @@ static void print_variable(FILE *to, const char *camera, const char *what)
     fprintf(to, "_%s", what);
 }
 
-// "user:password" and what is a parameter's value stand for different things.
-static bool is_login(const char *url, const char *secret)
+enum { SHORTEST_SECRET = 6 }; // bytes of a parameter
+
+// Whether the query may hold a secret: "channel=1&subtype=0" holds none.
+static bool query_is_secret(const char *query)
 {
-    return secret > url && secret[-1] == '/';
+    while ((query = strchr(query, '=')))
+        if (strcspn(++query, "&;#") >= SHORTEST_SECRET)
+            return true;
+    return false;
 }
 
 // Where the variable that stands for the URL's first secret comes from.
 static void print_hint(FILE *to, const struct camera_lines *lines)
 {
     size_t length;
-    const char *secret = config_url_secret(lines->url, lines->url, &length);
-    if (!secret || lines->clear)
+    const char *login = config_url_login(lines->url, &length);
+    if (lines->clear || (!login && !query_is_secret(config_url_query(lines->url))))
         return;
     fputs("    # ${...} come from the environment, or from credentials of the service:\n"
           "    # LoadCredential=",
           to);
-    print_variable(to, lines->name, is_login(lines->url, secret) ? "PASSWORD" : "SECRET");
+    print_variable(to, lines->name, login ? "PASSWORD" : "SECRET");
     fputs(":FILE by systemctl edit framed\n", to);
 }
 
@@ -47,25 +52,30 @@ static void print_plain(FILE *to, const char *from, const char *end)
 // The URL as it stands in the lines, but without quotes. The caller frees it; NULL: no memory.
 static char *url_of(const struct camera_lines *lines)
 {
-    const char *p = lines->url, *secret;
+    const char *p = lines->url;
     char *text = NULL;
     size_t size, length;
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return NULL;
-    while (!lines->clear && (secret = config_url_secret(lines->url, p, &length))) {
-        const bool login = is_login(lines->url, secret);
-        const bool password = memchr(secret, ':', length);
-        print_plain(to, p, secret);
+    const char *login = config_url_login(p, &length), *query = config_url_query(p);
+    if (login && !lines->clear) {
+        print_plain(to, p, login);
         fputs("${", to);
-        if (login)
-            print_variable(to, lines->name, "USER");
-        if (login && password)
+        print_variable(to, lines->name, "USER");
+        if (memchr(login, ':', length)) {
             fputs("}:${", to);
-        if (!login || password)
-            print_variable(to, lines->name, login ? "PASSWORD" : "SECRET");
+            print_variable(to, lines->name, "PASSWORD");
+        }
         putc('}', to);
-        p = secret + length;
+        p = login + length;
+    }
+    if (query_is_secret(query) && !lines->clear) {
+        print_plain(to, p, query + 1);
+        fputs("${", to);
+        print_variable(to, lines->name, "SECRET");
+        putc('}', to);
+        p = query + strlen(query);
     }
     print_plain(to, p, p + strlen(p));
     if (fclose(to) != 0) {

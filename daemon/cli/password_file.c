@@ -17,6 +17,8 @@ int password_file_read(const char *command, const char *path, char to[PASSWORD_M
     const char *wrong = any                     ? NULL
                         : ferror(file) && errno ? strerror(errno)
                                                 : "names a file without a password";
+    if (any && strncmp(to, "\xef\xbb\xbf", 3) == 0) // a byte order mark
+        memmove(to, to + 3, strlen(to + 3) + 1);
     const size_t length = any ? strcspn(to, "\r\n") : 0;
     if (any && !to[length] && !feof(file))
         wrong = "names a file whose first line is longer than 4094 bytes";

@@ -153,12 +153,12 @@ static int open_probe(struct stream_probe *probe, const char *url)
 
 static void explain(struct stream_probe *probe, int rc)
 {
-    char redacted[256];
+    char url[256];
     if (probe->demux && *demux_why(probe->demux))
         snprintf(probe->why, sizeof probe->why, "%s", demux_why(probe->demux));
     if (!*probe->why)
         snprintf(probe->why, sizeof probe->why, "%s: %s",
-                 config_url_redacted(probe->camera.url, redacted, sizeof redacted),
+                 config_camera_url(&probe->camera, url, sizeof url),
                  rc == -ENODATA   ? "it ends without a picture"
                  : rc == -ENOTSUP ? "no decoder for this stream"
                                   : strerror(-rc));

@@ -8,10 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "config/drop_ins.h"
-#include "config/file.h"
+#include "config/effective.h"
 #include "config/load.h"
-#include "config/redact.h"
 #include "config/unit.h"
 #include "daemon/base/command_line.h"
 #include "daemon/base/exit_code.h"
@@ -25,7 +23,7 @@ struct support {
     struct ask ask;
     const char *config; // the file
     const char *output; // NULL: NAME.tar.gz in the working directory
-    struct support_secrets *secrets;
+    bool known;         // the configuration has no mistakes, so all its secrets are known
     struct support_bundle bundle;
 };
 
@@ -43,81 +41,33 @@ static void usage(FILE *to)
 
 // --- the configuration
 
-// A file's text without its secrets, or why there is none.
-static int put_config(struct support *support, const char *path, const char *as)
-{
-    char *text = NULL, *shown = NULL, why[128];
-    size_t length = 0;
-    int rc = file_read(&text, &length, path);
-    if (rc < 0) {
-        snprintf(why, sizeof why, "%s\n", strerror(-rc));
-        rc = support_bundle_put(&support->bundle, as, why);
-    } else {
-        shown = config_text_redacted(text, length);
-        rc = shown ? support_bundle_put(&support->bundle, as, shown) : -ENOMEM;
-    }
-    free(text);
-    free(shown);
-    return rc;
-}
-
-static int learn_from_file(struct support *support, const char *path)
-{
-    char *text = NULL, *shown = NULL;
-    size_t length = 0;
-    int rc = file_read(&text, &length, path);
-    if (rc == 0) {
-        shown = config_text_redacted(text, length);
-        rc = shown ? support_secrets_of_text(support->secrets, text, shown) : -ENOMEM;
-    }
-    free(text);
-    free(shown);
-    return rc == -ENOMEM ? rc : 0; // a file that cannot be read has nothing to hide
-}
-
-// *mistakes: what is wrong with the configuration, to be freed.
-static int learn_from_config(struct support *support, char **mistakes)
+static int put_config(struct support *support)
 {
     struct config *config = NULL;
     struct unit *unit = NULL;
+    char *mistakes = NULL, *effective = NULL;
     size_t size;
-    FILE *errors = open_memstream(mistakes, &size);
-    int rc = errors ? unit_open(&unit, support->config) : -ENOMEM;
-    const struct config_load_options options = {.unit = unit};
+    FILE *errors = open_memstream(&mistakes, &size), *to = open_memstream(&effective, &size);
+    int rc = errors && to ? unit_open(&unit, support->config) : -ENOMEM;
+    const struct config_load_options options = {.unit = unit, .literals = true};
     if (rc == 0 && config_load_with(&config, support->config, &options, errors) == 0)
-        rc = support_secrets_of_config(support->secrets, config);
-    if (errors)
-        fclose(errors);
-    config_free(config);
-    unit_close(unit);
-    return rc;
-}
-
-static int put_configs(struct support *support)
-{
-    struct config_files files = {0};
-    char *mistakes = NULL, *folder = drop_ins_folder(support->config);
-    int rc = folder ? drop_ins_list(&files, folder, NULL) : -ENOMEM;
-    if (rc == -ENOMEM)
-        goto out;
-    rc = learn_from_config(support, &mistakes);
-    for (int i = -1; rc == 0 && i < files.n; i++)
-        rc = learn_from_file(support, i < 0 ? support->config : files.path[i]);
-    if (rc == 0)
-        rc = put_config(support, support->config, "framed.yaml");
-    for (int i = 0; rc == 0 && i < files.n; i++) {
-        char name[NAME_MAX + 16], path[PATH_MAX];
-        snprintf(path, sizeof path, "%s", files.path[i]);
-        snprintf(name, sizeof name, "framed.d-%.*s", NAME_MAX, basename(path));
-        rc = put_config(support, files.path[i], name);
-    }
+        config_print_effective(to, config);
+    if (errors && fclose(errors) != 0)
+        rc = -ENOMEM;
+    if (to && fclose(to) != 0)
+        rc = -ENOMEM;
+    support->known = config;
+    if (rc == 0 && config)
+        rc = support_bundle_learn(&support->bundle, config);
+    if (rc == 0 && config)
+        rc = support_bundle_put(&support->bundle, "effective.yaml", effective);
     if (rc == 0)
         rc = support_bundle_put(&support->bundle, "check.txt",
-                                mistakes && *mistakes ? mistakes : "no mistakes\n");
-out:
+                                *mistakes ? mistakes : "no mistakes\n");
     free(mistakes);
-    free(folder);
-    config_files_free(&files);
+    free(effective);
+    config_free(config);
+    unit_close(unit);
     return rc;
 }
 
@@ -189,6 +139,10 @@ static int put_machine(struct support *support)
         {"render.txt", "ls -l /dev/dri"},
     };
     int rc = 0;
+    if (!support->known)
+        snprintf(journal, sizeof journal,
+                 "echo 'left out: the configuration has mistakes, so its "
+                 "secrets are not known'");
     for (size_t i = 0; rc == 0 && i < sizeof facts / sizeof *facts; i++)
         rc = support_bundle_run(&support->bundle, facts[i].file, facts[i].command);
     return rc;
@@ -208,9 +162,9 @@ static int make(struct support *support)
     snprintf(name, sizeof name, "framed-support-%s-%s", host, when);
     snprintf(output, sizeof output, "%s.tar.gz", name);
     umask(077);
-    int rc = support_bundle_open(&support->bundle, support->secrets, name);
+    int rc = support_bundle_open(&support->bundle, name);
     if (rc == 0)
-        rc = put_configs(support);
+        rc = put_config(support);
     if (rc == 0)
         rc = put_daemon(support);
     if (rc == 0)
@@ -254,11 +208,5 @@ int support_main(int argc, char **argv)
     int code = command_line_read(&line, argc, argv, &support, &help);
     if (code != EXIT_OK || help)
         return code;
-    if (support_secrets_open(&support.secrets) < 0) {
-        fprintf(stderr, "framed support: %s\n", strerror(ENOMEM));
-        return EXIT_RUNTIME;
-    }
-    code = make(&support);
-    support_secrets_close(support.secrets);
-    return command_line_finish("framed support", code);
+    return command_line_finish("framed support", make(&support));
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +13,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { COMMAND_BYTES_MAX = 16 << 20 };
+#include "config/expand.h"
 
-int support_bundle_open(struct support_bundle *bundle, const struct support_secrets *secrets,
-                        const char *name)
+enum { COMMAND_BYTES_MAX = 16 << 20, LINE_BYTES = 64 << 10 };
+
+int support_bundle_open(struct support_bundle *bundle, const char *name)
 {
     const char *parent = getenv("TMPDIR");
     char path[PATH_MAX];
-    *bundle = (struct support_bundle){.secrets = secrets};
+    *bundle = (struct support_bundle){0};
     if (!parent || strlen(parent) > sizeof bundle->folder - 32)
         parent = "/tmp";
     snprintf(bundle->folder, sizeof bundle->folder, "%s/framed-support.XXXXXX", parent);
@@ -32,20 +34,34 @@ int support_bundle_open(struct support_bundle *bundle, const struct support_secr
     return mkdir(path, 0700) < 0 ? -errno : 0;
 }
 
+// Prints the text without the secrets of the configuration.
+static void print_hidden(const struct support_bundle *bundle, FILE *to, const char *text)
+{
+    static char line[LINE_BYTES], hidden[LINE_BYTES];
+    while (*text) {
+        const size_t n = strcspn(text, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)n, text);
+        for (int i = 0; i < bundle->n_secrets; i++) {
+            secrets_hide(bundle->secrets[i], hidden, sizeof hidden, line);
+            memcpy(line, hidden, sizeof line);
+        }
+        fputs(expand_hide(hidden, sizeof hidden, line, true), to);
+        text += n;
+        if (*text)
+            putc(*text++, to);
+    }
+}
+
 int support_bundle_put(const struct support_bundle *bundle, const char *file, const char *text)
 {
     char path[PATH_MAX];
-    char *hidden = support_secrets_hide(bundle->secrets, text);
-    if (!hidden)
-        return -ENOMEM;
     snprintf(path, sizeof path, "%s/%s/%s", bundle->folder, bundle->name, file);
     FILE *to = fopen(path, "wex");
     int rc = to ? 0 : -errno;
     if (to)
-        fputs(hidden, to);
+        print_hidden(bundle, to, text);
     if (to && fclose(to) != 0)
         rc = -errno;
-    free(hidden);
     return rc;
 }
 
@@ -98,10 +114,24 @@ int support_bundle_pack(const struct support_bundle *bundle, const char *path)
     return rc;
 }
 
-// Its files, and the two folders.
+int support_bundle_learn(struct support_bundle *bundle, const struct config *config)
+{
+    int rc = 0;
+    bundle->secrets = calloc((size_t)config->n_cameras + 1, sizeof(struct secrets *));
+    for (int i = 0; rc == 0 && i < config->n_cameras; i++) {
+        rc = bundle->secrets ? secrets_open(&bundle->secrets[i], &config->cameras[i]) : -ENOMEM;
+        bundle->n_secrets += rc == 0;
+    }
+    return bundle->secrets ? rc : -ENOMEM;
+}
+
+// Removes its files and the two folders.
 void support_bundle_close(struct support_bundle *bundle)
 {
     char path[PATH_MAX];
+    for (int i = 0; i < bundle->n_secrets; i++)
+        secrets_close(bundle->secrets[i]);
+    free(bundle->secrets);
     if (!bundle->folder[0])
         return;
     snprintf(path, sizeof path, "%s/%s", bundle->folder, bundle->name);

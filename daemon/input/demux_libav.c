@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/object.h"
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/secrets.h"
@@ -238,23 +239,23 @@ static void describe(struct libav_demux *in, const struct camera_config *config)
              in->base.source->kind == URL_RTSP ? transport : "");
 }
 
-static void explain(const struct libav_demux *in, const char *url, int error, char *why,
-                    size_t size)
+static void explain(const struct libav_demux *in, const struct camera_config *config, int error,
+                    char *why, size_t size)
 {
-    char redacted[512], text[AV_ERROR_MAX_STRING_SIZE];
-    config_url_redacted(url, redacted, sizeof(redacted));
+    char url[512], text[AV_ERROR_MAX_STRING_SIZE];
+    config_camera_url(config, url, sizeof url);
     int rc = errno_of(in, error);
     if (rc == -ECANCELED)
-        snprintf(why, size, "stopped while opening %s", redacted);
+        snprintf(why, size, "stopped while opening %s", url);
     else if (rc == -ETIMEDOUT)
-        snprintf(why, size, "%s gave no picture within %g s", redacted,
+        snprintf(why, size, "%s gave no picture within %g s", url,
                  (double)in->connect_timeout.ns / 1e9);
     else if (error == AVERROR_HTTP_UNAUTHORIZED || error == AVERROR_HTTP_FORBIDDEN)
-        snprintf(why, size, "%s refused the user name or password", redacted);
+        snprintf(why, size, "%s refused the user name or password", url);
     else if (*libav_thread()->last_error)
-        snprintf(why, size, "cannot open %s: %s", redacted, libav_thread()->last_error);
+        snprintf(why, size, "cannot open %s: %s", url, libav_thread()->last_error);
     else
-        snprintf(why, size, "cannot open %s: %s", redacted,
+        snprintf(why, size, "cannot open %s: %s", url,
                  av_make_error_string(text, sizeof(text), error));
 }
 
@@ -308,7 +309,7 @@ static int libav_open(struct demux **ret, const struct url_input *source,
         return 0;
     }
     if (!why[0])
-        explain(in, config->url, rc, why, size);
+        explain(in, config, rc, why, size);
     rc = errno_of(in, rc);
     libav_close(&in->base);
     return rc == -ENODATA ? -EIO : rc; // an end before there was a stream

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/object.h"
 #include "config/url.h"
 #include "daemon/base/bounds.h"
 #include "daemon/base/clock.h"
@@ -180,7 +181,7 @@ static int64_t answer_limit_ns(const struct rtsp_demux *in)
 static bool is_unanswered(const struct rtsp_demux *in, int64_t now_ns)
 {
     const char *url = in->context.config->url;
-    const bool proven = in->memory->accepted || !config_url_secret(url, url, &(size_t){0});
+    const bool proven = in->memory->accepted || !config_url_login(url, &(size_t){0});
     return proven && !in->answered_ns && !(in->unit_ns && knows_rhythm(in)) &&
            now_ns - rtsp_session_heard_ns(in->session) >= answer_limit_ns(in);
 }
@@ -376,19 +377,19 @@ static int connect_session(struct rtsp_demux *in)
 
 static void explain_failure(struct rtsp_demux *in, int rc, char *why, size_t size)
 {
-    char redacted[512];
-    config_url_redacted(in->context.config->url, redacted, sizeof redacted);
+    char url[512];
+    config_camera_url(in->context.config, url, sizeof url);
     const char *said = rtsp_why(&in->base), *mistake = config_url_mistake(in->context.config->url);
     if (rc == -EINVAL && !in->session)
-        snprintf(why, size, "cannot open %s: the URL %s", redacted,
+        snprintf(why, size, "cannot open %s: the URL %s", url,
                  mistake ? mistake : "is not one of RTSP");
     else if (rc == -ECANCELED)
-        snprintf(why, size, "stopped while opening %s", redacted);
+        snprintf(why, size, "stopped while opening %s", url);
     else if (rc == -ETIMEDOUT)
-        snprintf(why, size, "%s gave no picture within %g s", redacted,
+        snprintf(why, size, "%s gave no picture within %g s", url,
                  (double)in->context.config->connect_timeout.ns / 1e9);
     else
-        snprintf(why, size, "cannot open %s: %s", redacted, *said ? said : strerror(-rc));
+        snprintf(why, size, "cannot open %s: %s", url, *said ? said : strerror(-rc));
 }
 
 static void rtsp_close(struct demux *demux);

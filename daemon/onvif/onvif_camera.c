@@ -56,17 +56,34 @@ void onvif_read_profiles(struct onvif_camera *camera, const xmlNode *envelope)
     }
 }
 
-// Copies a URL without the user and password before its host, and with the values of parameters
-// that are secrets hidden.
+// Replaces the parameters of the URL that hold one of the `n` bytes at `text` by ***.
+static void hide_parameters(char *url, size_t size, const char *text, size_t n)
+{
+    char rest[512];
+    for (char *at = url; n > 0 && (at = strchr(at, '='));) {
+        const size_t length = strcspn(++at, "&;#/");
+        if (length != n || strncmp(at, text, n) != 0)
+            continue;
+        snprintf(rest, sizeof rest, "%s", at + n);
+        snprintf(at, size - (size_t)(at - url), "***%s", rest);
+    }
+}
+
+// Copies a URL without the user and password before its host, which a parameter may repeat. The
+// other parameters stay, since the stream needs them.
 static void copy_without_login(char *to, size_t size, const char *url)
 {
     const char *authority = strstr(url, "://") + 3;
-    char rest[512];
     const char *path = authority + strcspn(authority, "/?#"), *host = authority;
     for (const char *p = authority; p < path; p++)
         host = *p == '@' ? p + 1 : host;
-    snprintf(rest, sizeof rest, "%.*s%s", (int)(authority - url), url, host);
-    config_url_redacted(rest, to, size);
+    snprintf(to, size, "%.*s%s", (int)(authority - url), url, host);
+    if (host == authority)
+        return;
+    const size_t user = strcspn(authority, ":@");
+    hide_parameters(to, size, authority, user);
+    if (authority[user] == ':')
+        hide_parameters(to, size, authority + user + 1, (size_t)(host - authority) - user - 2);
 }
 
 bool onvif_read_stream_url(struct onvif_stream *stream, const xmlNode *envelope)

@@ -11,7 +11,7 @@ enum { ONVIF_STREAMS_MAX = 8 };
 
 struct onvif_stream {
     char name[64], token[128]; // of its profile
-    char url[512];             // rtsp or rtsps; without a user, a password and other secrets
+    char url[512];             // rtsp or rtsps; without a user and a password
     char codec[16];            // as the camera writes it ("H264"); "": not said
     int width, height;         // 0: not said
     int fps;                   // at most; 0: not said

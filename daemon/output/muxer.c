@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "config/object.h"
 #include "config/url.h"
 #include "daemon/base/big_endian.h"
 #include "daemon/base/clock.h"
@@ -331,11 +332,13 @@ static void set_deadline(struct muxer *muxer, int64_t ns)
     muxer->deadline_ns = monotonic_ns() + ns;
 }
 
-int muxer_open_server(struct muxer **ret, const char *url, const AVCodecParameters *stream,
-                      const _Atomic bool *stop, char *why, size_t size)
+int muxer_open_server(struct muxer **ret, const struct output_config *output,
+                      const AVCodecParameters *stream, const _Atomic bool *stop, char *why,
+                      size_t size)
 {
+    const char *url = output->sink.url;
     const struct camera_config server = {.url = (char *)url}; // whose secrets are to be hidden
-    char redacted[512], text[AV_ERROR_MAX_STRING_SIZE];
+    char shown[512], text[AV_ERROR_MAX_STRING_SIZE];
     AVDictionary *options = NULL;
     struct muxer *muxer = calloc(1, sizeof *muxer);
     int rc = muxer ? secrets_open(&muxer->secrets, &server) : -ENOMEM;
@@ -359,10 +362,10 @@ int muxer_open_server(struct muxer **ret, const char *url, const AVCodecParamete
         *ret = muxer;
         return 0;
     }
-    config_url_redacted(url, redacted, sizeof redacted);
+    config_sink_url(output, shown, sizeof shown);
     const char *error = av_make_error_string(text, sizeof text, rc);
     const bool has_text = *libav_thread()->last_error && rc != -ENOMEM;
-    snprintf(why, size, "cannot publish to %s: %s", redacted,
+    snprintf(why, size, "cannot publish to %s: %s", shown,
              has_text ? libav_thread()->last_error : error);
     libav_thread()->secrets = NULL;
     if (!muxer)

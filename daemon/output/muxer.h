@@ -29,11 +29,12 @@ typedef int muxer_write_fn(void *opaque, const void *data, size_t size, int64_t 
 // lacks its size or parameter sets that can be read; what `write` returned; -ENOMEM.
 int muxer_open_file(struct muxer **ret, enum protocol, const struct AVCodecParameters *,
                     int64_t begin_ns, muxer_write_fn *write, void *opaque);
-// Connects and announces the stream. Blocks for at most 10 s for connecting and 5 s for each
-// packet, and until *stop is set. 0, -EACCES where the password is refused, or another negative
-// errno, with one sentence without a password in `why`.
-int muxer_open_server(struct muxer **ret, const char *url, const struct AVCodecParameters *,
-                      const _Atomic bool *stop, char *why, size_t size);
+// Connects to the server of the sink and announces the stream. Blocks for at most 10 s for
+// connecting and 5 s for each packet, and until *stop is set. 0, -EACCES where the password is
+// refused, or another negative errno, with one sentence without a password in `why`.
+int muxer_open_server(struct muxer **ret, const struct output_config *,
+                      const struct AVCodecParameters *, const _Atomic bool *stop, char *why,
+                      size_t size);
 // The packet's times count from the begin of the file. 0, or negative errno: the muxer is to be
 // closed.
 int muxer_write(struct muxer *, const struct AVPacket *, const struct packet_times *,

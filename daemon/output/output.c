@@ -240,7 +240,7 @@ static void log_sink(const struct output *output)
 {
     const struct sink_address *sink = &output->config->sink;
     const char *name = output->config->name;
-    char redacted[512];
+    char url[512];
     if (sink->kind == SINK_TCP)
         log_event(LOG_LEVEL_INFO, "output=%s listens on tcp %s port %d", name, address_host(sink),
                   sink_port(output->sink));
@@ -248,7 +248,7 @@ static void log_sink(const struct output *output)
         log_event(LOG_LEVEL_INFO, "output=%s listens on %s", name, sink->path);
     else if (sink->kind == SINK_RTSP)
         log_event(LOG_LEVEL_INFO, "output=%s publishes to %s", name,
-                  config_url_redacted(sink->url, redacted, sizeof redacted));
+                  config_sink_url(output->config, url, sizeof url));
     else
         log_event(LOG_LEVEL_INFO, "output=%s writes %s", name, sink->path);
     if (output->config->overflow_auto && output->config->overflow == OVERFLOW_WAIT)

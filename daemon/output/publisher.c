@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/object.h"
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/input/retry.h"
@@ -77,8 +78,8 @@ static int connect_server(struct publisher *publisher, struct queued_packet *key
                  avcodec_get_name(keyframe->stream->codec_id));
         return -ENOTSUP;
     }
-    rc = muxer_open_server(&publisher->muxer, context->config->sink.url, keyframe->stream,
-                           &publisher->stop, publisher->why, sizeof publisher->why);
+    rc = muxer_open_server(&publisher->muxer, context->config, keyframe->stream, &publisher->stop,
+                           publisher->why, sizeof publisher->why);
     if (rc < 0)
         return rc;
     publisher->stream = keyframe->stream;
@@ -180,17 +181,17 @@ static void end_publisher(struct publisher *publisher)
 
 static void log_failure(struct publisher *publisher)
 {
-    char redacted[512];
+    char url[512];
     const bool fails = publisher->error < 0;
     if (fails == publisher->failing || publisher->finishing)
         return;
     publisher->failing = fails;
-    config_url_redacted(publisher->sink.context.config->sink.url, redacted, sizeof redacted);
+    config_sink_url(publisher->sink.context.config, url, sizeof url);
     if (fails)
         sink_event(&publisher->sink, LOG_LEVEL_ERROR, "%s; tried again until it works",
                    publisher->why);
     else
-        sink_event(&publisher->sink, LOG_LEVEL_INFO, "publishing to %s again", redacted);
+        sink_event(&publisher->sink, LOG_LEVEL_INFO, "publishing to %s again", url);
 }
 
 static void pump_publisher(struct sink *base);

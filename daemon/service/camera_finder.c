@@ -264,7 +264,7 @@ void camera_finder_probe(struct camera_finder *finder, struct http_exchange *exc
             NULL};
         snprintf(seconds, sizeof seconds, "%g", wish.seconds);
         log_event(LOG_LEVEL_INFO, "http: %s is probed",
-                  config_url_redacted(wish.url, shown, sizeof shown));
+                  config_url_shown(wish.url, shown, sizeof shown));
         start_search(&finder->probe, exchange, arguments, input, wish.seconds);
     }
     explicit_bzero(input, sizeof input);

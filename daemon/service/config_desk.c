@@ -11,7 +11,6 @@
 #include "config/effective.h"
 #include "config/file.h"
 #include "config/load.h"
-#include "config/redact.h"
 #include "daemon/service/json_answer.h"
 #include "daemon/service/mistakes_json.h"
 #include "daemon/service/status_camera.h"
@@ -28,7 +27,6 @@ struct reading {
     const struct config *started;
     char *given; // the text in the file's place; NULL: the file itself
     // Of the work:
-    char *shown; // what the file holds, without secrets; NULL: it cannot be read
     struct config *config;
     char *errors;
     size_t errors_size;
@@ -36,39 +34,27 @@ struct reading {
 
 // --- what may block, on any thread
 
-static void read_text(struct reading *reading, FILE *errors)
-{
-    char *text = NULL;
-    size_t length = 0;
-    struct stat st;
-    int rc = stat(reading->file, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -ENOTSUP;
-    if (rc == 0)
-        rc = file_read(&text, &length, reading->file);
-    if (rc == 0)
-        reading->shown = config_text_redacted(text, length);
-    else
-        fprintf(errors, "%s: %s\n", reading->file,
-                rc == -ENOTSUP ? "is not a file" : strerror(-rc));
-    free(text);
-}
-
 static void run(struct work *work)
 {
     struct reading *reading = (struct reading *)((char *)work - offsetof(struct reading, work));
     const struct file_change change = {.path = reading->file, .text = reading->given};
     const struct file_changes changes = {.list = &change, .n = reading->given ? 1 : 0};
-    const struct config_load_options options = {
-        .running = reading->started, .judge = machine_check_descriptors, .changes = &changes};
+    const bool given = reading->given;
+    struct stat st;
+    const struct config_load_options options = {.running = reading->started,
+                                                .judge = given ? NULL : machine_check_descriptors,
+                                                .closed = given,
+                                                .changes = &changes};
     FILE *errors = open_memstream(&reading->errors, &reading->errors_size);
     if (!errors)
         return;
-    if (!reading->file && reading->given)
-        config_load_text(&reading->config, reading->given, strlen(reading->given), "-", errors);
+    if (!reading->file && given)
+        config_load_closed(&reading->config, reading->given, "-", errors);
     else if (!reading->file)
         fputs("what came from standard input cannot be read again\n", errors);
-    else if (!reading->given)
-        read_text(reading, errors);
-    if (reading->file && (reading->given || reading->shown))
+    else if (!given && stat(reading->file, &st) == 0 && !S_ISREG(st.st_mode))
+        fprintf(errors, "%s: is not a file\n", reading->file); // a pipe's writer may never come
+    else
         config_load_with(&reading->config, reading->file, &options, errors);
     fclose(errors);
 }
@@ -87,7 +73,7 @@ static void add_change(void *opaque, const char *path, enum config_change change
         opaque, json_pack("{s:s, s:s, s:o}", "path", path, "change", words[change], "text", text));
 }
 
-static json_t *running_json(const struct config *config)
+static json_t *effective_json(const struct config *config)
 {
     char *text = NULL;
     size_t size;
@@ -107,8 +93,8 @@ static json_t *shown_json(const struct reading *reading)
         config_difference(running, reading->config, add_change, changes);
     return json_pack("{s:o, s:o, s:o, s:o, s:o}", "path",
                      status_string(reading->file ? reading->file : FILE_STDIN), "text",
-                     reading->shown ? status_string(reading->shown) : json_null(), "running",
-                     running_json(running), "mistakes", mistakes_json(reading->errors), "changes",
+                     reading->config ? effective_json(reading->config) : json_null(), "running",
+                     effective_json(running), "mistakes", mistakes_json(reading->errors), "changes",
                      changes);
 }
 
@@ -124,7 +110,6 @@ static void done(struct work *work)
                                    : shown_json(reading));
     config_free(reading->config);
     free(reading->errors);
-    free(reading->shown);
     if (reading->given)
         explicit_bzero(reading->given, strlen(reading->given));
     free(reading->given);

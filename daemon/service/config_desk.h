@@ -11,12 +11,13 @@ struct config_desk {
     int readings; // that are under way; zero at first
 };
 
-// GET: {"path", "text": the file without its secrets (null: it cannot be read), "running": YAML of
-// what runs (config/effective.h), "mistakes":
+// GET: {"path", "text": YAML of the files (config/effective.h; null: they have mistakes),
+// "running": the same of what runs, "mistakes":
 // [{"file", "line", "column", "key", "text"}], "changes": [{"path": "cameras.gate", "change":
 // "changed", "text": "cameras.gate: url changes"}] that a reload would make}.
 void config_desk_show(struct config_desk *, struct http_exchange *);
-// POST {"text"}: its {"mistakes"} in place of the file; nothing changes.
+// POST {"text"}: its {"mistakes"} in place of the file; nothing is looked up or opened for it, and
+// nothing changes.
 void config_desk_check(struct config_desk *, struct http_exchange *);
 // POST: {"done", ...} as `framed reload` has it, or 409 with {"error", "mistakes"}.
 void config_desk_reload(struct config_desk *, struct http_exchange *);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "config/address.h"
+#include "config/object.h"
 #include "config/schema.h"
 #include "config/url.h"
 #include "daemon/alert/judge.h"
@@ -69,15 +70,18 @@ static json_t *last_error_json(const struct last_error *error, int64_t now)
 json_t *status_sink_json(const struct output *output)
 {
     const struct sink_address *address = &output->config->sink;
+    const char *written = object_written(&output_table, output->config, "sink");
     const char *host = address_host(address);
     const bool brackets = strchr(host, ':');
     int port = output_sink(output) ? sink_port(output_sink(output)) : address->port;
     char text[PATH_MAX + 16];
-    if (address->kind == SINK_TCP)
+    if (address->url)
+        config_sink_url(output->config, text, sizeof text);
+    else if (written)
+        snprintf(text, sizeof text, "%s", written);
+    else if (address->kind == SINK_TCP)
         snprintf(text, sizeof text, "tcp:%s%s%s:%d", brackets ? "[" : "", host, brackets ? "]" : "",
                  port);
-    else if (address->url)
-        config_url_redacted(address->url, text, sizeof text);
     else
         snprintf(text, sizeof text, "%s%s", address_scheme(address->kind),
                  address->path ? address->path : "");
@@ -322,7 +326,7 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
         "s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "name", camera->config->name, "state", camera_state_name(state), "next_try_s",
         next_try(camera, state, now), "url",
-        status_string(config_url_redacted(camera->config->url, url, sizeof url)), "stream",
+        status_string(config_camera_url(camera->config, url, sizeof url)), "stream",
         text_or_null(description.stream), "codec", text_or_null(codec ? codec : ""), "profile",
         text_or_null(description.profile), "bits_per_second", 8 * rate_counter_rate(&camera->bytes),
         "keyframe_s", keyframe_json(&report->of_packets), "clock", clock_json(&report->of_packets),

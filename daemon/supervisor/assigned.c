@@ -36,7 +36,8 @@ int assigned_changes(const struct assigned *assigned, struct edit *const edits[]
     for (int i = 0; i < assigned->n; i++) {
         const struct assigned_camera *camera = &assigned->list[i];
         if (!find_edit(edits, n_edits, camera->path))
-            list[ret->n++] = (struct file_change){.path = camera->path, .text = camera->text};
+            list[ret->n++] = (struct file_change){
+                .path = camera->path, .text = camera->text, .assigned = camera->camera};
     }
     return 0;
 }
@@ -103,6 +104,7 @@ static void commit(struct assigned *assigned, struct edit *edit)
                                                              .text = edit->text,
                                                              .generation = edit->generation,
                                                              .fence_ns = edit->fence_ns};
+    memcpy(assigned->list[assigned->n - 1].camera, edit->camera, sizeof edit->camera);
     edit->path[0] = NULL;
     edit->text = NULL;
 }

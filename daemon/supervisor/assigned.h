@@ -9,6 +9,7 @@
 #include "daemon/supervisor/edit.h"
 
 struct assigned_camera {
+    char camera[24];
     char *path, *text;
     uint32_t generation;
     const _Atomic int64_t *fence_ns; // outlives the camera

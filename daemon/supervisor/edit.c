@@ -35,7 +35,10 @@ static int add_file(struct edit *edit, const char *kind, const char *text)
     // The dot keeps it from being read; the next change of the same file writes over it.
     if (asprintf(&edit->draft[i], "%s/.%s-%s.yaml", edit->folder, kind, camera) < 0)
         edit->draft[i] = NULL;
-    edit->change[i] = (struct file_change){.path = edit->path[i], .text = text};
+    edit->change[i] =
+        (struct file_change){.path = edit->path[i],
+                             .text = text,
+                             .assigned = edit->kind == EDIT_ASSIGN ? edit->camera : NULL};
     return edit->path[i] && edit->draft[i] ? 0 : -ENOMEM;
 }
 

@@ -199,6 +199,53 @@ static void test_folder(void)
     box_close(&box);
 }
 
+// A cluster's text brings its own camera, and looks nothing up.
+static void test_assigned(void)
+{
+    static const struct {
+        const char *text, *wrong; // NULL: nothing
+    } cases[] = {
+        {"defaults: none\ncameras: {a: " CAMERA "}", NULL},
+        {"cameras: {a: {url: 'rtsp://h/$${X}', outputs: {o: {sink: 'tcp:0'}}}}", NULL},
+        {"cameras: {a: {url: 'rtsp://h/${ZORN}', outputs: {o: {sink: 'tcp:0'}}}}",
+         "cameras.a.url: has a ${...}, which is not looked up"},
+        {"cameras: {a: {url: x, fps: '${ZORN:-3}', outputs: {o: {sink: 'tcp:0'}}}}",
+         "cameras.a.fps: has a ${...}"},
+        {"cameras: {a: " CAMERA ", b: " CAMERA "}", "cameras.b: is another camera than the"},
+        {"cameras: {a: " CAMERA "}\npaused: m", "paused: cannot be set by a cluster"},
+        {"cameras: {a: " CAMERA "}\nbatches: {b: {cameras: m, sink: 'tcp:0'}}",
+         "batches: cannot be set by a cluster"},
+    };
+    struct box box;
+    char path[160];
+    setenv("ZORN", "Zorngiebel", 1);
+    box_open(&box, "cameras: {m: " CAMERA "}\n");
+    snprintf(path, sizeof path, "%s/cluster-a.yaml", box.drop_ins);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct file_change list[] = {{.path = path, .text = cases[i].text, .assigned = "a"}};
+        const struct file_changes changes = {list, 1};
+        const int n = box_load(&box, &(struct config_load_options){.changes = &changes});
+        CHECK(cases[i].wrong ? n == 1 && strstr(box.printed, cases[i].wrong) : n == 0, "%s: %d %s",
+              cases[i].text, n, box.printed);
+    }
+    box_close(&box);
+}
+
+// Only to be checked: references count as set, and no file is opened.
+static void test_closed(void)
+{
+    struct box box;
+    const struct config_load_options closed = {.closed = true};
+    setenv("ZORN", "Zorngiebel", 1);
+    box_open(&box, "http_token: '${NOWHERE_SET}'\n"
+                   "cameras: {m: {url: '${NOWHERE_SET}', fps: '${NOWHERE_SET:-x}', outputs: {o: "
+                   "{size: '${ZORN}', lut: /etc/passwd, roi: '${ZORN}', sink: 'tcp:0'}}}}\n");
+    const int n = box_load(&box, &closed);
+    CHECK(n <= 1 && !strstr(box.printed, "Zorn") && !strstr(box.printed, "lut"), "%d %s", n,
+          box.printed);
+    box_close(&box);
+}
+
 // The configuration as it would be with other files.
 static void test_changes(void)
 {
@@ -209,17 +256,20 @@ static void test_changes(void)
     snprintf(a, sizeof a, "%s/a.yaml", box.drop_ins);
     snprintf(b, sizeof b, "%s/b.yaml", box.drop_ins);
     snprintf(other, sizeof other, "%s/other.yaml", box.folder);
-    struct file_change list[] = {
-        {b, "cameras: {b: " CAMERA "}"}, {a, NULL}, {other, "cameras: {x: " CAMERA "}"}};
+    struct file_change list[] = {{.path = b,
+                                  .text = "\xef\xbb\xbf"
+                                          "cameras:\n  b: " CAMERA},
+                                 {.path = a},
+                                 {.path = other, .text = "cameras: {x: " CAMERA "}"}};
     const struct file_changes changes = {list, 3};
     const struct config_load_options options = {.changes = &changes};
     CHECK(box_load(&box, &options) == 0 && box.config->n_cameras == 2 &&
               !strcmp(box.config->cameras[1].name, "b"),
           "a goes, b comes: %s", box.printed);
-    list[1] = (struct file_change){a, "\ncameras: {a: {url: 1}}"};
+    list[1] = (struct file_change){.path = a, .text = "\ncameras: {a: {url: 1}}"};
     CHECK(box_load(&box, &options) == 1 && strstr(box.printed, "framed.d/a.yaml:2:11: cameras.a"),
           "%s", box.printed);
-    list[1] = (struct file_change){box.main, "cameras: {n: " CAMERA "}\n"};
+    list[1] = (struct file_change){.path = box.main, .text = "cameras: {n: " CAMERA "}\n"};
     CHECK(box_load(&box, &options) == 0 && box.config->n_cameras == 3 &&
               !strcmp(box.config->cameras[0].name, "n"),
           "the configuration itself can change: %s", box.printed);
@@ -307,6 +357,8 @@ int main(void)
     TEST(test_files_of_others());
     TEST(test_folder());
     TEST(test_changes());
+    TEST(test_assigned());
+    TEST(test_closed());
     TEST(test_paused());
     TEST(test_gone());
     return test_end();

@@ -29,11 +29,13 @@ static const struct {
     {"${BOTH}", "file wins", NULL},
     {"${NEWLINES}", "two\n", NULL},
     {"${NO_NEWLINE}", "end", NULL},
+    {"${LINE}", "one line", NULL},
+    {"${LINES}", "two\n", NULL},
     {"${EMPTY_FILE:-x}", "x", NULL},
     {"${UNSET}", NULL, "UNSET is not set"},
     {"${UNSET:?say why}", NULL, "UNSET: say why"},
     {"${EMPTY:?say why}", NULL, "EMPTY: say why"},
-    {"${UNSET:?such as\nrtsp://u:hunter2@h/}", NULL, "UNSET: such as?rtsp://***@h/"},
+    {"${UNSET:?such as\nrtsp://u:hunter2@h/}", NULL, "UNSET: such as?rtsp://"},
     {"$", NULL, "lone $"},
     {"a$b", NULL, "lone $"},
     {"${SET", NULL, "lone $"},
@@ -118,6 +120,8 @@ int main(void)
     setenv("EMPTY", "", 1);
     setenv("DOLLAR", "${SET}", 1); // what was looked up is not expanded again
     setenv("BOTH", "environment", 1);
+    setenv("LINE", "one line\n", 1);
+    setenv("LINES", "two\n\n", 1);
     unsetenv("UNSET");
     TEST(test_cases());
     TEST(test_length());

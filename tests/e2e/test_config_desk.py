@@ -58,10 +58,9 @@ def write(framed, text):
 def check_shown(checks, desk, framed, text):
     shown = desk.show()
     checks.check(shown["path"] == framed.config and shown["mistakes"] == [] and shown["changes"] == [], f"{shown}")
-    wanted = re.sub("http_token: .*", "http_token: ***", re.sub(r"viewer:[^@]*@", "***@", text))
-    checks.check(shown["text"] == wanted, f"the file is shown as\n{shown['text']}")
     running = shown["running"]
-    checks.check(all(part in running for part in ("http_token: \"***\"", "  gate:\n    url: \"rtsp://***@", "        size: 64x64\n")),
+    checks.check(shown["text"] == running and "#" not in running, f"the file is shown as\n{shown['text']}")
+    checks.check(all(part in running for part in ("http_token: \"***\"", "  gate:\n    url: \"rtsp://127.0.0.1:", "        size: 64x64\n")),
                  f"what runs is\n{running}")
     checks.check("password" not in running and desk.mistakes(running.replace('"***"', '"0123456789abcdef"')) == [], f"{running}")
     write(framed, text.replace("64x64", "32x32", 1).replace("  yard:", "  back:"))
@@ -71,7 +70,7 @@ def check_shown(checks, desk, framed, text):
     write(framed, text.replace("sink:", "sinc:", 1) + "x: [")
     shown = desk.show()
     places = [(mistake["line"], mistake["key"]) for mistake in shown["mistakes"]]
-    checks.check(places and shown["changes"] == [] and len(shown["text"].splitlines()) == text.count("\n") + 1, f"{shown}")
+    checks.check(places and shown["changes"] == [] and shown["text"] is None, f"{shown}")
     os.unlink(framed.config)
     shown = desk.show()
     checks.check(shown["text"] is None and "No such file" in shown["mistakes"][0]["text"], f"no file: {shown}")

@@ -3,6 +3,7 @@
 configuration, whatever characters it has and whatever a camera answers."""
 import base64
 import json
+import os
 import re
 import socket
 import threading
@@ -234,6 +235,121 @@ def check_usage(checks):
         checks.check(not re.search("(?i)zorn|giebel", output + errors), f"{call}: {output}{errors}")
 
 
+MARK = "Zorngiebel15"
+FORMS = ("{mark}", "{where}/{mark}", "unix:{where}/{mark}", "file:{where}/{mark}.raw", "rtsp://127.0.0.1:1/{mark}",
+         "rtsp://{mark}@127.0.0.1:1/x?y={mark}", "mqtt://{mark}:1", "http://{mark}:1", "vaapi:{mark}", "/{mark}", ["{mark}"],
+         ["/bin/true", "-H", "Bearer {mark}"], {"name": "{mark}"})
+
+
+def rows(schema, defaults=False):
+    """(path of a key, its schema) of all keys that hold a value."""
+    for key, one in schema["properties"].items():
+        inner = one.get("anyOf", [one])[-1] if "anyOf" in one else one
+        if "patternProperties" in one and "properties" in (items := list(one["patternProperties"].values())[0]):
+            yield from (((key, "*", *path), row) for path, row in rows(items))
+        elif "properties" in inner:
+            yield from (((key, *path), row) for path, row in rows(inner) if key != "defaults")
+        elif key != "defaults":
+            yield (key,), one
+
+
+def filled(form, values):
+    if isinstance(form, str):
+        return form.format(**values)
+    return [filled(one, values) for one in form] if isinstance(form, list) else {key: filled(one, values) for key, one in form.items()}
+
+
+def with_key(where, path, value):
+    """A configuration that runs, with this value in that key."""
+    camera = {"url": f"{where}/zeros", "demuxer": "rawvideo", "options": {"video_size": "64x64", "pixel_format": "gray"}, "loop": True,
+              "pace": "realtime", "outputs": {"o": {"size": "32x32", "sink": "tcp:0"}}}
+    config = {"log": {"level": "debug"}, "http": 0, "control": f"{where}/own.sock", "cameras": {"gate": camera}}
+    if path[0] == "batches":
+        config["batches"] = {"o2": {"cameras": ["gate"], "size": "32x32", "sink": f"ring:{where}/o2.ring"}}
+    if path[0] == "cluster":
+        config["cluster"] = {"etcd": "http://127.0.0.1:1", "site": "yard", "node": "box"}
+    if path[-2:] == ("crops", "of") or path[-1] == "labels":
+        camera["outputs"]["o"]["sink"] = f"ring:{where}/o.ring"
+    if path[0] == "http_token":
+        value = f"{value}{value}"
+    names = iter(("gate", "o")) if path[0] == "cameras" else iter(("o2",))
+    at = config
+    for word in path[:-1]:
+        at = at.setdefault(next(names) if word == "*" else word, {})
+    at[path[-1]] = value
+    if path[:1] == ("cameras",) and "detections" in path and "sink" not in path:
+        camera["outputs"]["o"].setdefault("detections", {}).setdefault("sink", "tcp:0")
+        camera["outputs"]["o"]["sink"] = f"ring:{where}/o.ring"
+    return json.dumps(config)
+
+
+def check_every_key(checks, where):
+    """A value that was looked up shows nowhere, whatever key it is in: in mistakes, the log, status, events, metrics, what
+    HTTP serves, and the effective configuration."""
+    with open(f"{where}/zeros", "wb") as file:
+        file.write(bytes(64 * 64 * 50))
+    credentials = f"{where}/credentials"
+    os.mkdir(credentials)
+    with open(f"{credentials}/A_SECRET", "w") as file:
+        file.write(f"{MARK}\n")
+    by_variable, by_credential = {"A_SECRET": MARK}, {"CREDENTIALS_DIRECTORY": credentials}
+    keys = list(rows(json.loads(run("schema")[1])))
+    checks.check(len(keys) > 120, f"{len(keys)} keys")
+    taken, texts = [], []
+    values = {"where": where, "mark": "${A_SECRET}"}
+    for path, row in keys:
+        for form in FORMS if "minLength" in str(row) or "pattern" in str(row) or "additionalProperties" in str(row) else FORMS[:1]:
+            texts.append((path, form, with_key(where, path, filled(form, values))))
+    for path, form, text in texts:
+        code, output, errors = run("check", "-c", "-", stdin=text, env=by_variable)
+        checks.check(code in (0, 78) and MARK not in output + errors, f"check, {path}: {form}: exit {code}\n{output}{errors}")
+        if code == 0:
+            taken.append((path, form, text))
+    checks.check({path[-1] for path, _, _ in taken} >= {"url", "sink", "http_token", "webhook", "command", "labels", "demuxer"}, f"{taken}")
+    for i, (path, form, text) in enumerate(taken):
+        check_key_runs(checks, where, f"{path}: {form}", text, (by_variable, by_credential)[i % 2])
+    with Framed(where, with_key(where, ("log", "level"), "debug"), by_variable) as framed:
+        client = Client(port_of(framed))
+        for path, form, text in texts:
+            status, _, found = client.get("/api/v1/check", "POST", json.dumps({"text": text}), {"Content-Type": "application/json"})
+            checks.check(status == 200 and MARK not in found and "is not set" not in found, f"HTTP, {path}: {form}: {status} {found}")
+        checks.check(MARK not in framed.errors(), framed.errors())
+
+
+def check_put_is_literal(checks, where):
+    """A dollar sign of a camera that comes by HTTP stands for itself unless the client asks for more."""
+    camera = {"url": "rtsp://127.0.0.1:1/${A_SECRET}/x", "outputs": {"o": {"size": "8x8", "sink": "tcp:0"}}}
+    headers = {"Content-Type": "application/json"}
+    config = json.dumps({**json.loads(with_key(where, ("log", "level"), "debug")), "http_write": True})
+    with Framed(where, config, {"A_SECRET": MARK}) as framed:
+        client = Client(port_of(framed))
+        for query, wanted, refused in (("", "/$${A_SECRET}/x", None), ("?expand=false", "/$${A_SECRET}/x", None),
+                                       ("?expand=true", "/${A_SECRET}/x", None), ("?expand=yes", None, 400)):
+            status, _, said = client.get(f"/api/v1/cameras/new{query}", "PUT", json.dumps(camera), headers)
+            with open(f"{where}/framed.d/api-new.yaml") as file:
+                text = file.read()
+            checks.check(status == (refused or 200) and MARK not in said and (not wanted or wanted in text), f"{query}: {status} {said} {text}")
+        status = json.loads(client.get("/api/v1/status")[2])
+        checks.check([one["url"] for one in status["cameras"] if one["name"] == "new"] == [camera["url"]], f"{status['cameras']}")
+
+
+def check_key_runs(checks, where, case, text, env):
+    env = {**env, "RUNTIME_DIRECTORY": where}
+    seen = ""
+    with Framed(where, text, env) as framed:
+        until(lambda: "http on" in framed.errors() or framed.child.poll() is not None, 10)
+        if "http on" in framed.errors() and framed.child.poll() is None:
+            headers = {"Authorization": f"Bearer {MARK}{MARK}"}
+            client = Client(port_of(framed)) if " port " in framed.errors() else Client(path=f"{where}/{MARK}")
+            for page in ("/metrics", "/api/v1/status", "/api/v1/summary", "/api/v1/cameras", "/api/v1/cluster", "/api/v1/config"):
+                seen += client.get(page, headers=headers)[2]
+        seen += "".join(run("status", "-c", framed.config, env=env)[1:])
+        framed.stop()
+        seen += framed.errors()
+    lines = [line for line in seen.splitlines() if MARK in line]
+    checks.check(not lines, f"{case}: " + "\n".join(lines)[:2000])
+
+
 def main():
     checks = Checks("secrets")
     check_usage(checks)
@@ -244,6 +360,8 @@ def main():
         for password in PASSWORDS:
             check_gossip(checks, where, password)
         check_shown(checks, where)
+        check_every_key(checks, where)
+        check_put_is_literal(checks, where)
         check_raw(checks, where)
         check_options(checks, where)
     checks.end()

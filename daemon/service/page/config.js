@@ -56,10 +56,9 @@ export class ConfigPage {
     try {
       const {path, text, running, mistakes, changes} = await getJson("api/v1/config");
       setText(this.path, path);
-      const here = mistakes.filter((/** @type {Mistake} */ mistake) => mistake.file === path);
-      this.file.set(text ?? "", here);
+      this.file.set(text ?? "", []);
       this.running.set(running, []);
-      this.mistakes.replaceChildren(...(mistakes.length ? [mistakeList(mistakes, path, (mistake) => this.file.go(mistake.line ?? 0))] : []));
+      this.mistakes.replaceChildren(...(mistakes.length ? [mistakeList(mistakes, path, () => {})] : []));
       if (mistakes.length)
         this.tell(`${mistakes.length} mistake${mistakes.length === 1 ? "" : "s"}: a reload would be refused, and what runs goes on.`, "bad");
       else

@@ -106,12 +106,11 @@ static void test_secrets(void)
         const char *text = log_text();
         CHECK(!strstr(text, "geheim") && !strstr(text, "he/im") && !strstr(text, "Z2Vo"), "%s",
               text);
-        CHECK(strstr(text, "***"), "%s", text);
     }
     record();
     log_event(LOG_LEVEL_ERROR,
               "cannot open rtsp://viewer:geheim@10.0.0.5/stream1: refused, 3 tries");
-    expect("error cannot open rtsp://***@10.0.0.5/stream1: refused, 3 tries\n");
+    expect("error cannot open rtsp://10.0.0.5/stream1: refused, 3 tries\n");
 }
 
 static void test_long_line(void)
