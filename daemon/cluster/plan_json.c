@@ -20,8 +20,11 @@ char *plan_print(const struct plan *plan)
 {
     json_t *cameras = json_object();
     int rc = cameras ? 0 : -1;
-    for (int i = 0; rc == 0 && i < plan->n; i++)
-        rc = json_object_set_new(cameras, plan->entries[i].camera, print_entry(&plan->entries[i]));
+    for (int i = 0; rc == 0 && i < plan->n; i++) {
+        const struct plan_entry *entry = &plan->entries[i];
+        if (is_document_name(entry->camera) && (!*entry->node || is_document_name(entry->node)))
+            rc = json_object_set_new(cameras, entry->camera, print_entry(entry));
+    }
     if (rc < 0) {
         json_decref(cameras);
         return NULL;

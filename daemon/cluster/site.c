@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/cluster/document_fields.h"
+#include "daemon/supervisor/edit.h"
+
 // --- keys
 
 static int parse(struct site_key *key, const struct mirror_entry *entry)
@@ -92,7 +95,7 @@ static int read_nodes(struct site *site, const struct mirror *mirror, const stru
     for (int i = 0; i < n; i++) {
         const char *name = entries[i].key + strlen("node/");
         int order = 1;
-        if (strlen(name) >= PLAN_NAME_SIZE)
+        if (strlen(name) >= PLAN_NAME_SIZE || !is_document_name(name))
             continue; // no framed has such a name
         while (at < before->n_nodes && (order = strcmp(before->nodes[at].name, name)) < 0)
             at++;
@@ -133,7 +136,7 @@ static int read_cameras(struct site *site, const struct mirror *mirror, const st
     for (int i = 0; i < n; i++) {
         const char *name = entries[i].key + strlen("camera/");
         int order = 1;
-        if (strlen(name) >= PLAN_NAME_SIZE)
+        if (strlen(name) >= PLAN_NAME_SIZE || edit_name_wrong(name)) // no plan may name it
             continue;
         while (at < before->n_cameras && (order = strcmp(before->cameras[at].name, name)) < 0)
             at++;

@@ -103,6 +103,21 @@ static void test_keys(void)
 }
 
 // Only what changed is read again: the others are the same, in memory too.
+// A plan may name no such camera or node, so nobody reads them.
+static void test_names(void)
+{
+    begin();
+    put_camera("a/b", "");
+    put_camera("a b", "");
+    put_camera("", "");
+    put_camera("\u00e4", "");
+    put_camera("a-name-of-twenty-4-bytes", "");
+    put_node("box/2", "");
+    read_site();
+    CHECK(site.n_cameras == 2 && site.n_nodes == 1, "%d cameras, %d nodes", site.n_cameras,
+          site.n_nodes);
+}
+
 static void test_shared(void)
 {
     begin();
@@ -232,6 +247,7 @@ static void test_large(void)
 int main(void)
 {
     TEST(test_keys());
+    TEST(test_names());
     TEST(test_shared());
     TEST(test_restored());
     TEST(test_remembered());
