@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/expand.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/cluster/etcd_call.h"
@@ -148,7 +149,7 @@ static void abandon_calls(struct etcd *etcd, struct request *request)
 static void free_request(struct request *request)
 {
     etcd_reply_free(&request->reply);
-    free(request->body);
+    secret_free(request->body);
     free(request->prefix);
     free(request);
 }
@@ -176,7 +177,7 @@ static struct request *add_request(struct etcd *etcd, enum etcd_method method, c
     struct request *request =
         body ? calloc(1, sizeof *request + (size_t)n * sizeof *request->calls) : NULL;
     if (!request) {
-        free(body);
+        secret_free(body);
         return NULL;
     }
     request->method = method;
@@ -297,7 +298,7 @@ static void forget_token(struct etcd *etcd, const char *used)
 {
     if (etcd->token && (!used || strcmp(etcd->token, used) != 0))
         return; // there is a newer one already
-    free(etcd->token);
+    secret_free(etcd->token);
     etcd->token = NULL;
     etcd->open = false;
 }
@@ -391,7 +392,7 @@ static void take_token(struct etcd *etcd, struct request *request)
         end_waiting(etcd, request->rc);
         return;
     }
-    free(etcd->token);
+    secret_free(etcd->token);
     etcd->token = request->reply.token;
     etcd->open = !etcd->token;
     request->reply.token = NULL;
@@ -704,7 +705,7 @@ static int ask_range(struct etcd *etcd, const char *prefix, char *body, int64_t 
     struct request *request =
         copy ? add_request(etcd, ETCD_RANGE, body, timeout_ns, done, opaque) : NULL;
     if (!copy)
-        free(body);
+        secret_free(body);
     if (!request) {
         free(copy);
         return -ENOMEM;
@@ -845,10 +846,10 @@ void etcd_close(struct etcd *etcd)
         free(etcd->endpoints[i].url);
     free(etcd->endpoints);
     free(etcd->user);
-    free(etcd->password);
+    secret_free(etcd->password);
     free(etcd->ca);
     free(etcd->cert);
     free(etcd->key);
-    free(etcd->token);
+    secret_free(etcd->token);
     free(etcd);
 }

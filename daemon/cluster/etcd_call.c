@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/expand.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 
@@ -77,7 +78,7 @@ static struct curl_slist *headers_of(const struct etcd_call_options *options)
         if (asprintf(&line, "Authorization: %s", options->token) < 0)
             line = NULL;
         list = line ? add_header(list, line) : (curl_slist_free_all(list), NULL);
-        free(line);
+        secret_free(line);
     }
     return list;
 }
@@ -161,7 +162,9 @@ void etcd_call_close(struct etcd_call *call)
         curl_multi_remove_handle(call->multi, call->easy);
     curl_easy_cleanup(call->easy);
     curl_slist_free_all(call->headers);
-    free(call->token);
+    secret_free(call->token);
+    if (call->text) // it may hold a token
+        explicit_bzero(call->text, call->length);
     free(call->text);
     free(call);
 }

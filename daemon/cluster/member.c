@@ -695,11 +695,11 @@ bool member_close(struct member *member, int ms)
     struct timespec until;
     if (!member)
         return true;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     const int64_t ns = until.tv_nsec + ms * MS_NS;
     until.tv_sec += ns / SECOND_NS;
     until.tv_nsec = ns % SECOND_NS;
-    if (pthread_timedjoin_np(member->id, NULL, &until) != 0)
+    if (pthread_clockjoin_np(member->id, NULL, CLOCK_MONOTONIC, &until) != 0)
         return false;
     free_member(member);
     return true;
