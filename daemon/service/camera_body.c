@@ -16,12 +16,18 @@ static unsigned unit_of(const char *json)
     return (unsigned)strtoul(digits, NULL, 16);
 }
 
-// Characters beyond U+FFFF are two \u in JSON and one \U in YAML; all else is the same.
-static char *yaml_of(const char *json)
+// Characters beyond U+FFFF are two \u in JSON and one \U in YAML. A dollar sign that stands for
+// itself is doubled. All else is the same.
+static char *yaml_of(const char *json, bool expands)
 {
-    char *yaml = malloc(strlen(json) + 1), *to = yaml;
+    char *yaml = malloc(2 * strlen(json) + 1), *to = yaml;
     while (yaml && *json) {
         const unsigned high = unit_of(json);
+        if (!expands && (*json == '$' || high == '$')) {
+            to = mempcpy(to, "$$", 2);
+            json += *json == '$' ? 1 : 6;
+            continue;
+        }
         if (high >> 10 == 0xd800 >> 10) {
             const unsigned low = unit_of(json + 6);
             to += sprintf(to, "\\U%08x", 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff));
@@ -37,7 +43,8 @@ static char *yaml_of(const char *json)
     return yaml;
 }
 
-int camera_body_yaml(char **ret, const char *body, size_t length, char *why, size_t size)
+int camera_body_yaml(char **ret, const char *body, size_t length, bool expands, char *why,
+                     size_t size)
 {
     json_error_t error;
     json_t *json = json_loadb(body, length, JSON_REJECT_DUPLICATES, &error);
@@ -52,6 +59,6 @@ int camera_body_yaml(char **ret, const char *body, size_t length, char *why, siz
     json_decref(json);
     if (rc < 0)
         return rc;
-    *ret = yaml_of(body);
+    *ret = yaml_of(body, expands);
     return *ret ? 0 : -ENOMEM;
 }

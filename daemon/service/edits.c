@@ -127,7 +127,13 @@ void edits_put(struct reload *reload, struct http_exchange *exchange)
     size_t size;
     const char *body = http_body(exchange, &size);
     char *yaml = NULL, why[256];
-    const int rc = camera_body_yaml(&yaml, body, size, why, sizeof why);
+    const char *expand = http_argument(exchange, "expand");
+    if (expand && strcmp(expand, "true") != 0 && strcmp(expand, "false") != 0) {
+        http_refuse(exchange, 400, "expand is true or false");
+        return;
+    }
+    const bool expands = expand && *expand == 't';
+    const int rc = camera_body_yaml(&yaml, body, size, expands, why, sizeof why);
     if (rc == 0)
         begin(reload, exchange, EDIT_PUT, yaml);
     else

@@ -360,6 +360,9 @@ def check_wizard(checks, browser, origin, where, camera):
     """From a camera's address to its picture; then it is removed."""
     page = browser.page(f"{origin}/#/new", before="window.confirm = () => true")
     page.until("document.querySelector('.steps')")
+    write(page, "document.querySelector('form input')", "rtsp://127.0.0.1/${X}/y")
+    lines = page.run("document.querySelector('.steps pre').textContent")
+    checks.check("/$${X}/y" in lines, f"a dollar sign of the address: {lines}")
     for index, text in enumerate((camera.url(), "viewer", SECRET)):
         write(page, f"document.querySelectorAll('form input')[{index}]", text)
     fields = "[...document.querySelectorAll('.field')].find((field) => field.innerText.startsWith('%s')).querySelector('input')"

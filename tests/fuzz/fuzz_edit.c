@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 0)
         memcpy(body, data, size);
     body[size] = 0;
-    const int rc = camera_body_yaml(&yaml, body, size, why, sizeof why);
+    const int rc = camera_body_yaml(&yaml, body, size, true, why, sizeof why);
     must(rc == 0 || (rc == -EINVAL && *why));
     if (rc == 0 && edit_open(&edit, EDIT_PUT, "gate", FILE_NAME, yaml) == 0)
         load(edit);

@@ -103,13 +103,15 @@ export class Wizard {
 
   write() {
     const name = this.name?.value || "camera", variable = `${name.toUpperCase().replace(/[^A-Z0-9]/g, "_")}_PASSWORD`;
-    const camera = this.camera(this.password.value ? `\${${variable}}` : ""), output = camera.outputs.detector;
+    const place = "\0", camera = this.camera(this.password.value ? place : ""), output = camera.outputs.detector;
+    // A dollar sign that the user or a camera gave stands for itself.
+    const literal = (/** @type {string} */ text) => text.replaceAll("$", "$$$$"), url = literal(camera.url).replace(place, () => `\${${variable}}`);
     for (const element of this.own ?? [])
       element.hidden = Boolean(this.preset?.value);
-    setText(this.yaml, ["cameras:", `  ${name}:`, `    url: ${scalar(camera.url)}`, "    outputs:", "      detector:",
+    setText(this.yaml, ["cameras:", `  ${name}:`, `    url: ${scalar(url)}`, "    outputs:", "      detector:",
       ...(output.preset ? [`        preset: ${output.preset}`] : []), `        size: ${output.size}`,
       ...(output.tensor ? [`        tensor: {dtype: ${output.tensor.dtype}, order: ${output.tensor.order}}`] : []),
-      `        sink: ${JSON.stringify(output.sink)}`, ""].join("\n"));
+      `        sink: ${JSON.stringify(literal(output.sink))}`, ""].join("\n"));
   }
 
   /**

@@ -147,11 +147,21 @@ static void test_bodies(void)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *yaml = NULL;
         const char *body = cases[i].body;
-        const int rc = camera_body_yaml(&yaml, body, strlen(body), why, sizeof why);
+        const int rc = camera_body_yaml(&yaml, body, strlen(body), true, why, sizeof why);
         CHECK((rc == 0) == (cases[i].yaml != NULL), "%s: %d %s", body, rc, why);
         CHECK(rc < 0 || !strcmp(yaml, cases[i].yaml), "%s: %s", body, yaml);
         free(yaml);
     }
+    static const char dollars[] = "{\"a\": \"$\\u0024{X}\\\\u0024\"}";
+    char *literal = NULL, *expands = NULL;
+    CHECK(camera_body_yaml(&literal, dollars, strlen(dollars), false, why, sizeof why) == 0 &&
+              !strcmp(literal, "{\"a\": \"$$$${X}\\\\u0024\"}"),
+          "%s", literal);
+    CHECK(camera_body_yaml(&expands, dollars, strlen(dollars), true, why, sizeof why) == 0 &&
+              !strcmp(expands, dollars),
+          "%s", expands);
+    free(literal);
+    free(expands);
 }
 
 int main(void)
