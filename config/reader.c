@@ -135,6 +135,7 @@ static bool keep_literals(struct reader *r, const struct config_row *row, char *
         ((char *)login)[length] = 0;
         any = true;
         failed |= keep_literal(r, login) < 0 || keep_literal(r, colon + 1) < 0;
+        ((char *)login)[length] = '@';
     }
     r->no_memory |= failed;
     return any;

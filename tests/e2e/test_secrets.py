@@ -236,9 +236,15 @@ def check_usage(checks):
 
 
 MARK = "Zorngiebel15"
-FORMS = ("{mark}", "{where}/{mark}", "unix:{where}/{mark}", "file:{where}/{mark}.raw", "rtsp://127.0.0.1:1/{mark}",
-         "rtsp://{mark}@127.0.0.1:1/x?y={mark}", "mqtt://{mark}:1", "http://{mark}:1", "vaapi:{mark}", "/{mark}", ["{mark}"],
-         ["/bin/true", "-H", "Bearer {mark}"], {"name": "{mark}"})
+FORMS = {  # by the last word of a key: values with a reference in them that it takes; others get the reference alone
+    "url": ("{mark}", "file:{where}/{mark}", "rtsp://u:{mark}@127.0.0.1:1/x", "rtsp://127.0.0.1:1/{mark}/x?jwt={mark}"),
+    "sink": ("unix:{where}/{mark}", "ring:{where}/{mark}", "file:{where}/{mark}.raw", "rtsp://u:{mark}@127.0.0.1:1/{mark}"),
+    "http": ("unix:{where}/{mark}",), "control": ("{where}/{mark}",), "lut": ("{where}/{mark}",), "shared": ("/{mark}",),
+    "decode": ("vaapi:{mark}",), "etcd": (["http://{mark}:1"],), "server": ("mqtt://{mark}:1",),
+    "webhook": ("http://127.0.0.1:1/{mark}?k={mark}",), "command": (["/bin/true", "-H", "Bearer {mark}"], "echo {mark}"),
+    "options": ({"video_size": "64x64", "pixel_format": "{mark}"},), "labels": (["{mark}"], {"name": "{mark}"}),
+    "classes": (["{mark}"],), "on": ({"name": "{mark}"},), "cameras": (["{mark}"],), "paused": (["{mark}"],),
+}
 
 
 def rows(schema, defaults=False):
@@ -297,15 +303,15 @@ def check_every_key(checks, where):
     checks.check(len(keys) > 120, f"{len(keys)} keys")
     taken, texts = [], []
     values = {"where": where, "mark": "${A_SECRET}"}
-    for path, row in keys:
-        for form in FORMS if "minLength" in str(row) or "pattern" in str(row) or "additionalProperties" in str(row) else FORMS[:1]:
+    for path, _ in keys:
+        for form in FORMS.get(path[-1], ("{mark}",)):
             texts.append((path, form, with_key(where, path, filled(form, values))))
     for path, form, text in texts:
         code, output, errors = run("check", "-c", "-", stdin=text, env=by_variable)
         checks.check(code in (0, 78) and MARK not in output + errors, f"check, {path}: {form}: exit {code}\n{output}{errors}")
         if code == 0:
             taken.append((path, form, text))
-    checks.check({path[-1] for path, _, _ in taken} >= {"url", "sink", "http_token", "webhook", "command", "labels", "demuxer"}, f"{taken}")
+    checks.check({path[-1] for path, _, _ in taken} >= {"url", "sink", "http_token", "webhook", "command", "labels", "sink", "decode"}, f"{taken}")
     for i, (path, form, text) in enumerate(taken):
         check_key_runs(checks, where, f"{path}: {form}", text, (by_variable, by_credential)[i % 2])
     with Framed(where, with_key(where, ("log", "level"), "debug"), by_variable) as framed:
@@ -340,7 +346,7 @@ def check_key_runs(checks, where, case, text, env):
         until(lambda: "http on" in framed.errors() or framed.child.poll() is not None, 10)
         if "http on" in framed.errors() and framed.child.poll() is None:
             headers = {"Authorization": f"Bearer {MARK}{MARK}"}
-            client = Client(port_of(framed)) if " port " in framed.errors() else Client(path=f"{where}/{MARK}")
+            client = Client(port_of(framed)) if re.search(r"http on \S+ port", framed.errors()) else Client(path=f"{where}/{MARK}")
             for page in ("/metrics", "/api/v1/status", "/api/v1/summary", "/api/v1/cameras", "/api/v1/cluster", "/api/v1/config"):
                 seen += client.get(page, headers=headers)[2]
         seen += "".join(run("status", "-c", framed.config, env=env)[1:])
