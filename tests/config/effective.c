@@ -190,9 +190,9 @@ static void test_written(void)
         "url: \"rtsp://h/${ZORN}/s\"\n",
         "options: {\"a\": \"***\", \"b\": \"${ZORN}\"}\n",
         "transport: \"${CARRIED:-udp}\"\n",
-        "sink: \"unix:/run/${ZORN}\"\n        mode:",
+        "sink: \"unix:/run/${ZORN}\"\n        protocol:",
         "size: \"${SIZE:-32x32}\"\n",
-        "url: \"${ZORN}\"\n      transport: multicast\n",
+        "url: \"${ZORN}\"\n    transport: multicast\n",
         "size: 8x8\n",
     };
     setenv("ZORN", "Zorngiebel", 1);
