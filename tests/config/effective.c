@@ -176,7 +176,8 @@ static void test_written(void)
 {
     static const char text[] =
         "http_token: '${TOKEN:-Zorngiebel-0123456789}'\n"
-        "notify: {command: [/bin/tell, -k, Zorn, 'Bearer ${ZORN}'], webhook: 'https://h/${ZORN}?${ZORN}'}\n"
+        "notify: {command: [/bin/tell, -k, Zorn, 'Bearer ${ZORN}'], webhook: "
+        "'https://h/${ZORN}?${ZORN}'}\n"
         "log: {level: '${LEVEL:-debug}'}\n"
         "defaults: {size: '${SIZE:-32x32}', transport: '${CARRIED:-udp}'}\n"
         "cameras: {gate: {url: 'rtsp://a:${ZORN}@h/${ZORN}/s?jwt=${ZORN}', options: {a: Zorn, b: "
