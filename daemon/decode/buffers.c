@@ -12,6 +12,7 @@
 #include "daemon/decode/dpb.h"
 #include "daemon/decode/early_output.h"
 #include "daemon/decode/pixel_format_map.h"
+#include "daemon/input/libav_version.h"
 
 enum {
     ALIGN = 64,    // of planes and strides: what the widest SIMD of libavcodec and libswscale wants
@@ -416,12 +417,7 @@ void buffers_serve(struct buffers *buffers, AVCodecContext *context, struct earl
     buffers->early = early;
     context->opaque = buffers;
     context->get_buffer2 = get_buffer;
-#if LIBAVCODEC_VERSION_MAJOR < 60 // later ones take it for granted
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-    context->thread_safe_callbacks = 1;
-#pragma GCC diagnostic pop
-#endif
+    libav_allow_threaded_callbacks(context);
 }
 
 void buffers_prepare(struct buffers *buffers, enum AVCodecID codec, enum AVPixelFormat format,

@@ -9,6 +9,7 @@
 #include "daemon/decode/early_output.h"
 #include "daemon/decode/hardware_codec.h"
 #include "daemon/decode/picture.h"
+#include "daemon/input/libav_version.h"
 
 enum {
     H264_HIGH = 100,        // profile_idc
@@ -41,6 +42,7 @@ static int set_up(struct codec *codec, AVCodecContext *context,
     context->pkt_timebase = (AVRational){1, 1000000000};
     // Damaged pictures are to come out, with a flag; crops are to be exact.
     context->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT | AV_CODEC_FLAG_UNALIGNED;
+    libav_carry_serials(context);
     if (codec->nvdec.device) {
         context->opaque = &codec->nvdec;
         return codec->nvdec.device->prepare(context, codec->nvdec.device, options->in_flight);
@@ -244,8 +246,7 @@ static bool push(struct codec *codec)
     if (!codec->draining || !codec->idr || codec->pushes >= codec->context->has_b_frames)
         return false;
     codec->pushes++;
-    codec->context->reordered_opaque = NO_SERIAL;
-    return avcodec_send_packet(codec->context, codec->idr) >= 0;
+    return libav_send(codec->context, codec->idr, NO_SERIAL) >= 0;
 }
 
 // --- calls
@@ -265,12 +266,10 @@ int codec_send(struct codec *codec, const AVPacket *packet, int64_t serial)
         return 0;
     enter(codec);
     pictures_reap(codec->pictures);
-    if (packet) {
+    if (packet)
         rc = begin_packet(codec, packet);
-        codec->context->reordered_opaque = serial;
-    }
     if (rc >= 0)
-        rc = avcodec_send_packet(codec->context, packet);
+        rc = libav_send(codec->context, packet, serial);
     if (packet && codec->early)
         early_output_sent(codec->early, codec->context, packet, serial, codec->keyframes_only, rc);
     leave(codec);
@@ -281,7 +280,7 @@ int codec_send(struct codec *codec, const AVPacket *packet, int64_t serial)
 
 static bool is_wanted(struct codec *codec, AVFrame *frame)
 {
-    if (codec->idr && frame->reordered_opaque < codec->first)
+    if (codec->idr && libav_serial(frame) < codec->first)
         return false;
     return !codec->early || early_output_wants(codec->early, frame);
 }

@@ -49,7 +49,7 @@ bool codec_on_nvdec(const struct codec *);
 // Whether a keyframe comes out in its place where only keyframes are sent: libavcodec's order of
 // H.264 needs all that others are made from between two that are no IDR pictures.
 bool codec_orders(const struct codec *, const AVPacket *keyframe);
-// The packet's picture will have `serial`, above 0, in reordered_opaque; NULL is the end. 0 or
+// libav_serial() of the packet's picture is `serial`, above 0; NULL is the end. Returns 0 or
 // negative AVERROR.
 int codec_send(struct codec *, const AVPacket *, int64_t serial);
 int codec_receive(struct codec *, AVFrame *); // as avcodec_receive_frame

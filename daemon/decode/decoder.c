@@ -14,6 +14,7 @@
 #include "daemon/decode/pixel_format_map.h"
 #include "daemon/decode/takeover.h"
 #include "daemon/input/libav_log.h"
+#include "daemon/input/libav_version.h"
 #include "daemon/input/orientation.h"
 #include "daemon/wire.h"
 
@@ -307,7 +308,7 @@ static int receive(struct decoder *d, AVFrame *av)
             return -EBADMSG;
         }
         rc = codec_receive(&d->takeover.codec, av);
-        if (rc == 0 && packet_history_repeats(&d->takeover.history, av->reordered_opaque))
+        if (rc == 0 && packet_history_repeats(&d->takeover.history, libav_serial(av)))
             continue;
         if (rc == AVERROR(EAGAIN) && packet_history_replays(&d->takeover.history) &&
             !takeover_waits_for_turn(&d->takeover))
@@ -327,7 +328,7 @@ static void follow_orientation(struct decoder *d, const AVFrame *av)
     const AVFrameSideData *matrix = av_frame_get_side_data(av, AV_FRAME_DATA_DISPLAYMATRIX);
     if (matrix && matrix->size >= ORIENTATION_MATRIX_BYTES)
         d->orientation = orientation_of((const void *)matrix->data);
-    else if (av->key_frame)
+    else if (libav_is_keyframe(av))
         d->orientation = -ENODATA;
 }
 
@@ -343,8 +344,8 @@ static void follow_signal(const struct decoder *d, const AVFrame *av, struct fra
 // What libavcodec decodes of H.265 without an error may have some.
 static void find_errors(struct decoder *d, const AVFrame *av)
 {
-    struct packet_info *info = packet_history_info(&d->takeover.history, av->reordered_opaque);
-    if (info->serial != av->reordered_opaque)
+    struct packet_info *info = packet_history_info(&d->takeover.history, libav_serial(av));
+    if (info->serial != libav_serial(av))
         return;
     info->damaged |= hash_checker_tells_errors(&d->hash_checker, &info->hash, av);
 }
@@ -359,9 +360,9 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
     d->takeover.shown++;
     follow_orientation(d, av);
     follow_signal(d, av, &info);
-    if (av->key_frame && av->pict_type == AV_PICTURE_TYPE_I)
-        packet_history_keyframe(&d->takeover.history, av->reordered_opaque);
-    else if (packet_history_is_keyframe(&d->takeover.history, av->reordered_opaque))
+    if (libav_is_keyframe(av) && av->pict_type == AV_PICTURE_TYPE_I)
+        packet_history_keyframe(&d->takeover.history, libav_serial(av));
+    else if (packet_history_is_keyframe(&d->takeover.history, libav_serial(av)))
         picture_filter_unfit(&d->filter);
     if (corruption_withholds(&d->takeover.corruption, &info.flags))
         return -EBADMSG;

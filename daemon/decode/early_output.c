@@ -6,6 +6,7 @@
 
 #include "daemon/decode/output_order.h"
 #include "daemon/decode/picture_place.h"
+#include "daemon/input/libav_version.h"
 
 enum {
     STAMPS = 64, // over so many their stalls are counted
@@ -147,7 +148,8 @@ static bool take(struct early_output *early, const AVFrame *decoded, int64_t ser
     AVFrame *frame = early->taken[at].frame;
     if (av_frame_ref(frame, decoded) < 0)
         return false;
-    frame->key_frame |= recovery_point; // libavcodec says it when it gives the picture out
+    if (recovery_point) // libavcodec says it when it gives the picture out
+        libav_set_keyframe(frame, true);
     early->taken[at].serial = serial;
     return true;
 }
@@ -180,7 +182,7 @@ void early_output_sent(struct early_output *early, const AVCodecContext *context
     if (place.new_sequence)
         output_order_forget(&early->order);
     if (early->handed.n > 0) {
-        early->recovered |= decoded && decoded->key_frame;
+        early->recovered |= decoded && libav_is_keyframe(decoded);
         struct order_picture picture = {
             .serial = serial,
             .poc = place.known ? place.poc : early->last_poc,
@@ -218,7 +220,7 @@ static void choose_stamp(struct early_output *early, AVFrame *frame)
 
 bool early_output_wants(struct early_output *early, AVFrame *frame)
 {
-    const int64_t serial = frame->reordered_opaque;
+    const int64_t serial = libav_serial(frame);
     if (early->h264)
         early->recovered = !(frame->flags & AV_FRAME_FLAG_CORRUPT);
     const enum order_verdict verdict = output_order_output(&early->order, serial);

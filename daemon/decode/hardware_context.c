@@ -8,6 +8,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/decode/early_output.h"
 #include "daemon/decode/nvdec.h"
+#include "daemon/input/libav_version.h"
 
 enum { SURFACES = 6 }; // on the device, beside those that the stream needs
 
@@ -60,6 +61,7 @@ int hardware_context_open(struct hardware_context *hardware, const AVCodecParame
     context->pkt_timebase = (AVRational){1, library ? 1000 : 1000000000};
     context->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT | AV_CODEC_FLAG_UNALIGNED;
     context->apply_cropping = library;
+    libav_carry_serials(context);
     context->opaque = hardware;
     context->get_format = choose_format;
     context->thread_count = 1;
@@ -87,10 +89,10 @@ static int restore_stamps(const struct hardware_context *hardware, AVFrame *fram
     const struct hardware_stamp *stamp = &hardware->stamps[(uint64_t)serial % HARDWARE_STAMPS];
     if (serial <= 0 || stamp->serial != serial)
         return AVERROR_EXTERNAL;
-    frame->reordered_opaque = serial;
+    libav_set_serial(frame, serial);
     frame->pts = frame->best_effort_timestamp = stamp->pts;
-    frame->pkt_duration = stamp->duration;
-    frame->key_frame = stamp->keyframe;
+    libav_set_duration(frame, stamp->duration);
+    libav_set_keyframe(frame, stamp->keyframe);
     if (stamp->keyframe)
         frame->pict_type = AV_PICTURE_TYPE_I;
     return 0;
@@ -153,7 +155,6 @@ int hardware_context_take(struct hardware_context *hardware)
 
 static void note_stamps(struct hardware_context *hardware, AVPacket *packet, int64_t serial)
 {
-    hardware->context->reordered_opaque = serial;
     hardware->stamps[(uint64_t)serial % HARDWARE_STAMPS] = (struct hardware_stamp){
         .serial = serial,
         .pts = packet->pts,
@@ -175,7 +176,7 @@ int hardware_context_send(struct hardware_context *hardware, AVPacket *packet, i
     int rc;
     if (packet)
         note_stamps(hardware, packet, serial);
-    while ((rc = avcodec_send_packet(hardware->context, packet)) == AVERROR(EAGAIN)) {
+    while ((rc = libav_send(hardware->context, packet, serial)) == AVERROR(EAGAIN)) {
         if (monotonic_ns() > until_ns)
             return AVERROR(ETIMEDOUT);
         rc = hardware_context_take(hardware);

@@ -37,8 +37,8 @@ struct hardware_context {
 
 // All return 0 or negative AVERROR; what is AVERROR_INVALIDDATA is the stream's fault.
 int hardware_context_open(struct hardware_context *, const AVCodecParameters *);
-// The packet, whose time stamps it may take for its own, or NULL at the end; the picture will have
-// `serial`, above 0, in reordered_opaque. Takes the pictures that there are. AVERROR(ENOSYS): the
+// Sends the packet, whose time stamps it may replace, or NULL at the end, and takes the pictures
+// that there are. libav_serial() of the packet's picture is `serial`, above 0. AVERROR(ENOSYS): the
 // device refuses the stream; AVERROR(ETIMEDOUT): it has not taken the packet for `full_ns`.
 int hardware_context_send(struct hardware_context *, AVPacket *, int64_t serial,
                           bool keyframes_only, int64_t full_ns);

@@ -4,6 +4,7 @@
 #include <libavcodec/avcodec.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/input/libav_version.h"
 #include "daemon/wire.h"
 
 static struct packet_info *entry(struct packet_history *history, int64_t serial)
@@ -117,8 +118,8 @@ static int64_t pts_of(const struct packet_history *history, const AVCodecContext
         return av->best_effort_timestamp;
     if (history->last_pts_ns == AV_NOPTS_VALUE)
         return 0;
-    if (av->pkt_duration > 0)
-        return history->last_pts_ns + av->pkt_duration;
+    if (libav_duration(av) > 0)
+        return history->last_pts_ns + libav_duration(av);
     if (rate.num > 0 && rate.den > 0)
         return history->last_pts_ns + av_rescale_q(1, av_inv_q(rate), codec->pkt_timebase);
     const int64_t since_ns = received_ns - history->last_received_ns;
@@ -141,8 +142,8 @@ static bool follows_damage(struct packet_history *history, int64_t serial)
 struct frame_info packet_history_picture(struct packet_history *history,
                                          const AVCodecContext *codec, const AVFrame *av)
 {
-    struct packet_info *packet = packet_history_info(history, av->reordered_opaque);
-    const bool follows = follows_damage(history, av->reordered_opaque) && !av->key_frame;
+    struct packet_info *packet = packet_history_info(history, libav_serial(av));
+    const bool follows = follows_damage(history, libav_serial(av)) && !libav_is_keyframe(av);
     const bool damaged =
         av->decode_error_flags || (av->flags & AV_FRAME_FLAG_CORRUPT) || packet->damaged || follows;
     const struct frame_info info = {
@@ -150,7 +151,7 @@ struct frame_info packet_history_picture(struct packet_history *history,
         .capture_ns = packet->capture_ns,
         .received_ns = packet->received_ns,
         .decoded_ns = monotonic_ns(),
-        .flags = (damaged ? FRAMED_FLAG_DAMAGED : 0) | (av->key_frame ? FRAMED_FLAG_KEYFRAME : 0) |
+        .flags = (damaged ? FRAMED_FLAG_DAMAGED : 0) | (libav_is_keyframe(av) ? FRAMED_FLAG_KEYFRAME : 0) |
                  (packet->capture_clock ? FRAMED_FLAG_CAPTURE_CLOCK : 0),
     };
     packet->given++;

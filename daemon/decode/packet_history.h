@@ -63,7 +63,7 @@ const struct AVPacket *packet_history_oldest(const struct packet_history *); // 
 void packet_history_drop_stale(struct packet_history *, int64_t received_ns);
 // That of a packet, or the last one's where it is not known.
 struct packet_info *packet_history_info(struct packet_history *, int64_t serial);
-// What is known of a picture of packet frame->reordered_opaque, but its source's size and its
+// What is known of a picture of packet libav_serial(frame), but its source's size and its
 // epoch: it is given out.
 struct frame_info packet_history_picture(struct packet_history *, const struct AVCodecContext *,
                                          const struct AVFrame *);

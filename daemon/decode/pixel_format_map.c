@@ -3,6 +3,8 @@
 #include <libavutil/frame.h>
 #include <libavutil/pixdesc.h>
 
+#include "daemon/input/libav_version.h"
+
 static const struct {
     enum AVPixelFormat av;
     enum pixel_format ours;
@@ -102,35 +104,13 @@ static enum siting siting_of(const AVFrame *av)
     }
 }
 
-#ifdef AV_FRAME_FLAG_INTERLACED // since FFmpeg 6.1, which calls the members deprecated
-static bool is_interlaced(const AVFrame *av)
-{
-    return av->flags & AV_FRAME_FLAG_INTERLACED;
-}
-
-static bool is_top_first(const AVFrame *av)
-{
-    return av->flags & AV_FRAME_FLAG_TOP_FIELD_FIRST;
-}
-#else
-static bool is_interlaced(const AVFrame *av)
-{
-    return av->interlaced_frame;
-}
-
-static bool is_top_first(const AVFrame *av)
-{
-    return av->top_field_first;
-}
-#endif
-
 enum field_order pixel_format_map_field_order(const AVFrame *av, enum AVCodecID codec)
 {
-    if (!is_interlaced(av))
+    if (!libav_is_interlaced(av))
         return FIELDS_NONE;
     if (codec == AV_CODEC_ID_HEVC) // a picture is one field there
         return FIELDS_UNKNOWN;
-    return is_top_first(av) ? FIELDS_TOP_FIRST : FIELDS_BOTTOM_FIRST;
+    return libav_is_top_first(av) ? FIELDS_TOP_FIRST : FIELDS_BOTTOM_FIRST;
 }
 
 bool pixel_format_map_is_hdr(const AVFrame *av)

@@ -16,6 +16,7 @@
 #include "daemon/base/stage_watch.h"
 #include "daemon/input/demux.h"
 #include "daemon/input/libav_log.h"
+#include "daemon/input/libav_version.h"
 #include "daemon/input/orientation.h"
 #include "daemon/input/pacer.h"
 #include "daemon/input/sender_clock.h"
@@ -330,8 +331,8 @@ static const char *libav_describe(const struct demux *demux)
 static int libav_orientation(const struct demux *demux)
 {
     const struct libav_demux *in = (const void *)demux;
-    size_t size = 0;
-    const void *matrix = av_stream_get_side_data(in->stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
+    size_t size;
+    const void *matrix = libav_side_data(in->stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
     return matrix && size >= ORIENTATION_MATRIX_BYTES ? orientation_of(matrix)
                                                       : ORIENTATION_UPRIGHT;
 }

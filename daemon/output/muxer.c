@@ -17,6 +17,7 @@
 #include "daemon/bitstream/hevc_headers.h"
 #include "daemon/bitstream/nal.h"
 #include "daemon/input/libav_log.h"
+#include "daemon/input/libav_version.h"
 #include "daemon/output/mp4_index.h"
 
 enum { BUFFER_BYTES = 64 << 10 };
@@ -162,7 +163,7 @@ bool muxer_same_stream(const AVCodecParameters *a, const AVCodecParameters *b)
 
 // --- the file behind libavformat
 
-static int write_bytes(void *opaque, uint8_t *data, int size)
+static int write_bytes(void *opaque, libav_written *data, int size)
 {
     struct muxer *muxer = opaque;
     if (muxer->error == 0)
@@ -174,7 +175,7 @@ static int write_bytes(void *opaque, uint8_t *data, int size)
 }
 
 // Of an MP4: a fragment that begins with a keyframe has a type of its own.
-static int write_typed(void *opaque, uint8_t *data, int size, enum AVIODataMarkerType type,
+static int write_typed(void *opaque, libav_written *data, int size, enum AVIODataMarkerType type,
                        int64_t time)
 {
     struct muxer *muxer = opaque;

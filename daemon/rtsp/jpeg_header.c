@@ -124,9 +124,11 @@ static uint8_t *write_frame(uint8_t *to, const struct jpeg_header *h)
 // One scan of all components of the frame, the first of which is luma.
 static uint8_t *write_scan(uint8_t *to, const uint8_t *frame)
 {
-    uint8_t scan[1 + 2 * COMPONENTS_MAX + 3] = {frame[FRAME_BYTES - 1]};
+    const uint8_t count = frame[FRAME_BYTES - 1];
+    const int components = count < COMPONENTS_MAX ? count : COMPONENTS_MAX; // as is_frame() checked
+    uint8_t scan[1 + 2 * COMPONENTS_MAX + 3] = {count};
     size_t at = 1;
-    for (int i = 0; i < scan[0]; i++) {
+    for (int i = 0; i < components; i++) {
         scan[at++] = frame[FRAME_BYTES + COMPONENT_BYTES * i];
         scan[at++] = i == 0 ? 0x00 : 0x11;
     }
