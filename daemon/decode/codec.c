@@ -45,7 +45,9 @@ static int set_up(struct codec *codec, AVCodecContext *context,
     libav_carry_serials(context);
     if (codec->nvdec.device) {
         context->opaque = &codec->nvdec;
-        return codec->nvdec.device->prepare(context, codec->nvdec.device, options->in_flight);
+        const int rc =
+            codec->nvdec.device->prepare(context, codec->nvdec.device, options->in_flight);
+        return rc == 0 && codec->early ? early_output_follow(codec->early, context) : rc;
     }
     context->apply_cropping = 0; // hashes are of whole pictures; picture_map crops
     context->thread_count = options->threads;
@@ -93,7 +95,6 @@ static int open_early(struct codec *codec, const AVCodecParameters *parameters,
                       const struct decode_options *options)
 {
     int rc = shows_at_once(options) ? early_output_open(&codec->early, parameters) : -ENOTSUP;
-    codec->nvdec.early = codec->early;
     return rc == -ENOTSUP ? 0 : AVERROR(-rc);
 }
 
@@ -205,8 +206,8 @@ void codec_abandon(struct codec *codec)
     }
     enter(codec);
     pictures_reap(codec->pictures);
-    leave(codec);
     early_output_close(codec->early);
+    leave(codec);
     nvdec_abandon(codec->nvdec.device, codec->context);
     av_packet_free(&codec->idr);
     *codec = (struct codec){0};
@@ -243,7 +244,8 @@ static int begin_packet(struct codec *codec, const AVPacket *packet)
 // Sends the last IDR picture again. False: all that was held back has come.
 static bool push(struct codec *codec)
 {
-    if (!codec->draining || !codec->idr || codec->pushes >= codec->context->has_b_frames)
+    if (!codec->draining || !codec->idr || codec->early ||
+        codec->pushes >= codec->context->has_b_frames)
         return false;
     codec->pushes++;
     return libav_send(codec->context, codec->idr, NO_SERIAL) >= 0;
@@ -260,18 +262,16 @@ int codec_send(struct codec *codec, const AVPacket *packet, int64_t serial)
         hardware_codec_describe(codec->hardware, codec->context);
         return rc;
     }
-    if (!packet && codec->early)
-        early_output_end(codec->early);
-    if (!packet && codec->idr)
-        return 0;
     enter(codec);
     pictures_reap(codec->pictures);
     if (packet)
         rc = begin_packet(codec, packet);
-    if (rc >= 0)
+    else if (codec->early)
+        early_output_end(codec->early, codec->context);
+    if (rc >= 0 && packet && codec->early)
+        rc = early_output_send(codec->early, codec->context, packet, serial, codec->keyframes_only);
+    else if (rc >= 0 && (packet || !codec->idr))
         rc = libav_send(codec->context, packet, serial);
-    if (packet && codec->early)
-        early_output_sent(codec->early, codec->context, packet, serial, codec->keyframes_only, rc);
     leave(codec);
     if (!codec->nvdec.device)
         buffers_decoded(codec->context->opaque);
@@ -302,21 +302,6 @@ static bool has_work_left(const struct codec *codec)
     return codec->draining || (id != AV_CODEC_ID_H264 && id != AV_CODEC_ID_HEVC);
 }
 
-static int receive_early(struct codec *codec, AVFrame *frame)
-{
-    int rc = 0;
-    if (!codec->early || !early_output_next(codec->early, frame))
-        return AVERROR(EAGAIN);
-    if (!codec_on_nvdec(codec))
-        return 0;
-    enter(codec);
-    rc = nvdec_map(codec->context, frame);
-    if (rc < 0)
-        av_frame_unref(frame);
-    leave(codec);
-    return rc;
-}
-
 int codec_receive(struct codec *codec, AVFrame *frame)
 {
     if (codec->hardware)
@@ -327,10 +312,8 @@ int codec_receive(struct codec *codec, AVFrame *frame)
     int rc = receive(codec, frame);
     if (works)
         leave(codec);
-    if (rc != AVERROR(EAGAIN) && rc != AVERROR_EOF)
-        return rc;
-    const int early = receive_early(codec, frame);
-    return early == AVERROR(EAGAIN) ? rc : early;
+    const bool waits = rc == AVERROR(EAGAIN) || rc == AVERROR_EOF;
+    return waits && codec->early && early_output_next(codec->early, frame) ? 0 : rc;
 }
 
 int64_t codec_late(struct codec *codec)

@@ -4,6 +4,7 @@
 #include <libavcodec/avcodec.h>
 #include <stdlib.h>
 
+#include "daemon/decode/held_pictures.h"
 #include "daemon/decode/output_order.h"
 #include "daemon/decode/picture_place.h"
 #include "daemon/input/libav_version.h"
@@ -28,8 +29,20 @@ struct stamps {
     int n, stalled; // that did not rise, of late
 };
 
+// Of a context that is followed.
+struct followed {
+    struct held_pictures *held; // NULL: its pictures are taken from their buffers
+    AVFrame *frame;             // scratch
+    int64_t first, last;        // serials: of the first packet since early_output_begin, the last
+    int64_t whole;              // H.264: pictures of packets before this one are damaged
+    bool fields;                // H.264: pictures were fields, between which nothing is asked for
+    bool unasked;               // H.264: libavcodec gave pictures out unasked since the last flush
+    bool apart;                 // the next picture's POC does not count on from the last one's
+};
+
 struct early_output {
     bool h264;
+    struct followed followed;
     struct picture_place_reader *reader;
     struct output_order order;
     struct handed handed;
@@ -77,8 +90,17 @@ void early_output_close(struct early_output *early)
     if (!early)
         return;
     give_up_taken(early);
+    held_pictures_close(early->followed.held);
+    av_frame_free(&early->followed.frame);
     picture_place_close(early->reader);
     free(early);
+}
+
+int early_output_follow(struct early_output *early, AVCodecContext *context)
+{
+    if (!(early->followed.frame = av_frame_alloc()))
+        return -ENOMEM;
+    return held_pictures_open(&early->followed.held, context);
 }
 
 void early_output_begin(struct early_output *early)
@@ -89,6 +111,9 @@ void early_output_begin(struct early_output *early)
     early->recovered = !early->h264;
     early->highest_pts = AV_NOPTS_VALUE;
     early->pts = early->dts = (struct stamps){.last = AV_NOPTS_VALUE};
+    early->followed.first = early->followed.last + 1;
+    early->followed.whole = 0;
+    early->followed.apart = true;
 }
 
 // --- from the packet to its picture
@@ -129,10 +154,9 @@ static const AVFrame *find_decoded(const struct early_output *early)
     return picture->frame;
 }
 
-// Keeps a reference to the decoded picture until its turn in output order; pictures that are not
-// awaited any more make room. Returns whether there was room.
-static bool take(struct early_output *early, const AVFrame *decoded, int64_t serial,
-                 bool recovery_point)
+// Pictures that are not awaited any more make room. Returns an empty frame that is taken from now
+// on, or NULL.
+static AVFrame *find_room(struct early_output *early, int64_t serial)
 {
     int at = -1;
     for (int i = 0; i < OUTPUT_ORDER_PICTURES; i++) {
@@ -144,13 +168,21 @@ static bool take(struct early_output *early, const AVFrame *decoded, int64_t ser
             at = i;
     }
     if (at < 0 || (!early->taken[at].frame && !(early->taken[at].frame = av_frame_alloc())))
-        return false;
-    AVFrame *frame = early->taken[at].frame;
-    if (av_frame_ref(frame, decoded) < 0)
+        return NULL;
+    early->taken[at].serial = serial;
+    return early->taken[at].frame;
+}
+
+// Keeps a reference to the decoded picture until its turn in output order. Returns whether there
+// was room.
+static bool take(struct early_output *early, const AVFrame *decoded, int64_t serial,
+                 bool recovery_point)
+{
+    AVFrame *frame = find_room(early, serial);
+    if (!frame || av_frame_ref(frame, decoded) < 0)
         return false;
     if (recovery_point) // libavcodec says it when it gives the picture out
         libav_set_keyframe(frame, true);
-    early->taken[at].serial = serial;
     return true;
 }
 
@@ -171,8 +203,8 @@ static bool lost_start(const struct early_output *early, const struct order_pict
     return output_order_is_behind(&early->order, picture->poc) && pts > early->highest_pts;
 }
 
-void early_output_sent(struct early_output *early, const AVCodecContext *context,
-                       const AVPacket *packet, int64_t serial, bool keyframes_only, int rc)
+static void note_sent(struct early_output *early, const AVCodecContext *context,
+                      const AVPacket *packet, int64_t serial, bool keyframes_only, int rc)
 {
     const struct picture_place place = picture_place_read(early->reader, packet);
     const AVFrame *decoded = find_decoded(early);
@@ -206,6 +238,157 @@ void early_output_sent(struct early_output *early, const AVCodecContext *context
     early->handed.n = 0;
 }
 
+// --- pictures that libavcodec gave out as soon as they were decoded, or in its own order
+
+static void note_late(struct early_output *early, int64_t serial)
+{
+    if (early->lates < OUTPUT_ORDER_PICTURES)
+        early->late[early->lates++] = serial;
+}
+
+static void keep_given(struct early_output *early, AVFrame *frame, struct order_picture picture,
+                       int depth)
+{
+    picture.serial = libav_serial(frame);
+    picture.taken = picture.given = true;
+    AVFrame *to = NULL;
+    if (output_order_decoded(&early->order, &picture, depth))
+        to = find_room(early, picture.serial);
+    if (to)
+        av_frame_move_ref(to, frame);
+    else
+        note_late(early, picture.serial);
+}
+
+// libavcodec's order: behind all that it gave out before.
+static void keep_in_order(struct early_output *early, AVFrame *frame)
+{
+    const struct order_picture picture = {.start = ORDER_BEGINS_LOWEST};
+    early->followed.apart = true;
+    keep_given(early, frame, picture, early->order.depth);
+}
+
+struct sent_packet {
+    const AVPacket *packet;
+    struct picture_place place; // of its picture
+    int depth;                  // see output_order_decoded
+};
+
+static void keep_placed(struct early_output *early, AVFrame *frame, const struct sent_packet *sent)
+{
+    const struct picture_place *place = &sent->place;
+    struct order_picture picture = {
+        .poc = place->poc,
+        .start = place->start,
+        .random_access = place->random_access,
+        .reference = place->reference,
+    };
+    if (picture.start == ORDER_CONTINUES &&
+        (early->followed.apart || lost_start(early, &picture, sent->packet->pts)))
+        picture.start = ORDER_BEGINS;
+    early->followed.apart = false;
+    keep_given(early, frame, picture, place->in_order ? 0 : sent->depth);
+}
+
+// Keeps all pictures that the context gives out. `place` is that of the last packet's picture;
+// NULL: the context is at its end. Returns how many pictures came; sets *found where the last
+// packet's is among them.
+static int keep_output(struct early_output *early, AVCodecContext *context,
+                       const struct sent_packet *sent, bool *found)
+{
+    const struct followed *followed = &early->followed;
+    int pictures = 0;
+    for (AVFrame *frame = followed->frame; avcodec_receive_frame(context, frame) == 0; pictures++) {
+        const int64_t serial = libav_serial(frame);
+        if (serial < followed->whole)
+            frame->flags |= AV_FRAME_FLAG_CORRUPT; // libavcodec says so only of unasked pictures
+        else if (!(frame->flags & AV_FRAME_FLAG_CORRUPT))
+            early->recovered = true;
+        *found |= serial == followed->last;
+        if (serial >= followed->first && serial == followed->last && sent && sent->place.known)
+            keep_placed(early, frame, sent);
+        else if (serial >= followed->first)
+            keep_in_order(early, frame);
+        av_frame_unref(frame);
+    }
+    return pictures;
+}
+
+static void keep_held(struct early_output *early, AVCodecContext *context,
+                      const struct sent_packet *sent, bool *found)
+{
+    struct held_pictures *held = early->followed.held;
+    while (early->h264 && !*found && held_pictures_ask(held, context) >= 0 &&
+           keep_output(early, context, sent, found) > 0)
+        continue;
+}
+
+// libavcodec drops pictures whose POC is below that of one that it gave out unasked. With
+// has_b_frames 0 it begins anew at an IDR picture. Sets *dropped where it did not.
+static int send_followed(struct early_output *early, AVCodecContext *context,
+                         struct sent_packet *sent, bool *dropped)
+{
+    struct followed *followed = &early->followed;
+    const bool idr = early->h264 && sent->place.start == ORDER_BEGINS_LOWEST;
+    const bool resets = idr && early->recovered && !followed->fields;
+    const int reordered = context->has_b_frames;
+    bool found = false;
+    if (resets)
+        context->has_b_frames = 0;
+    const int rc = libav_send(context, sent->packet, followed->last);
+    if (resets && context->has_b_frames < reordered)
+        context->has_b_frames = reordered;
+    if (rc >= 0 && idr && !early->recovered) {
+        early->recovered = true;
+        followed->whole = followed->last;
+    }
+    sent->depth = early->h264 ? context->has_b_frames : held_pictures_depth(followed->held);
+    followed->unasked |= keep_output(early, context, sent, &found) > 0;
+    if (early->recovered && !followed->fields)
+        keep_held(early, context, sent, &found);
+    *dropped = rc >= 0 && resets && !found && followed->unasked;
+    return rc;
+}
+
+static int follow(struct early_output *early, AVCodecContext *context, const AVPacket *packet,
+                  int64_t serial, bool keyframes_only)
+{
+    struct followed *followed = &early->followed;
+    struct sent_packet sent = {
+        .packet = held_pictures_packet(followed->held, packet),
+        .place = picture_place_read(early->reader, packet),
+    };
+    bool dropped = false;
+    if (!sent.packet)
+        return AVERROR(ENOMEM);
+    sent.place.in_order |= keyframes_only;
+    followed->last = serial;
+    followed->fields |= sent.place.field && !sent.place.broken;
+    count_stamp(&early->dts, packet->dts);
+    if (sent.place.new_sequence)
+        output_order_forget(&early->order);
+    int rc = send_followed(early, context, &sent, &dropped);
+    if (dropped) {
+        avcodec_flush_buffers(context);
+        followed->unasked = false;
+        rc = send_followed(early, context, &sent, &dropped);
+    }
+    if (packet->pts > early->highest_pts)
+        early->highest_pts = packet->pts;
+    return rc;
+}
+
+int early_output_send(struct early_output *early, AVCodecContext *context, const AVPacket *packet,
+                      int64_t serial, bool keyframes_only)
+{
+    if (early->followed.held)
+        return follow(early, context, packet, serial, keyframes_only);
+    const int rc = libav_send(context, packet, serial);
+    if (rc != AVERROR(EAGAIN))
+        note_sent(early, context, packet, serial, keyframes_only, rc);
+    return rc;
+}
+
 // --- from the picture to the output
 
 // A packet's stamps may be of its picture, or only tell when it is to be decoded.
@@ -221,6 +404,12 @@ static void choose_stamp(struct early_output *early, AVFrame *frame)
 bool early_output_wants(struct early_output *early, AVFrame *frame)
 {
     const int64_t serial = libav_serial(frame);
+    if (early->followed.held) { // only at the end
+        if (serial >= early->followed.first)
+            keep_in_order(early, frame);
+        av_frame_unref(frame);
+        return false;
+    }
     if (early->h264)
         early->recovered = !(frame->flags & AV_FRAME_FLAG_CORRUPT);
     const enum order_verdict verdict = output_order_output(&early->order, serial);
@@ -228,14 +417,19 @@ bool early_output_wants(struct early_output *early, AVFrame *frame)
         choose_stamp(early, frame);
         return true;
     }
-    if (verdict == ORDER_LATE && early->lates < OUTPUT_ORDER_PICTURES)
-        early->late[early->lates++] = serial;
+    if (verdict == ORDER_LATE)
+        note_late(early, serial);
     av_frame_unref(frame);
     return false;
 }
 
-void early_output_end(struct early_output *early)
+void early_output_end(struct early_output *early, AVCodecContext *context)
 {
+    bool found = false;
+    if (!early->recovered)
+        early->followed.whole = early->followed.last + 1;
+    if (early->followed.held)
+        keep_held(early, context, NULL, &found);
     output_order_end(&early->order);
 }
 

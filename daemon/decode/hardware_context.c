@@ -7,7 +7,6 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/decode/early_output.h"
-#include "daemon/decode/nvdec.h"
 #include "daemon/input/libav_version.h"
 
 enum { SURFACES = 6 }; // on the device, beside those that the stream needs
@@ -28,7 +27,7 @@ static enum AVPixelFormat choose_format(AVCodecContext *context, const enum AVPi
 static int get_buffer(AVCodecContext *context, AVFrame *frame, int flags)
 {
     int rc = avcodec_default_get_buffer2(context, frame, flags);
-    if (rc >= 0 && LIBAVCODEC_VERSION_MAJOR == 59) // as nvdec.c
+    if (rc >= 0)
         early_output_handed(((struct hardware_context *)context->opaque)->early, frame);
     return rc;
 }
@@ -72,6 +71,11 @@ int hardware_context_open(struct hardware_context *hardware, const AVCodecParame
     if (rc >= 0 && decoder->device != AV_HWDEVICE_TYPE_NONE &&
         (!library || hardware->choice.device[0]))
         rc = open_device(hardware, &context->hw_device_ctx);
+    if (rc >= 0 && decoder->format == AV_PIX_FMT_CUDA) {
+        libav_take_surfaces(context);
+        if (hardware->early && early_output_follow(hardware->early, context) < 0)
+            rc = AVERROR(ENOMEM);
+    }
     if (rc >= 0)
         rc = avcodec_open2(context, decoder->codec, NULL);
     if (rc < 0)
@@ -131,7 +135,7 @@ static int next_picture(struct hardware_context *hardware, AVFrame *frame)
     while (rc == 0 && hardware->early && !early_output_wants(hardware->early, frame));
     if ((rc == AVERROR(EAGAIN) || rc == AVERROR_EOF) && hardware->early &&
         early_output_next(hardware->early, frame))
-        rc = nvdec_map(hardware->context, frame);
+        rc = 0;
     else if (rc == 0 && hardware->decoder.format == AV_PIX_FMT_NONE)
         rc = restore_stamps(hardware, frame);
     return rc;
@@ -168,6 +172,17 @@ static void note_stamps(struct hardware_context *hardware, AVPacket *packet, int
     packet->duration = 0;
 }
 
+static int send_packet(struct hardware_context *hardware, const AVPacket *packet, int64_t serial,
+                       bool keyframes_only)
+{
+    if (hardware->early && packet)
+        return early_output_send(hardware->early, hardware->context, packet, serial,
+                                 keyframes_only);
+    if (hardware->early)
+        early_output_end(hardware->early, hardware->context);
+    return libav_send(hardware->context, packet, serial);
+}
+
 // A library may take no packet until it has given out pictures.
 int hardware_context_send(struct hardware_context *hardware, AVPacket *packet, int64_t serial,
                           bool keyframes_only, int64_t full_ns)
@@ -176,7 +191,7 @@ int hardware_context_send(struct hardware_context *hardware, AVPacket *packet, i
     int rc;
     if (packet)
         note_stamps(hardware, packet, serial);
-    while ((rc = libav_send(hardware->context, packet, serial)) == AVERROR(EAGAIN)) {
+    while ((rc = send_packet(hardware, packet, serial, keyframes_only)) == AVERROR(EAGAIN)) {
         if (monotonic_ns() > until_ns)
             return AVERROR(ETIMEDOUT);
         rc = hardware_context_take(hardware);
@@ -184,10 +199,6 @@ int hardware_context_send(struct hardware_context *hardware, AVPacket *packet, i
             return rc;
         usleep(1000);
     }
-    if (hardware->early && packet)
-        early_output_sent(hardware->early, hardware->context, packet, serial, keyframes_only, rc);
-    else if (hardware->early)
-        early_output_end(hardware->early);
     const int taken = hardware_context_take(hardware);
     if (hardware->refused)
         return AVERROR(ENOSYS);

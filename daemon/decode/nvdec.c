@@ -8,7 +8,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/decode/decode_options.h"
-#include "daemon/decode/early_output.h"
+#include "daemon/input/libav_version.h"
 
 enum {
     EXTRA_MAX = 12, // of NVDEC's 32 surfaces; a stream may need 18 for itself
@@ -116,52 +116,6 @@ static enum AVPixelFormat choose_cuda(AVCodecContext *codec, const enum AVPixelF
     return AV_PIX_FMT_NONE;
 }
 
-// --- frames ahead of libavcodec's output
-//
-// A surface is final as soon as the packet was sent: NVDEC has got all of the picture, and mapping
-// waits for it. libavcodec maps just before it gives a frame out, by a function that it keeps with
-// the frame until then, in a struct of its own. Only of the version below it is known that this is
-// its first member; with others pictures come when libavcodec gives them out.
-#if LIBAVCODEC_VERSION_MAJOR == 59
-struct frame_decode_data {
-    int (*post_process)(void *context, AVFrame *);
-};
-
-static int get_buffer(AVCodecContext *context, AVFrame *frame, int flags)
-{
-    struct nvdec *nvdec = context->opaque;
-    int rc = avcodec_default_get_buffer2(context, frame, flags);
-    if (rc >= 0)
-        early_output_handed(nvdec->early, frame);
-    return rc;
-}
-
-int nvdec_map(AVCodecContext *context, AVFrame *frame)
-{
-    int rc = 0;
-    if (!frame->hw_frames_ctx || !frame->private_ref)
-        return 0;
-    struct frame_decode_data *data = (void *)frame->private_ref->data;
-    if (data->post_process)
-        rc = data->post_process(context, frame);
-    data->post_process = NULL; // what libavcodec gives out of it later is dropped
-    av_buffer_unref(&frame->private_ref);
-    return rc;
-}
-#else
-static int get_buffer(AVCodecContext *context, AVFrame *frame, int flags)
-{
-    return avcodec_default_get_buffer2(context, frame, flags);
-}
-
-int nvdec_map(AVCodecContext *context, AVFrame *frame)
-{
-    (void)context;
-    (void)frame;
-    return 0;
-}
-#endif
-
 // --- the set-up
 
 // Frames that are given out keep their surfaces. libavcodec adds five to what the stream needs: for
@@ -170,7 +124,7 @@ static int prepare(AVCodecContext *codec, const struct decode_device *device, in
 {
     codec->hw_device_ctx = av_buffer_ref(device->context);
     codec->get_format = choose_cuda;
-    codec->get_buffer2 = get_buffer;
+    libav_take_surfaces(codec);
     codec->extra_hw_frames = in_flight < EXTRA_MAX ? in_flight : EXTRA_MAX;
     codec->thread_count = 1; // NVDEC works while we wait; more threads only add delay
     return codec->hw_device_ctx ? 0 : -ENOMEM;

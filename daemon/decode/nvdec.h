@@ -8,8 +8,6 @@
 
 #include "daemon/base/fair_semaphore.h"
 
-struct early_output;
-
 struct decode_device {
     // The decoder of libavcodec that hands the codec's work to the device and gives the same bytes
     // as the cpu; NULL: there is none. Tests put other decoders there.
@@ -30,7 +28,6 @@ struct decode_device {
 // One decoder's use of the device: its context's `opaque`.
 struct nvdec {
     struct decode_device *device;
-    struct early_output *early; // is told of each frame; NULL: nobody is
     bool refused; // the device does not take the stream; set within a call, which then fails
     bool opens;   // the call at hand opens a decoder in the driver
     // How long calls lasted while some decoder was opened, the own one or another camera's: the
@@ -66,9 +63,5 @@ void nvdec_leave(struct nvdec *);
 // MPEGs before H.264 with their own transforms, would not come out as on the cpu.
 bool nvdec_is_exact(enum AVCodecID);
 const AVCodec *nvdec_find(enum AVCodecID);
-
-// Maps a frame that was taken before libavcodec gave it out, as libavcodec would have done then;
-// accepts others. To be called once for a picture, between enter and leave. 0 or negative AVERROR.
-int nvdec_map(AVCodecContext *, AVFrame *);
 
 #endif

@@ -77,8 +77,8 @@ void output_order_distrust(struct output_order *order)
 {
     order->distrusted = DISTRUSTED_PICTURES;
     for (int i = 0; i < order->n; i++)
-        order->entry[i].picture.taken &=
-            order->entry[i].sequence != order->sequence || order->unseen;
+        order->entry[i].picture.taken &= order->entry[i].picture.given || order->unseen ||
+                                         order->entry[i].sequence != order->sequence;
 }
 
 // A picture belongs ahead of some that were shown, as far as POC says: the rules by which these
@@ -112,7 +112,7 @@ bool output_order_is_behind(const struct output_order *order, int poc)
     return order->begun && order->last_sequence == order->sequence && poc <= order->last_poc;
 }
 
-void output_order_decoded(struct output_order *order, const struct order_picture *picture,
+bool output_order_decoded(struct output_order *order, const struct order_picture *picture,
                           int depth)
 {
     order->depth = depth;
@@ -124,8 +124,11 @@ void output_order_decoded(struct output_order *order, const struct order_picture
     }
     learn_leading(order, picture);
     order->newest = *picture;
-    if (output_order_is_behind(order, picture->poc))
+    if (output_order_is_behind(order, picture->poc)) {
         blame_rules(order, picture->poc);
+        if (picture->given)
+            return false;
+    }
     if (order->n == OUTPUT_ORDER_PICTURES)
         remove_entry(order, 0);
     order->entry[order->n] = (struct order_entry){
@@ -133,8 +136,9 @@ void output_order_decoded(struct output_order *order, const struct order_picture
         .sequence = order->sequence,
         .unseen = order->unseen,
     };
-    order->entry[order->n++].picture.taken &= order->distrusted == 0;
+    order->entry[order->n++].picture.taken &= order->distrusted == 0 || picture->given;
     order->distrusted -= order->distrusted > 0;
+    return true;
 }
 
 static void note_shown(struct output_order *order, struct order_entry *entry)
@@ -193,6 +197,8 @@ static bool is_next(const struct output_order *order, const struct order_entry *
         return true;
     if (picture->random_access && newest->poc > picture->poc)
         return true;
+    if (order->distrusted > 0)
+        return false;
     *rule = ORDER_RULE_NON_REFERENCE;
     if (!order->no_non_reference && !newest->reference && newest->poc >= picture->poc)
         return true;

@@ -26,6 +26,7 @@ struct order_picture {
     bool random_access; // H.265, IRAP: what is shown ahead of it is decoded right behind it
     bool reference;     // others may be made from it
     bool taken;         // it can be shown before the decoder gives it out
+    bool given;         // and the decoder gave it out: it will say nothing of its order
 };
 
 enum order_rule {
@@ -67,7 +68,8 @@ void output_order_begin(struct output_order *); // another stream, or another pl
 void output_order_forget(struct output_order *);
 // The next picture was decoded. `depth`: the most pictures that are decoded ahead of one that is
 // shown before them, by the stream's word or as far as the decoder knows.
-void output_order_decoded(struct output_order *, const struct order_picture *, int depth);
+// False: the picture is given, and pictures behind it were shown; it is dropped.
+bool output_order_decoded(struct output_order *, const struct order_picture *, int depth);
 // Something is not known of the pictures decoded lately: for them and some more of this sequence
 // only the decoder's output counts.
 void output_order_distrust(struct output_order *);

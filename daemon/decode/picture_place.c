@@ -210,6 +210,7 @@ struct picture_place picture_place_read(struct picture_place_reader *reader, con
     place.known = parser->output_picture_number != NEVER_POC;
     place.poc = place.known ? parser->output_picture_number : 0;
     place.field = !reader->hevc && parser->picture_structure != AV_PICTURE_STRUCTURE_FRAME;
+    place.broken = !reader->hevc && parser->picture_structure == AV_PICTURE_STRUCTURE_UNKNOWN;
     place.in_order = reader->in_order;
     place.may_be_hidden = reader->may_be_hidden;
     return place;

@@ -17,7 +17,8 @@ struct picture_place {
     enum order_start start;
     bool random_access;  // H.265, IRAP
     bool reference;      // others may be made from it
-    bool field;          // H.264: one of two that are one picture
+    bool field;          // H.264: one of two that are one picture, or broken
+    bool broken;         // H.264: the slice header could not be read to its end
     bool recovery_point; // H.264: what is shown from it on is whole
     bool in_order;       // pictures of its sequence are shown as they are decoded
     bool may_be_hidden;  // H.265: it may say that it is not to be shown

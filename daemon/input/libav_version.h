@@ -167,8 +167,8 @@ static inline const void *libav_side_data(const AVStream *stream, enum AVPacketS
                                           size_t *size)
 {
     const AVCodecParameters *parameters = stream->codecpar;
-    const AVPacketSideData *data = av_packet_side_data_get(
-        parameters->coded_side_data, parameters->nb_coded_side_data, type);
+    const AVPacketSideData *data =
+        av_packet_side_data_get(parameters->coded_side_data, parameters->nb_coded_side_data, type);
     *size = data ? data->size : 0;
     return data ? data->data : NULL;
 }

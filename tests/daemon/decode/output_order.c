@@ -219,7 +219,12 @@ static void test_safe_rules(void)
 // H.265: pictures that are shown ahead of an IRAP picture come right behind it.
 static void decode_irap(struct run *run, enum order_start start, int poc, bool random_access)
 {
-    const struct order_picture picture = {++run->serial, poc, start, random_access, true, true};
+    const struct order_picture picture = {.serial = ++run->serial,
+                                          .poc = poc,
+                                          .start = start,
+                                          .random_access = random_access,
+                                          .reference = true,
+                                          .taken = true};
     decoder_takes(&run->decoder, picture);
     output_order_decoded(&run->order, &picture, run->depth);
     const int64_t serial = decoder_gives(&run->decoder, run->depth);
