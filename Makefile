@@ -140,4 +140,4 @@ help: ## list every target, and the variables of all
 	@echo
 	@sed -n 's/^#   /  /p' Makefile
 
--include $(shell find $(B) '(' -path '$(B)/deb*' -o -path $(B)/bookworm ')' -prune -o -name '*.d' -type f -print 2>/dev/null)
+-include $(shell find $(B) '(' -path '$(B)/deb*' -o -path $(B)/bookworm -o -path '$(B)/*-suite' ')' -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -1,10 +1,13 @@
-"""Bare Debians 12: folders that debootstrap fills once, and copies of them that run systemd as containers."""
+"""Bare Debians: folders that debootstrap fills once, and copies of them that run systemd as containers."""
+import glob
 import os
+import re
 import shutil
 import subprocess
 import time
 
 INCLUDED = ["dbus", "python3-minimal", "systemd", "systemd-sysv"]
+SOURCES = ("/etc/apt/sources.list.d/*.sources", "/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list")
 
 
 def call(*arguments):
@@ -25,15 +28,26 @@ def has_text(path, text):
         return file.read() == text
 
 
-def bare_debian(names, bare):
-    """A Debian with these packages, made once."""
-    text, made = ",".join(sorted({*INCLUDED, *names})), f"{bare}.packages"
+def mirror():
+    """MIRROR of the environment, else the first archive that this box's apt knows."""
+    for path in (path for pattern in SOURCES for path in sorted(glob.glob(pattern)) if "MIRROR" not in os.environ):
+        with open(path) as file:
+            found = re.search(r"^(?:URIs:\s*|deb\s+(?:\[[^]]*\]\s*)?)(https?://\S+)", file.read(), re.M)
+        if found:
+            return found[1]
+    if "MIRROR" not in os.environ:
+        raise SystemExit("apt has no archive here: MIRROR=URL says where Debian's is")
+    return os.environ["MIRROR"]
+
+
+def bare_debian(names, bare, suite="bookworm", included=INCLUDED):
+    """A Debian of that suite with these packages, made once."""
+    text, made = ",".join(sorted({*included, *names})), f"{bare}.packages"
     if not has_text(made, text):
         shutil.rmtree(bare, ignore_errors=True)
         os.makedirs(os.path.dirname(bare), exist_ok=True)
         print("debootstrap: this takes minutes, once", flush=True)
-        call("debootstrap", "--variant=minbase", f"--include={text}", "bookworm", bare,
-             os.environ.get("MIRROR", "http://deb.debian.org/debian"))
+        call("debootstrap", "--variant=minbase", f"--include={text}", suite, bare, mirror())
         with open(made, "w") as file:
             file.write(text)
     return bare

@@ -21,7 +21,7 @@ $(B)/systemd/%: systemd/%
 # A package is not for this machine's GPU alone, unless somebody says so.
 PACKAGE_ARCHS = $(if $(filter command environment,$(origin CUDA_ARCHS)),$(CUDA_ARCHS),package)
 
-.PHONY: manuals units deb check-deb check-setup deb-arm64 container repo bundle
+.PHONY: manuals units deb check-deb check-setup check-trixie deb-arm64 container repo bundle
 manuals: $(MANUALS) ## make the manual pages, in build/man
 units: $(INSTALLED) ## make the units for systemd, in build/systemd
 
@@ -36,6 +36,11 @@ check-deb: deb ## test the package on a bare Debian in a container: minutes, and
 check-setup: ## test on a bare Debian in a container that what is installed for the tests starts no service: minutes, and root
 	@scripts/setup check-deb
 	@scripts/check_setup $(B)/bookworm
+
+SUITE ?= trixie
+check-trixie: ## make demo and make check on a bare Debian 13 in a folder (SUITE=bookworm: on another): half an hour, and root
+	@scripts/setup check-suite
+	@scripts/check_suite $(SUITE) $(B)/$(SUITE)-suite
 
 deb-arm64: ## cross-build the packages for arm64, in build/deb-arm64, and try them in qemu: minutes, and root
 	@scripts/setup deb-arm64

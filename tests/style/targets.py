@@ -24,7 +24,7 @@ def missing(targets, text):
 
 def check_beside_debians(checks):
     with tempfile.TemporaryDirectory(prefix="framed-targets-") as where:
-        for name in ("bookworm/bare", "bookworm/root", "deb-arm64/root"):
+        for name in ("bookworm/bare", "bookworm/root", "trixie-suite/root", "deb-arm64/root"):
             os.makedirs(f"{where}/{name}/etc/rc2.d")
         checks.check("  deb " in make("help", f"B={where}"), "make fails")
 
