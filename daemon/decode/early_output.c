@@ -29,7 +29,7 @@ struct stamps {
     int n, stalled; // that did not rise, of late
 };
 
-// Of a context that is followed.
+// A context whose pictures are kept as it gives them out.
 struct followed {
     struct held_pictures *held; // NULL: its pictures are taken from their buffers
     AVFrame *frame;             // scratch
@@ -290,9 +290,8 @@ static void keep_placed(struct early_output *early, AVFrame *frame, const struct
     keep_given(early, frame, picture, place->in_order ? 0 : sent->depth);
 }
 
-// Keeps all pictures that the context gives out. `place` is that of the last packet's picture;
-// NULL: the context is at its end. Returns how many pictures came; sets *found where the last
-// packet's is among them.
+// Keeps all pictures that the context gives out. `sent` is the last packet; NULL: the context is at
+// its end. Returns how many pictures came; sets *found where the last packet's is among them.
 static int keep_output(struct early_output *early, AVCodecContext *context,
                        const struct sent_packet *sent, bool *found)
 {
@@ -314,17 +313,20 @@ static int keep_output(struct early_output *early, AVCodecContext *context,
     return pictures;
 }
 
-static void keep_held(struct early_output *early, AVCodecContext *context,
-                      const struct sent_packet *sent, bool *found)
+// libavcodec finds AVERROR_INVALIDDATA in an end of sequence behind a single field.
+static int keep_held(struct early_output *early, AVCodecContext *context,
+                     const struct sent_packet *sent, bool *found)
 {
-    struct held_pictures *held = early->followed.held;
-    while (early->h264 && !*found && held_pictures_ask(held, context) >= 0 &&
+    int rc = 0;
+    while (early->h264 && !*found && (rc = held_pictures_ask(early->followed.held, context)) >= 0 &&
            keep_output(early, context, sent, found) > 0)
         continue;
+    return rc == AVERROR_INVALIDDATA ? 0 : rc;
 }
 
 // libavcodec drops pictures whose POC is below that of one that it gave out unasked. With
-// has_b_frames 0 it begins anew at an IDR picture. Sets *dropped where it did not.
+// has_b_frames 0 it forgets that POC at an IDR picture. Sets *dropped where the IDR picture was
+// lost.
 static int send_followed(struct early_output *early, AVCodecContext *context,
                          struct sent_packet *sent, bool *dropped)
 {
@@ -335,7 +337,7 @@ static int send_followed(struct early_output *early, AVCodecContext *context,
     bool found = false;
     if (resets)
         context->has_b_frames = 0;
-    const int rc = libav_send(context, sent->packet, followed->last);
+    int rc = libav_send(context, sent->packet, followed->last);
     if (resets && context->has_b_frames < reordered)
         context->has_b_frames = reordered;
     if (rc >= 0 && idr && !early->recovered) {
@@ -344,8 +346,10 @@ static int send_followed(struct early_output *early, AVCodecContext *context,
     }
     sent->depth = early->h264 ? context->has_b_frames : held_pictures_depth(followed->held);
     followed->unasked |= keep_output(early, context, sent, &found) > 0;
-    if (early->recovered && !followed->fields)
-        keep_held(early, context, sent, &found);
+    if (early->recovered && !followed->fields) {
+        const int asked = keep_held(early, context, sent, &found);
+        rc = rc < 0 ? rc : asked;
+    }
     *dropped = rc >= 0 && resets && !found && followed->unasked;
     return rc;
 }
