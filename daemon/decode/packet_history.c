@@ -151,7 +151,8 @@ struct frame_info packet_history_picture(struct packet_history *history,
         .capture_ns = packet->capture_ns,
         .received_ns = packet->received_ns,
         .decoded_ns = monotonic_ns(),
-        .flags = (damaged ? FRAMED_FLAG_DAMAGED : 0) | (libav_is_keyframe(av) ? FRAMED_FLAG_KEYFRAME : 0) |
+        .flags = (damaged ? FRAMED_FLAG_DAMAGED : 0) |
+                 (libav_is_keyframe(av) ? FRAMED_FLAG_KEYFRAME : 0) |
                  (packet->capture_clock ? FRAMED_FLAG_CAPTURE_CLOCK : 0),
     };
     packet->given++;
