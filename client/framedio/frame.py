@@ -75,15 +75,24 @@ class Payload:
         return (CUDA, self._device) if self.on_gpu else (CPU, 0)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """Of host memory a copy, unless the consumer can be told that the array is read-only."""
+        """The array where it lies, on its own device. Of a ring's host memory a copy, unless the consumer can be told that
+        the array is read-only. BufferError: it cannot be had on that device, or without a copy, or on a GPU with one."""
+        device = self.__dlpack_device__()
+        if dl_device is not None and tuple(dl_device) != device:
+            raise BufferError(f"the frame is on DLPack's device {device}, and is not moved to {tuple(dl_device)}")
         if self.on_gpu:
+            if copy:
+                raise BufferError("a frame on a GPU is not copied: use torch().clone()")
             return capsule_of(self, TYPES[self.header.dtype], max_version)
         import numpy
 
         array = self.numpy()
-        if self._readonly and max_version and numpy.lib.NumpyVersion(numpy.__version__) >= "2.1.0":
-            return array.__dlpack__(max_version=max_version, copy=copy)
-        return (array.copy() if self._readonly else array).__dlpack__()
+        told = max_version and max_version[0] >= 1 and numpy.lib.NumpyVersion(numpy.__version__) >= "2.1.0"
+        if self._readonly and not told and copy is False:
+            raise BufferError("the frame is read-only, and the consumer cannot be told so: it gets a copy (copy=None)")
+        if copy or (self._readonly and not told):
+            array = array.copy()
+        return array.__dlpack__(max_version=max_version) if told else array.__dlpack__()
 
     def numpy(self):
         """The array where it lies; read-only where that is a ring."""

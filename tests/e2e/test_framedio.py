@@ -316,6 +316,42 @@ def check_dlpack(checks):
     checks.check((made.major, made.flags, made.tensor.ndim, made.tensor.data) == (1, 1, 3, array.ctypes.data), "versioned")
 
 
+def check_dlpack_arguments(checks, where):
+    """What a consumer may ask for: this device alone, and a copy of a ring's frame unless it can be told that it is
+    read-only."""
+    sender = RingSender(where, "dlpack")
+    reader = framedio.open(f"ring:{sender.path}", timeout=10 * PATIENCE)
+    reader.poll()
+    sender.accept()
+    sender.send(0, 10, 1)
+    frame = next(reader)
+    for asked in ({"dl_device": (2, 0)}, {"dl_device": (1, 1)}, {"copy": False}, {"copy": False, "max_version": (0, 8)}):
+        try:
+            frame.__dlpack__(**asked)
+            checks.check(False, f"a capsule for {asked}")
+        except BufferError as error:
+            checks.check("device" in str(error) or "read-only" in str(error), str(error))
+    lent, kept = frame.numpy(), frame.keep()
+    for asked in ({}, {"copy": True}, {"dl_device": (1, 0), "copy": None}):
+        for read, payload in ((lent, frame), (kept.numpy(), kept)):
+            form = type("Form", (), {"__dlpack__": lambda self, payload=payload, **_: payload.__dlpack__(**asked),
+                                     "__dlpack_device__": lambda self: (1, 0)})()
+            array = numpy.from_dlpack(form)
+            same = numpy.shares_memory(array, read)
+            checks.check((array == read).all() and same == (payload is kept and not asked.get("copy")), f"{asked} {same}")
+    child = os.fork()
+    if child == 0:
+        try:
+            reader.poll()
+        except framedio.Gone as error:
+            os._exit(0 if "fork" in str(error) else 1)
+        os._exit(2)
+    checks.check(os.waitpid(child, 0)[1] == 0, "a child reads with its parent's reader")
+    checks.check(frame.whole and frame.valid, "the parent's frame")
+    reader.close()
+    sender.hang_up()
+
+
 def check_structs(checks, where):
     with open(f"{where}/sizes.c", "w") as file:
         file.write(SIZES)
@@ -361,6 +397,7 @@ def main():
         check_closed(checks, where)
         check_threads(checks, where)
         check_dlpack(checks)
+        check_dlpack_arguments(checks, where)
         check_structs(checks, where)
         check_package(checks, where)
     checks.end()
