@@ -1,5 +1,6 @@
 """Readers: one for loops, one for asyncio."""
 import ctypes
+import errno
 import os
 import select
 import threading
@@ -35,6 +36,8 @@ class Base:
         self._handle = libframed.framed_open(os.fsencode(address), flags)
         if not self._handle:
             error = ctypes.get_errno()
+            if error not in (errno.EINVAL, errno.ENAMETOOLONG):
+                raise OSError(error, f"{address}: {os.strerror(error)}")
             raise ValueError(f"{address}: {os.strerror(error)} (unix:PATH, tcp:HOST:PORT or ring:PATH)")
 
     def _open_handle(self):
