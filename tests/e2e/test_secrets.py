@@ -339,6 +339,7 @@ def check_put_is_literal(checks, where):
             checks.check(status == (refused or 200) and MARK not in said and (not wanted or wanted in text), f"{query}: {status} {said} {text}")
         status = json.loads(client.get("/api/v1/status")[2])
         checks.check([one["url"] for one in status["cameras"] if one["name"] == "new"] == [camera["url"]], f"{status['cameras']}")
+        client.get("/api/v1/cameras/new", "DELETE")
 
 
 def check_key_runs(checks, where, case, text, env):
