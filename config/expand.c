@@ -181,9 +181,12 @@ static int look_up_name(struct expansion *e, const char *name)
     int status = read_credential(e, name);
     if (status == 0)
         status = read_variable(e, name);
-    const size_t n = status > 0 ? strlen(e->value) : 0;
-    if (n > 0 && e->value[n - 1] == '\n')
-        e->value[n - 1] = 0;
+    size_t n = status > 0 ? strlen(e->value) : 0;
+    if (n > 0 && e->value[n - 1] == '\n') {
+        e->value[--n] = 0;
+        if (n > 0 && e->value[n - 1] == '\r')
+            e->value[n - 1] = 0;
+    }
     if (status > 0 && e->options->secret && keep_value(name, e->value) < 0)
         return -ENOMEM;
     return status;

@@ -1,6 +1,6 @@
 // Expands ${NAME}, ${NAME:-default}, ${NAME:?message} and $$ in the text of a scalar. The value of
 // NAME is the content of the file $CREDENTIALS_DIRECTORY/NAME, or else the environment variable,
-// without one newline at its end. As in a shell, ':' treats an empty value as unset.
+// without one newline (LF or CR LF) at its end. As in a shell, ':' treats an empty value as unset.
 #ifndef FRAMED_CONFIG_EXPAND_H
 #define FRAMED_CONFIG_EXPAND_H
 

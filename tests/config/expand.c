@@ -31,6 +31,7 @@ static const struct {
     {"${NO_NEWLINE}", "end", NULL},
     {"${LINE}", "one line", NULL},
     {"${LINES}", "two\n", NULL},
+    {"${DOS}", "dos", NULL},
     {"${EMPTY_FILE:-x}", "x", NULL},
     {"${UNSET}", NULL, "UNSET is not set"},
     {"${UNSET:?say why}", NULL, "UNSET: say why"},
@@ -122,6 +123,7 @@ int main(void)
     setenv("BOTH", "environment", 1);
     setenv("LINE", "one line\n", 1);
     setenv("LINES", "two\n\n", 1);
+    setenv("DOS", "dos\r\n", 1);
     unsetenv("UNSET");
     TEST(test_cases());
     TEST(test_length());
