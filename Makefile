@@ -7,7 +7,7 @@
 #   CUDA_ARCHS="90"                   these compute capabilities in place of this machine's (`package`: all that packages have)
 #   SCALAR=1                          without the kernels for AVX2 and AVX-512
 #   B=FOLDER                          build in this folder
-#   PARTS=sanitized                   check: the tests of single parts by clang under ASan and UBSan, not plain
+#   PARTS=sanitized                   check: the tests of single parts under ASan and UBSan, not plain
 #   V=1                               show the commands
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all

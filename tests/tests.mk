@@ -8,12 +8,7 @@ $(TESTS) $(B)/tests/e2e/etcd_client: LDFLAGS += -fuse-ld=lld
 endif
 
 # These look at no clock of their own: at -O1 they compile in half the time.
-TEST_CFLAGS := -O1
-ifneq ($(findstring clang,$(CC)),)
-# Tables in tests leave members out and break long texts.
-TEST_CFLAGS += -Wno-missing-field-initializers -Wno-string-concatenation -Wno-string-plus-int
-endif
-$(patsubst %,$(B)/tests/%.o,client/% cluster/% config/% daemon/% fuzz/%): override CFLAGS += $(TEST_CFLAGS)
+$(patsubst %,$(B)/tests/%.o,client/% cluster/% config/% daemon/% fuzz/%): override CFLAGS += -O1
 
 $(B)/tests/config/%: $(B)/tests/config/%.o $(CONFIG)
 	$(link) $(CONFIG_LIBS)
@@ -88,10 +83,10 @@ tests: whole-tests $(PART_TESTS) ## build every test
 
 # At -O1 sanitizers see as much as at -O3, and the build takes half the time; -g1 has the lines for their reports. The
 # kernels for AVX2 and AVX-512 are left out: they take half of the build, and the reference reads and writes the daemon's
-# memory in their place. clang compiles all of it, because gcc compiles the plain build. `make check SAN=address,undefined`
+# memory in their place. `make check SAN=address,undefined`
 # builds and runs everything. Coverage makes a loop ten times slower: it gets fewer cases.
 SANITIZED := $(B)/sanitized
-build_sanitized = $(MAKE) --no-print-directory $(JOBS) NVCC= SCALAR=1 SAN=address,undefined CC=clang CFLAGS='-O1 -g1' B=$(SANITIZED) part-tests
+build_sanitized = $(MAKE) --no-print-directory $(JOBS) NVCC= SCALAR=1 SAN=address,undefined CFLAGS='-O1 -g1' B=$(SANITIZED) part-tests
 .PHONY: check-long check-sanitized coverage
 check-sanitized: ## run the tests of the configuration, of the daemon's parts and the fuzzers' corpora under ASan and UBSan
 	@scripts/setup check
