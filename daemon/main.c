@@ -1,6 +1,10 @@
 #include <errno.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "config/load.h"
 #include "config/print.h"
@@ -45,6 +49,20 @@ struct command {
     int options;                        // OPTION_ bits
     int (*main)(int argc, char **argv); // instead of run: has options of its own
 };
+
+// SIGHUP and SIGUSR1 wait from the first moment of `framed run` on: the constructors of the
+// libraries take longer than the rest up to daemon_prepare_process. No sanitizer is ready yet.
+__attribute__((no_sanitize("address", "thread", "undefined"))) static void
+hold_signals(int argc, char **argv, char **environment)
+{
+    const uint64_t held = UINT64_C(1) << (SIGHUP - 1) | UINT64_C(1) << (SIGUSR1 - 1);
+    (void)environment;
+    if (argc > 1 && argv[1][0] == 'r' && argv[1][1] == 'u' && argv[1][2] == 'n' && !argv[1][3])
+        syscall(SYS_rt_sigprocmask, SIG_BLOCK, &held, NULL, sizeof held);
+}
+__attribute__((section(".preinit_array"),
+               used)) static void (*hold_signals_first)(int argc, char **argv,
+                                                        char **environment) = hold_signals;
 
 static int run(const struct arguments *arguments)
 {

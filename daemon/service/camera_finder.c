@@ -232,8 +232,9 @@ static bool make_line(struct http_exchange *exchange, const struct wish *wish, c
 {
     char *url = NULL;
     const enum url_kind kind = config_url_kind(wish->url);
-    const char *mistake = config_url_mistake(wish->url);
-    int rc = (kind == URL_RTSP || kind == URL_TCP) && !mistake ? 0 : -EINVAL;
+    const bool remote = kind == URL_RTSP || kind == URL_TCP;
+    const char *mistake = remote ? config_url_mistake(wish->url) : NULL;
+    int rc = remote && !mistake ? 0 : -EINVAL;
     if (rc == 0 && *wish->user)
         rc = config_url_with_login(&url, wish->url, wish->user, wish->password);
     if (mistake)

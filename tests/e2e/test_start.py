@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from framed_client import BINARY, Checks, Framed, Process, folder, make_clip, until
+from framed_client import BINARY, SANITIZED, Checks, Framed, Process, folder, make_clip, until
 
 CONFIG = """
 control: {where}/control.sock
@@ -34,8 +34,17 @@ class FromPipe(Process):
         super().__init__(["sh", "-c", f'exec "$0" run -c {self.pipe}', BINARY], f"{where}/pipe.log", {"RUNTIME_DIRECTORY": where})
 
     def write(self, text):
-        with open(self.pipe, "w") as file:
-            file.write(text)
+        """Whether it reads its configuration."""
+        def opened():
+            try:
+                return os.open(self.pipe, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError:  # nobody has opened the other end
+                return None
+        descriptor = until(opened, 5)
+        if descriptor:
+            os.write(descriptor, text.encode())
+            os.close(descriptor)
+        return descriptor
 
 
 def check_signals(checks, where):
@@ -45,11 +54,25 @@ def check_signals(checks, where):
             until(lambda: holds(framed.child.pid, number), 5)
             for _ in range(3):
                 framed.child.send_signal(number)
-            framed.write(CONFIG.format(where=where))
-            checks.check(until(lambda: os.path.exists(f"{where}/control.sock"), 20), f"{number!r}: exit {framed.child.poll()}\n{framed.errors()}")
+            good = framed.write(CONFIG.format(where=where)) and until(lambda: os.path.exists(f"{where}/control.sock"), 20)
+            checks.check(good, f"{number!r}: exit {framed.child.poll()}\n{framed.errors()}")
             checks.check(number != signal.SIGHUP or until(lambda: "not reloaded" in framed.errors(), 20), f"a reload is forgotten\n{framed.errors()}")
             checks.check(framed.stop() == 0, framed.errors())
         os.remove(framed.pipe)
+
+
+def check_signals_before_main(checks, where):
+    """While the constructors of libraries run, of which one takes its time."""
+    with open(f"{where}/slow.c", "w") as file:
+        file.write("#include <unistd.h>\n__attribute__((constructor)) static void slow(void) { usleep(500000); }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", f"{where}/slow.so", f"{where}/slow.c"], check=True)
+    with Framed(where, CONFIG.format(where=where), env={"LD_PRELOAD": f"{where}/slow.so"}) as framed:
+        until(lambda: os.path.basename(os.readlink(f"/proc/{framed.child.pid}/exe")) == os.path.basename(BINARY)
+              and "slow.so" in open(f"/proc/{framed.child.pid}/maps").read(), 5)
+        until(lambda: holds(framed.child.pid, signal.SIGHUP), 0.3)
+        framed.child.send_signal(signal.SIGHUP)
+        checks.check(until(lambda: "reloaded" in framed.errors(), 20), f"exit {framed.child.poll()}\n{framed.errors()}")
+        checks.check(framed.stop() == 0, framed.errors())
 
 
 def check_signals_all_along(checks, where):
@@ -113,6 +136,10 @@ def main():
     with folder() as where:
         make_clip(f"{where}/clip.mp4", frames=25)
         check_signals(checks, where)
+        if SANITIZED:
+            checks.skip("a sanitizer has to be the first library")
+        else:
+            check_signals_before_main(checks, where)
         check_signals_all_along(checks, where)
         check_first_process(checks, where)
     checks.end()
