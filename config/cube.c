@@ -82,15 +82,6 @@ static bool word_is(const struct words *words, const char *what)
     return words->length[0] == strlen(what) && memcmp(words->at[0], what, words->length[0]) == 0;
 }
 
-// A word as a message may show it.
-static const char *word_shown(const struct words *words, int i, char to[WORD_MAX + 1])
-{
-    char raw[WORD_MAX + 1] = "";
-    const size_t length = words->length[i] < WORD_MAX ? words->length[i] : WORD_MAX;
-    memcpy(raw, words->at[i], length);
-    return shown(raw, to, WORD_MAX + 1);
-}
-
 // False where the word is no finite decimal number.
 static bool number_read(const struct words *words, int i, double *ret)
 {
@@ -107,15 +98,14 @@ static bool number_read(const struct words *words, int i, double *ret)
 // `n` numbers, from word `first` on to the line's end.
 static int numbers_read(struct cube *c, const struct words *words, int first, int n, double ret[])
 {
-    char word[WORD_MAX + 1];
     if (words->n - first != n)
         return refuse(c, "has %s%d number%s (%d)", words->n > WORDS_MAX ? "more than " : "",
                       (words->n > WORDS_MAX ? WORDS_MAX : words->n) - first,
                       words->n - first == 1 ? "" : "s", n);
     for (int i = 0; i < n; i++)
         if (!number_read(words, first + i, &ret[i]))
-            return refuse(c, "%s is not a number (0.5, 1e-3; at most 1e9)",
-                          word_shown(words, first + i, word));
+            return refuse(c, "has something else in place of number %d (0.5, 1e-3; at most 1e9)",
+                          i + 1);
     return 0;
 }
 
@@ -172,10 +162,8 @@ static int domain_read(struct cube *c, const struct words *words, bool last)
 
 static int keyword_read(struct cube *c, const struct words *words)
 {
-    char word[WORD_MAX + 1];
     if (c->n > 0)
-        return refuse(c, "%s stands behind the first entry (ahead of it)",
-                      word_shown(words, 0, word));
+        return refuse(c, "has a keyword behind the first entry (ahead of it)");
     if (word_is(words, "TITLE"))
         return 0;
     if (word_is(words, "DOMAIN_MIN") || word_is(words, "DOMAIN_MAX"))
@@ -186,10 +174,8 @@ static int keyword_read(struct cube *c, const struct words *words)
         if (word_is(words, tables[table].range))
             return range_read(c, words, table);
     }
-    return refuse(c,
-                  "%s is no keyword (TITLE, LUT_1D_SIZE, LUT_3D_SIZE, DOMAIN_MIN, DOMAIN_MAX, "
-                  "LUT_1D_INPUT_RANGE, LUT_3D_INPUT_RANGE)",
-                  word_shown(words, 0, word));
+    return refuse(c, "begins with no keyword (TITLE, LUT_1D_SIZE, LUT_3D_SIZE, DOMAIN_MIN, "
+                     "DOMAIN_MAX, LUT_1D_INPUT_RANGE, LUT_3D_INPUT_RANGE)");
 }
 
 // --- entries
