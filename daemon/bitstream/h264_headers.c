@@ -65,7 +65,7 @@ struct h264_sps h264_sps_read(const uint8_t *unit, size_t bytes)
         read_chroma_format(&sps, &bits);
     sps.frame_num_bits = nal_ue(&bits) + 4;
     read_order(&sps, &bits);
-    nal_ue(&bits); // max_num_ref_frames
+    sps.references = nal_ue(&bits);
     sps.gaps = nal_u(&bits, 1);
     sps.mb_columns = nal_ue(&bits) + 1;
     sps.mb_rows = nal_ue(&bits) + 1;

@@ -35,7 +35,8 @@ struct h264_sps {
     uint32_t id;
     int plane_bits; // of colour_plane_id, which stands before frame_num: 0 or 2
     uint32_t frame_num_bits;
-    bool gaps; // gaps_in_frame_num_value_allowed_flag
+    uint32_t references; // max_num_ref_frames
+    bool gaps;           // gaps_in_frame_num_value_allowed_flag
     uint32_t poc_type;
     uint32_t poc_lsb_bits;        // 0: of another type than 0
     bool fields;                  // frame_mbs_only_flag is 0: pictures may be fields

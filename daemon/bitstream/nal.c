@@ -119,6 +119,29 @@ bool nal_ended(const struct nal_bits *bits)
     return bits->at > bits->size;
 }
 
+// Payload types and sizes are sums of bytes. The last one is not 0xff.
+static uint32_t read_sei_number(struct nal_bits *bits)
+{
+    uint32_t value = 0, byte;
+    do {
+        byte = nal_u(bits, 8);
+        value += byte;
+    } while (byte == 0xff && !nal_ended(bits));
+    return value;
+}
+
+bool nal_find_sei(const struct nal *unit, size_t header_bytes, uint32_t type, struct nal_bits *ret)
+{
+    *ret = (struct nal_bits){.data = unit->data, .size = unit->size, .at = header_bytes};
+    while (ret->at + 1 < unit->size) {
+        const uint32_t found = read_sei_number(ret), size = read_sei_number(ret);
+        if (found == type)
+            return true;
+        nal_skip(ret, 8 * (size_t)size);
+    }
+    return false;
+}
+
 int h264_unit_type(const struct nal *nal)
 {
     return nal->size > 0 ? nal->data[0] & 31 : -1;

@@ -41,6 +41,9 @@ int32_t nal_se(struct nal_bits *);          // se(v)
 void nal_skip(struct nal_bits *, size_t n); // so many bits
 bool nal_ended(const struct nal_bits *);    // bits behind the end were read
 
+// Finds the first SEI message of a type in an SEI unit. `*ret` reads its payload.
+bool nal_find_sei(const struct nal *, size_t header_bytes, uint32_t type, struct nal_bits *ret);
+
 // --- H.264
 // nal_unit_type; -1: there is no header.
 int h264_unit_type(const struct nal *);

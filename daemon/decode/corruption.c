@@ -12,23 +12,32 @@ void corruption_begin(struct corruption *corruption, enum damaged policy)
     *corruption = (struct corruption){.policy = policy, .holding = policy == DAMAGED_HOLD};
 }
 
-void corruption_loss(struct corruption *corruption)
+static void note_broken(struct corruption *corruption, int64_t serial)
 {
+    if (serial > corruption->broken)
+        corruption->broken = serial;
+}
+
+void corruption_loss(struct corruption *corruption, int64_t serial)
+{
+    note_broken(corruption, serial);
     corruption->holding = corruption->policy == DAMAGED_HOLD;
     corruption->tainted = TAINTED_MAX;
 }
 
-void corruption_missing_reference(struct corruption *corruption)
+// A recovery point may begin with the packet itself.
+void corruption_missing_reference(struct corruption *corruption, int64_t serial)
 {
+    note_broken(corruption, serial - 1);
     corruption->missing_reference = true;
 }
 
-// Pictures of a stream that was joined between keyframes show nothing. A stream that has no
-// keyframes gets its way in the end.
-static bool before_keyframe(struct corruption *corruption, uint32_t flags)
+// Pictures of a stream that was joined between keyframes show nothing. A stream that has neither
+// keyframes nor recovery points gets its way in the end.
+static bool before_keyframe(struct corruption *corruption, uint32_t flags, bool clean)
 {
     const bool harmed = (flags & FRAMED_FLAG_DAMAGED) || corruption->missing_reference;
-    if (corruption->leading >= 0 && harmed && !(flags & FRAMED_FLAG_KEYFRAME) &&
+    if (corruption->leading >= 0 && harmed && !clean && !(flags & FRAMED_FLAG_KEYFRAME) &&
         corruption->leading < LEADING_MAX) {
         corruption->leading++;
         corruption->tainted = corruption->missing_reference ? TAINTED_MAX : 0;
@@ -39,11 +48,11 @@ static bool before_keyframe(struct corruption *corruption, uint32_t flags)
 }
 
 // The decoder knows what is wrong with a picture, but not that it was made from one that is.
-static void mark_tainted(struct corruption *corruption, uint32_t *flags)
+static void mark_tainted(struct corruption *corruption, uint32_t *flags, bool clean)
 {
     if (*flags & FRAMED_FLAG_DAMAGED)
         corruption->tainted = TAINTED_MAX;
-    else if ((*flags & FRAMED_FLAG_KEYFRAME) || corruption->tainted == 0)
+    else if (clean || corruption->tainted == 0)
         corruption->tainted = 0;
     else
         corruption->tainted--;
@@ -51,13 +60,20 @@ static void mark_tainted(struct corruption *corruption, uint32_t *flags)
         *flags |= FRAMED_FLAG_DAMAGED;
 }
 
-bool corruption_withholds(struct corruption *corruption, uint32_t *flags)
+bool corruption_withholds(struct corruption *corruption, const struct corruption_picture *picture,
+                          uint32_t *flags)
 {
-    bool damaged = *flags & FRAMED_FLAG_DAMAGED;
-    if (before_keyframe(corruption, *flags))
+    if (picture->harmed)
+        note_broken(corruption, picture->serial);
+    const bool whole = picture->whole_from > corruption->broken;
+    if (whole)
+        *flags &= ~(uint32_t)FRAMED_FLAG_DAMAGED;
+    const bool damaged = *flags & FRAMED_FLAG_DAMAGED;
+    const bool clean = whole || (*flags & FRAMED_FLAG_KEYFRAME);
+    if (before_keyframe(corruption, *flags, clean))
         return true;
-    mark_tainted(corruption, flags);
-    if (corruption->policy == DAMAGED_HOLD && (damaged || (*flags & FRAMED_FLAG_KEYFRAME)))
+    mark_tainted(corruption, flags, clean);
+    if (corruption->policy == DAMAGED_HOLD && (damaged || clean))
         corruption->holding = damaged;
     return corruption->policy == DAMAGED_DROP ? damaged : corruption->holding;
 }

@@ -8,6 +8,12 @@
 
 #include "config/config.h"
 
+struct corruption_picture {
+    int64_t serial;     // of its packet
+    int64_t whole_from; // as recovery_packet returns it
+    bool harmed;        // damaged itself, not for want of pictures before it
+};
+
 struct corruption {
     enum damaged policy;
     bool holding;           // DAMAGED_HOLD: until the next clean keyframe
@@ -15,15 +21,17 @@ struct corruption {
     bool missing_reference; // a picture was made from one that never came: so are all up to a
                             // keyframe
     int leading;            // damaged pictures before the first keyframe; -1: it has come
+    int64_t broken;         // serial of the newest packet that is damaged or missing
 };
 
-void corruption_begin(struct corruption *,
-                      enum damaged policy); // of a stream, perhaps between keyframes
-void corruption_missing_reference(
-    struct corruption *);                  // the decoder missed a picture that one is made from
-void corruption_loss(struct corruption *); // a picture was lost
-// Of the next picture, whose enum framed_flags say what is wrong with itself: they will also say
-// that it follows a damaged or lost one, with no clean keyframe between.
-bool corruption_withholds(struct corruption *, uint32_t *flags);
+void corruption_begin(struct corruption *, enum damaged); // of a stream, perhaps between keyframes
+// The packet refers to a picture that never came.
+void corruption_missing_reference(struct corruption *, int64_t serial);
+void corruption_loss(struct corruption *, int64_t serial); // the packet's picture was lost
+// Takes the next picture in output order. `*flags`, enum framed_flags, say whether it is damaged;
+// returns with the flag for pictures behind a damaged or lost one as well, up to a clean keyframe
+// or a recovery point, from which on a picture that only lacked references is not damaged any more.
+// Returns whether the policy withholds the picture.
+bool corruption_withholds(struct corruption *, const struct corruption_picture *, uint32_t *flags);
 
 #endif

@@ -33,6 +33,7 @@ struct decoder {
     int64_t failures;
     int orientation; // decoder_orientation
     const char *converted;
+    bool by_intra;      // it was said that intra pictures pass for recovery points
 };
 
 int decoder_open(struct decoder **ret, const AVCodecParameters *parameters,
@@ -60,6 +61,7 @@ void decoder_close(struct decoder *d)
         return;
     takeover_close(&d->takeover);
     hash_checker_finish(&d->hash_checker);
+    packet_inspection_finish(&d->inspection);
     free(d);
 }
 
@@ -119,7 +121,7 @@ static int errno_of(struct decoder *d, int error, int64_t serial)
     if (error == AVERROR_PATCHWELCOME && !d->takeover.shown)
         return -ENOTSUP;
     info->damaged = info->settled = d->harmed = true;
-    corruption_loss(&d->takeover.corruption);
+    corruption_loss(&d->takeover.corruption, serial);
     return -EBADMSG;
 }
 
@@ -157,7 +159,7 @@ static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
     libav_thread()->data_missing = false;
     if (missing && !d->takeover.options.losses_known) {
         packet_history_info(&d->takeover.history, serial)->damaged = true;
-        corruption_missing_reference(&d->takeover.corruption);
+        corruption_missing_reference(&d->takeover.corruption, serial);
     }
     if (rc >= 0)
         return 0;
@@ -173,7 +175,7 @@ static void note_sent(struct decoder *d, const AVPacket *packet, struct packet_i
 {
     packet_inspection_content(&d->inspection, packet, info);
     if (info->reference_lost)
-        corruption_missing_reference(&d->takeover.corruption);
+        corruption_missing_reference(&d->takeover.corruption, info->serial);
 }
 
 // By the key `pictures`. Where all pictures are wanted again, those skipped since the last keyframe
@@ -239,7 +241,7 @@ int decoder_send(struct decoder *d, const struct packet *packet)
         return -ENOMEM;
     struct packet_info *info =
         packet_history_info(&d->takeover.history, d->takeover.history.serial);
-    info->damaged |= packet_inspection_order(&d->inspection, av);
+    packet_inspection_order(&d->inspection, av, info);
     info->skipped = !wanted;
     if (!wanted) {
         info->settled = true;
@@ -355,8 +357,9 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
     const char *converted;
     const AVFrame *av = picture_frame(picture);
     find_errors(d, av);
+    struct corruption_picture corruption;
     struct frame_info info =
-        packet_history_picture(&d->takeover.history, d->takeover.codec.context, av);
+        packet_history_picture(&d->takeover.history, d->takeover.codec.context, av, &corruption);
     d->takeover.shown++;
     follow_orientation(d, av);
     follow_signal(d, av, &info);
@@ -364,7 +367,7 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
         packet_history_keyframe(&d->takeover.history, libav_serial(av));
     else if (packet_history_is_keyframe(&d->takeover.history, libav_serial(av)))
         picture_filter_unfit(&d->filter);
-    if (corruption_withholds(&d->takeover.corruption, &info.flags))
+    if (corruption_withholds(&d->takeover.corruption, &corruption, &info.flags))
         return -EBADMSG;
     int rc = codec_map(&d->takeover.codec, picture, d->takeover.keep_on_device, ret, &converted);
     if (rc < 0)
@@ -374,6 +377,11 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
     info.source_width = ret->image.width;
     info.source_height = ret->image.height;
     ret->info = info;
+    if (recovery_by_intra(&d->inspection.recovery) && !d->by_intra) {
+        takeover_say(&d->takeover, "the stream has neither IDR pictures nor recovery points: it "
+                                   "counts as whole from an intra picture on");
+        d->by_intra = true;
+    }
     if (converted && converted != d->converted) {
         char text[128];
         snprintf(text, sizeof(text), "%s pictures are converted to %s by libswscale", converted,

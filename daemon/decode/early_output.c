@@ -224,7 +224,7 @@ static void note_sent(struct early_output *early, const AVCodecContext *context,
         };
         if (decoded && sure && early->recovered && !place.field && !place.may_be_hidden &&
             packet->pts != AV_NOPTS_VALUE)
-            picture.taken = take(early, decoded, serial, early->h264 && place.recovery_point);
+            picture.taken = take(early, decoded, serial, early->h264 && place.recovery == 0);
         if (picture.start == ORDER_CONTINUES && lost_start(early, &picture, packet->pts))
             picture.start = ORDER_BEGINS_UNSEEN;
         const bool in_order = place.in_order || keyframes_only;

@@ -133,19 +133,25 @@ static bool follows_damage(struct packet_history *history, int64_t serial)
 {
     bool damaged = false;
     for (int64_t i = history->passed + 1; i < serial; i++)
-        damaged |= entry(history, i)->damaged && !entry(history, i)->skipped;
+        damaged |= (entry(history, i)->damaged || entry(history, i)->lacks_reference) &&
+                   !entry(history, i)->skipped;
     if (serial > history->passed)
         history->passed = serial;
     return damaged;
 }
 
 struct frame_info packet_history_picture(struct packet_history *history,
-                                         const AVCodecContext *codec, const AVFrame *av)
+                                         const AVCodecContext *codec, const AVFrame *av,
+                                         struct corruption_picture *picture)
 {
     struct packet_info *packet = packet_history_info(history, libav_serial(av));
     const bool follows = follows_damage(history, libav_serial(av)) && !libav_is_keyframe(av);
-    const bool damaged =
-        av->decode_error_flags || (av->flags & AV_FRAME_FLAG_CORRUPT) || packet->damaged || follows;
+    // H.264 pictures are marked as corrupt up to libavcodec's own recovery point.
+    const bool corrupt = av->flags & AV_FRAME_FLAG_CORRUPT;
+    const bool harmed = av->decode_error_flags || packet->damaged || follows ||
+                        (corrupt && codec->codec_id != AV_CODEC_ID_H264);
+    const bool damaged = harmed || corrupt || packet->lacks_reference;
+    *picture = (struct corruption_picture){packet->serial, packet->whole_from, harmed};
     const struct frame_info info = {
         .pts_ns = pts_of(history, codec, av, packet->received_ns),
         .capture_ns = packet->capture_ns,

@@ -11,6 +11,7 @@
 #ifndef FRAMED_DAEMON_DECODE_PACKET_HISTORY_H
 #define FRAMED_DAEMON_DECODE_PACKET_HISTORY_H
 
+#include "daemon/decode/corruption.h"
 #include "daemon/decode/frame.h"
 #include "daemon/decode/picture_hash.h"
 #include "daemon/input/demux.h"
@@ -28,14 +29,16 @@ struct packet_info {
     int64_t received_ns, capture_ns;
     bool capture_clock, damaged;
     struct picture_hash hash;
-    bool keyframe;       // as the demuxer says
-    bool reference_lost; // pictures before it are missing that it may refer to
-    bool skipped;        // no decoder is to get it
-    bool unskipped;      // it was skipped, and the decoder has yet to get it
-    bool settled;        // its picture was given out or counted, or there is none
-    uint8_t given;       // pictures that came of it: 1, but for streams that break the rule
-    uint8_t to_repeat;   // of these, how many a decoder that begins anew has yet to give again
-    struct AVPacket *av; // private: allocated once, unreferenced where the packet is not kept
+    bool keyframe;        // as the demuxer says
+    bool reference_lost;  // pictures before it are missing that it may refer to
+    bool lacks_reference; // the same, and libavcodec will not report it
+    int64_t whole_from;   // as recovery_packet returns it
+    bool skipped;         // no decoder is to get it
+    bool unskipped;       // it was skipped, and the decoder has yet to get it
+    bool settled;         // its picture was given out or counted, or there is none
+    uint8_t given;        // pictures that came of it: 1, but for streams that break the rule
+    uint8_t to_repeat;    // of these, how many a decoder that begins anew has yet to give again
+    struct AVPacket *av;  // private: allocated once, unreferenced where the packet is not kept
 };
 
 struct packet_history {
@@ -63,10 +66,10 @@ const struct AVPacket *packet_history_oldest(const struct packet_history *); // 
 void packet_history_drop_stale(struct packet_history *, int64_t received_ns);
 // That of a packet, or the last one's where it is not known.
 struct packet_info *packet_history_info(struct packet_history *, int64_t serial);
-// What is known of a picture of packet libav_serial(frame), but its source's size and its
-// epoch: it is given out.
+// Returns what is known of a picture of packet libav_serial(frame), except its source's size
+// and its epoch, and counts the picture as given out.
 struct frame_info packet_history_picture(struct packet_history *, const struct AVCodecContext *,
-                                         const struct AVFrame *);
+                                         const struct AVFrame *, struct corruption_picture *);
 bool packet_history_is_keyframe(struct packet_history *, int64_t serial); // as the demuxer says
 // That picture was a keyframe: packets before it need not be kept.
 void packet_history_keyframe(struct packet_history *, int64_t serial);

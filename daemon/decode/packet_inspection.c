@@ -13,9 +13,15 @@ enum {
 void packet_inspection_begin(struct packet_inspection *inspection)
 {
     inspection->h264_loss = (struct h264_loss){0};
+    recovery_begin(&inspection->recovery);
 }
 
-bool packet_inspection_order(struct packet_inspection *inspection, const AVPacket *packet)
+void packet_inspection_finish(struct packet_inspection *inspection)
+{
+    recovery_finish(&inspection->recovery);
+}
+
+static bool follows_lost(struct packet_inspection *inspection, const AVPacket *packet)
 {
     const AVCodecParameters *own = inspection->parameters;
     struct h264_loss *loss = &inspection->h264_loss;
@@ -25,6 +31,14 @@ bool packet_inspection_order(struct packet_inspection *inspection, const AVPacke
     if (!loss->form && own->extradata)
         h264_loss_before(loss, own->extradata, (size_t)own->extradata_size);
     return h264_loss_before(loss, packet->data, (size_t)packet->size);
+}
+
+void packet_inspection_order(struct packet_inspection *inspection, const AVPacket *packet,
+                             struct packet_info *info)
+{
+    inspection->recovery.parameters = inspection->parameters;
+    info->damaged |= follows_lost(inspection, packet);
+    info->whole_from = recovery_packet(&inspection->recovery, packet, info->serial);
 }
 
 // In H.265 pictures of a higher temporal layer may be made from what its own layer does not need.
@@ -63,7 +77,7 @@ void packet_inspection_content(struct packet_inspection *inspection, const AVPac
     const AVCodecParameters *own = inspection->parameters;
     const bool key = packet->flags & AV_PKT_FLAG_KEY;
     if (own->codec_id != AV_CODEC_ID_H264) // which numbers its references, so others may be missing
-        info->damaged |= info->reference_lost && !key;
+        info->lacks_reference = info->reference_lost && !key;
     if (own->codec_id != AV_CODEC_ID_HEVC)
         return;
     int length_bytes = hevc_length_bytes(own->extradata, (size_t)own->extradata_size);

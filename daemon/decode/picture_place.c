@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <libavcodec/avcodec.h>
-#include <limits.h>
 #include <stdlib.h>
 
 #include "daemon/bitstream/h264_headers.h"
@@ -12,7 +11,9 @@
 enum {
     H264_REFERENCE = 0x60, // bits of a unit's first byte
     SEI_RECOVERY_POINT = 6,
-    SEI_BYTES_MAX = 256,
+    RECOVERY_MAX = 1 << 16, // pictures: no stream needs more
+    SLICE_I = 2,            // slice_type modulo 5
+    SLICE_SI = 4,
     AVCC_SEQUENCES = 5, // where an AVCDecoderConfigurationRecord has their number
     HVCC_ARRAYS = 22,   // where a HEVCDecoderConfigurationRecord has numOfArrays
     NEVER_POC = INT_MIN,
@@ -25,44 +26,49 @@ struct picture_place_reader {
     bool hevc;
     int length_bytes;
     uint64_t sequence_hash; // of the last parameters of a sequence; 0: none came
-    bool in_order, may_be_hidden;
+    bool in_order, one_reference, may_be_hidden;
+    int slices; // of the packet at hand
 };
 
 // --- H.264
 
-// The first bit of recovery_frame_cnt as ue(v) is 1 where that is 0.
-static bool is_recovery_point(const struct nal *unit)
+static bool is_intra_slice(const struct nal *unit, int type)
 {
-    uint8_t sei[SEI_BYTES_MAX];
-    const size_t size = nal_rbsp(unit, sei, sizeof sei);
-    for (size_t at = 1; at + 2 < size;) {
-        size_t type = 0, bytes = 0;
-        while (at < size && sei[at] == 255)
-            type += sei[at++];
-        type += at < size ? sei[at++] : 0;
-        while (at < size && sei[at] == 255)
-            bytes += sei[at++];
-        bytes += at < size ? sei[at++] : 0;
-        if (type == SEI_RECOVERY_POINT && at < size)
-            return sei[at] & 0x80;
-        at += bytes;
-    }
-    return false;
+    const uint32_t slice = h264_slice_read(unit->data, unit->size).type % 5;
+    return (type == H264_UNIT_SLICE || type == H264_UNIT_IDR) &&
+           (slice == SLICE_I || slice == SLICE_SI);
 }
 
-static bool read_h264(struct picture_place_reader *reader, const struct nal *unit,
+// Units that stand ahead of the slices.
+static void read_h264_head(struct picture_place_reader *reader, const struct nal *unit,
+                           struct picture_place *place)
+{
+    const int type = h264_unit_type(unit);
+    struct nal_bits sei;
+    if (type == H264_UNIT_SPS) {
+        const struct h264_sps sps = h264_sps_read(unit->data, unit->size);
+        reader->in_order = sps.poc_type == 2;
+        reader->one_reference = sps.references <= 1;
+    } else if (type == H264_UNIT_SEI && nal_find_sei(unit, 1, SEI_RECOVERY_POINT, &sei)) {
+        const uint32_t count = nal_ue(&sei);
+        place->recovery = count < RECOVERY_MAX ? (int)count : RECOVERY_MAX;
+    }
+}
+
+static void read_h264(struct picture_place_reader *reader, const struct nal *unit,
                       struct picture_place *place)
 {
     const int type = h264_unit_type(unit);
-    if (type == H264_UNIT_SPS)
-        reader->in_order = h264_sps_read(unit->data, unit->size).poc_type == 2;
-    else if (type == H264_UNIT_SEI)
-        place->recovery_point |= is_recovery_point(unit);
-    if (type < H264_UNIT_SLICE || type > H264_UNIT_IDR)
-        return true;
+    if (type < H264_UNIT_SLICE || type > H264_UNIT_IDR) {
+        if (reader->slices == 0)
+            read_h264_head(reader, unit, place);
+        return;
+    }
+    place->intra = is_intra_slice(unit, type) && (place->intra || reader->slices == 0);
+    if (reader->slices++ > 0)
+        return;
     place->reference = unit->data[0] & H264_REFERENCE;
     place->start = type == H264_UNIT_IDR ? ORDER_BEGINS_LOWEST : ORDER_CONTINUES;
-    return false;
 }
 
 // --- H.265
@@ -77,22 +83,24 @@ static bool read_output_flag(const struct nal *unit)
     return nal_u(&bits, 1);
 }
 
-static bool read_hevc(struct picture_place_reader *reader, const struct nal *unit,
+static void read_hevc(struct picture_place_reader *reader, const struct nal *unit,
                       struct picture_place *place)
 {
     const int type = hevc_unit_type(unit);
+    struct nal_bits sei;
     if (type == HEVC_UNIT_PPS)
         reader->may_be_hidden |= read_output_flag(unit);
+    else if (type == HEVC_UNIT_PREFIX_SEI && nal_find_sei(unit, 2, SEI_RECOVERY_POINT, &sei))
+        place->recovery = nal_se(&sei);
     const bool irap = type >= HEVC_UNIT_BLA_W_LP && type <= HEVC_UNIT_RSV_IRAP_VCL23;
-    if (type < 0 || (type > HEVC_UNIT_RASL_R && !irap))
-        return true;
+    if (type < 0 || (type > HEVC_UNIT_RASL_R && !irap) || reader->slices++ > 0)
+        return;
     place->random_access = irap;
     place->reference = type > HEVC_UNIT_RSV_VCL_N14 || type % 2 == 1;
     if (type == HEVC_UNIT_IDR_N_LP || type == HEVC_UNIT_BLA_N_LP)
         place->start = ORDER_BEGINS_LOWEST;
     else if (irap && type < HEVC_UNIT_CRA)
         place->start = ORDER_BEGINS;
-    return false;
 }
 
 // --- both
@@ -113,13 +121,12 @@ static bool differs_from_last(struct picture_place_reader *reader, const struct 
     return differs;
 }
 
-// False: no unit behind this one says more of the picture's place.
-static bool read_unit(struct picture_place_reader *reader, const struct nal *unit,
+static void read_unit(struct picture_place_reader *reader, const struct nal *unit,
                       struct picture_place *place)
 {
-    if (is_sequence(reader, unit))
+    if (reader->slices == 0 && is_sequence(reader, unit))
         place->new_sequence |= differs_from_last(reader, unit);
-    return (reader->hevc ? read_hevc : read_h264)(reader, unit, place);
+    (reader->hevc ? read_hevc : read_h264)(reader, unit, place);
 }
 
 static void read_units(struct picture_place_reader *reader, const uint8_t *data, size_t size,
@@ -128,8 +135,7 @@ static void read_units(struct picture_place_reader *reader, const uint8_t *data,
     struct nal_reader units = {.data = data, .size = size, .length_bytes = length_bytes};
     struct nal unit;
     while (nal_next(&units, &unit))
-        if (!read_unit(reader, &unit, place))
-            break;
+        read_unit(reader, &unit, place);
 }
 
 // The parameters in a record, which tells their lengths in two bytes each: of H.264 those of the
@@ -199,10 +205,11 @@ void picture_place_close(struct picture_place_reader *reader)
 
 struct picture_place picture_place_read(struct picture_place_reader *reader, const AVPacket *packet)
 {
-    struct picture_place place = {0};
+    struct picture_place place = {.recovery = NO_RECOVERY};
     AVCodecParserContext *parser = reader->parser;
     uint8_t *whole;
     int bytes;
+    reader->slices = 0;
     read_units(reader, packet->data, (size_t)packet->size, reader->length_bytes, &place);
     parser->output_picture_number = NEVER_POC;
     av_parser_parse2(parser, reader->context, &whole, &bytes, packet->data, packet->size,
@@ -211,6 +218,9 @@ struct picture_place picture_place_read(struct picture_place_reader *reader, con
     place.poc = place.known ? parser->output_picture_number : 0;
     place.field = !reader->hevc && parser->picture_structure != AV_PICTURE_STRUCTURE_FRAME;
     place.broken = !reader->hevc && parser->picture_structure == AV_PICTURE_STRUCTURE_UNKNOWN;
+    if (reader->hevc)
+        place.intra = reader->slices == 1 && parser->pict_type == AV_PICTURE_TYPE_I;
+    place.one_reference = reader->one_reference;
     place.in_order = reader->in_order;
     place.may_be_hidden = reader->may_be_hidden;
     return place;

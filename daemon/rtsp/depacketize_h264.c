@@ -93,27 +93,10 @@ static enum assembly_piece h264_tell(struct nal_assembly *nals, const uint8_t *n
     }
 }
 
-// Payload types and sizes are numbers of bytes of which the last is not 0xff.
-static uint32_t read_sei_number(struct nal_bits *bits)
-{
-    uint32_t value = 0, byte;
-    do {
-        byte = nal_u(bits, 8);
-        value += byte;
-    } while (byte == 0xff && !nal_ended(bits));
-    return value;
-}
-
 static bool has_recovery_point(const uint8_t *nal, size_t bytes)
 {
-    struct nal_bits bits = {.data = nal, .size = bytes, .at = 1};
-    while (bits.at + 1 < bytes) {
-        const uint32_t type = read_sei_number(&bits), size = read_sei_number(&bits);
-        if (type == SEI_RECOVERY_POINT)
-            return true;
-        nal_skip(&bits, 8 * (size_t)size);
-    }
-    return false;
+    struct nal_bits payload;
+    return nal_find_sei(&(struct nal){nal, bytes}, 1, SEI_RECOVERY_POINT, &payload);
 }
 
 static bool h264_learn(struct nal_assembly *nals, const uint8_t *nal, size_t bytes)

@@ -47,27 +47,14 @@ struct pictures_of {
     int n;
 };
 
-static uint64_t digest_of(const struct image *image)
-{
-    uint64_t digest = 14695981039346656037u;
-    for (int p = 0; p < pixel_format_planes(image->format); p++) {
-        size_t row_bytes = plane_row_bytes(image->format, p, image->width);
-        for (int y = 0; y < plane_rows(image->format, p, image->height); y++) {
-            const uint8_t *row = image->plane[p].data + y * image->plane[p].stride;
-            for (size_t x = 0; x < row_bytes; x++)
-                digest = (digest ^ row[x]) * 1099511628211u;
-        }
-    }
-    return digest;
-}
-
 static void take(struct decoder *decoder, struct pictures_of *pictures)
 {
     struct frame frame;
     while (decoder_receive(decoder, &frame) == 0) {
         if (!frame.lost && pictures->n < SIZE)
-            pictures->shown[pictures->n++] = (struct shown){
-                frame.info.pts_ns, digest_of(&frame.image), frame.info.flags & FRAMED_FLAG_DAMAGED};
+            pictures->shown[pictures->n++] =
+                (struct shown){frame.info.pts_ns, image_digest(&frame.image),
+                               frame.info.flags & FRAMED_FLAG_DAMAGED};
         frame_release(&frame);
     }
 }

@@ -48,6 +48,20 @@ static inline bool run_join(struct run *run, const char *file, const struct deco
     return rc == 0;
 }
 
+static inline uint64_t image_digest(const struct image *image)
+{
+    uint64_t digest = 14695981039346656037u;
+    for (int p = 0; p < pixel_format_planes(image->format); p++) {
+        size_t row_bytes = plane_row_bytes(image->format, p, image->width);
+        for (int y = 0; y < plane_rows(image->format, p, image->height); y++) {
+            const uint8_t *row = image->plane[p].data + y * image->plane[p].stride;
+            for (size_t x = 0; x < row_bytes; x++)
+                digest = (digest ^ row[x]) * 1099511628211u;
+        }
+    }
+    return digest;
+}
+
 static inline bool run_open(struct run *run, const char *file, const struct decode_options *options)
 {
     return run_join(run, file, options, &no_device);
