@@ -18,6 +18,7 @@ enum {
     ALIGN = 64,    // of planes and strides: what the widest SIMD of libavcodec and libswscale wants
     OVERREAD = 16, // bytes behind a plane that they may touch
     AHEAD = 4,     // buffers that are made before there are pictures
+    SERVED = 128,  // packets whose frames are counted: more than are decoded at a time
     AHEAD_BYTES_MAX = 32 << 20, // of each: more is not believed before there is a picture
 };
 
@@ -44,6 +45,11 @@ struct buffers {
     size_t left;          // that there were when it was refused
     int width, height;
     bool refused, told;
+    struct served {
+        int64_t serial; // of the packet
+        int frames;     // that libavcodec asked memory for while it decoded the packet
+        const AVBuffer *first;
+    } served[SERVED];       // by serial
     pthread_cond_t changed; // what the maker looks at, or those who wait for it
 
     pthread_mutex_t mutex;               // what follows, and the regions of all buffers
@@ -393,6 +399,30 @@ void buffers_refusal(struct buffers *buffers, char *text, size_t size)
 
 // --- libavcodec's call
 
+// Runs on each of libavcodec's threads.
+static void count_served(struct buffers *buffers, const AVFrame *frame)
+{
+    const int64_t serial = libav_serial(frame);
+    struct served *served = &buffers->served[(uint64_t)serial % SERVED];
+    pthread_mutex_lock(&buffers->sizing);
+    if (served->serial != serial)
+        *served = (struct served){serial, 0, frame->buf[0]->buffer};
+    served->frames++;
+    pthread_mutex_unlock(&buffers->sizing);
+}
+
+// The picture itself is the first frame. If film grain is applied, another frame with it comes out.
+bool buffers_stood_in(struct buffers *buffers, const AVFrame *picture)
+{
+    const int64_t serial = libav_serial(picture);
+    pthread_mutex_lock(&buffers->sizing);
+    const struct served served = buffers->served[(uint64_t)serial % SERVED];
+    pthread_mutex_unlock(&buffers->sizing);
+    if (served.serial != serial || !picture->buf[0])
+        return false;
+    return served.frames > (picture->buf[0]->buffer == served.first ? 1 : 2);
+}
+
 static int get_buffer(AVCodecContext *context, AVFrame *frame, int flags)
 {
     int align[AV_NUM_DATA_POINTERS], width = frame->width, height = frame->height;
@@ -407,8 +437,10 @@ static int get_buffer(AVCodecContext *context, AVFrame *frame, int flags)
         avcodec_align_dimensions2(context, &width, &height, align);
         rc = fill(buffers, frame, width, height, align);
     }
-    if (rc >= 0)
+    if (rc >= 0) {
+        count_served(buffers, frame);
         early_output_handed(buffers->early, frame);
+    }
     return rc;
 }
 

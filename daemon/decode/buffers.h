@@ -33,6 +33,9 @@ void buffers_trim(struct buffers *); // lets go of what nobody uses
 // libavcodec or a library behind it has memory of its own for. Takes the context's `opaque`. The
 // early output, which may be NULL, is told of each; it outlives the context.
 void buffers_serve(struct buffers *, struct AVCodecContext *, struct early_output *);
+// Returns whether libavcodec had to make up pictures that one of H.265, which it has just given
+// out, refers to.
+bool buffers_stood_in(struct buffers *, const struct AVFrame *);
 // Makes the first buffer for pictures of this size, as the decoder counts it, in a thread of its
 // own: the first picture need not wait for pages. Where others come, it is given up.
 void buffers_prepare(struct buffers *, enum AVCodecID, enum AVPixelFormat, int width, int height);

@@ -155,7 +155,8 @@ static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
     d->takeover.codec.keyframes_only = picture_filter_now(&d->filter) == PICTURES_KEYFRAMES;
     int rc = codec_send(&d->takeover.codec, packet, serial);
     takeover_end_turn(&d->takeover);
-    const bool missing = libav_thread()->data_missing;
+    // On the cpu find_errors looks for it: libavcodec's threads log there, too.
+    const bool missing = libav_thread()->data_missing && codec_on_device(&d->takeover.codec);
     libav_thread()->data_missing = false;
     if (missing && !d->takeover.options.losses_known) {
         packet_history_info(&d->takeover.history, serial)->damaged = true;
@@ -350,6 +351,11 @@ static void find_errors(struct decoder *d, const AVFrame *av)
     if (info->serial != libav_serial(av))
         return;
     info->damaged |= hash_checker_tells_errors(&d->hash_checker, &info->hash, av);
+    if (d->takeover.parameters->codec_id != AV_CODEC_ID_HEVC || d->takeover.options.losses_known ||
+        codec_on_device(&d->takeover.codec) || !buffers_stood_in(d->takeover.buffers, av))
+        return;
+    info->lacks_reference = true;
+    corruption_missing_reference(&d->takeover.corruption, info->serial);
 }
 
 static int show(struct decoder *d, struct picture *picture, struct frame *ret)

@@ -9,14 +9,20 @@ enum { PICTURES = 75, GROUP = 25, LEFT_OUT = 30 };
 static const struct decode_options counted = {
     .decode.by = DECODE_CPU, .in_flight = 4, .losses_known = true};
 
+// Files, which several pictures are decoded of at a time.
+static const struct decode_options not_counted[] = {
+    {.decode.by = DECODE_CPU, .in_flight = 4, .threads = 1},
+    {.decode.by = DECODE_CPU, .in_flight = 4, .threads = 4},
+};
+
 // Gives the decoder the next packet, but not number LEFT_OUT.
-static void send_others(struct run *run, int *number)
+static void send_others(struct run *run, int *number, bool counted_there)
 {
     struct packet packet;
     int rc = demux_read(run->demux, &packet);
     if (rc == 0 && *number == LEFT_OUT) {
         rc = demux_read(run->demux, &packet);
-        packet.reference_lost = true;
+        packet.reference_lost = counted_there;
         ++*number;
     }
     ++*number;
@@ -24,17 +30,18 @@ static void send_others(struct run *run, int *number)
     CHECK(decoder_send(run->decoder, rc == 0 ? &packet : NULL) == 0, "packet %d", *number);
 }
 
-static void test_left_out(const char *encoder, const char *file, int wanted)
+static void test_left_out(const char *encoder, const char *file,
+                          const struct decode_options *options, int wanted)
 {
     struct run run;
     struct frame frame;
     int number = 0, pictures = 0, flagged = 0, rc;
     clips_make("320x240", PICTURES, encoder, file);
-    if (!run_open(&run, file, &counted))
+    if (!run_open(&run, file, options))
         return;
     while ((rc = decoder_receive(run.decoder, &frame)) != -ENODATA) {
         if (rc == -EAGAIN) {
-            send_others(&run, &number);
+            send_others(&run, &number, options->losses_known);
             continue;
         }
         CHECK(rc == 0, "%s", strerror(-rc));
@@ -53,10 +60,14 @@ int main(void)
 {
     enum { REST = 2 * GROUP - LEFT_OUT - 1 }; // of the group
     clips_open();
-    TEST(test_left_out("-c:v libx264 -bf 0 -g 25", "lost.h264", REST));
+    TEST(test_left_out("-c:v libx264 -bf 0 -g 25", "lost.h264", &counted, REST));
     TEST(test_left_out("-c:v libx265 -x265-params log-level=none:bframes=0:keyint=25:min-keyint=25",
-                       "lost.hevc", REST));
-    TEST(test_left_out("-c:v mjpeg", "lost.mjpeg", 0));
+                       "lost.hevc", &counted, REST));
+    for (int i = 0; i < 2; i++)
+        TEST(test_left_out(
+            "-c:v libx265 -x265-params log-level=none:bframes=0:keyint=25:min-keyint=25",
+            "lost.hevc", &not_counted[i], REST));
+    TEST(test_left_out("-c:v mjpeg", "lost.mjpeg", &counted, 0));
     clips_close();
     return test_end();
 }
