@@ -111,6 +111,12 @@ void decoder_restart(struct decoder *d)
 
 // --- packets in
 
+// The error of a codec that could not be opened again.
+static int no_codec(const struct decoder *d)
+{
+    return d->takeover.error < 0 ? d->takeover.error : -ENOTSUP;
+}
+
 // libavcodec's answer for the packet or picture at hand. Before the first picture what the decoder
 // does not implement is the stream's nature; later it is damage.
 static int errno_of(struct decoder *d, int error, int64_t serial)
@@ -222,7 +228,7 @@ int decoder_send(struct decoder *d, const struct packet *packet)
 {
     stage_enter(d->takeover.options.stages, STAGE_DECODE, 0);
     if (!d->takeover.codec.context)
-        return -ENOTSUP;
+        return no_codec(d);
     if (!packet) {
         d->takeover.flushing = true;
         return end_if_due(d);
@@ -304,7 +310,7 @@ static int receive(struct decoder *d, AVFrame *av)
         if (rc == 0)
             rc = end_if_due(d);
         if (rc < 0 || !d->takeover.codec.context)
-            return rc < 0 ? rc : -ENOTSUP;
+            return rc < 0 ? rc : no_codec(d);
         note_late(d);
         if (d->takeover.lost > 0) {
             d->takeover.lost--;

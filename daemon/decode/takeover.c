@@ -168,6 +168,7 @@ static int open_codec(struct takeover *t)
     } else if (t->keep_on_device && t->device) {
         buffers_trim(t->buffers);
     }
+    t->error = rc;
     return rc;
 }
 
@@ -175,7 +176,8 @@ static int open_codec(struct takeover *t)
 // they do not hold is lost.
 static void give_up_codec(struct takeover *t, void (*end)(struct codec *))
 {
-    int reach = 4 * t->codec.context->has_b_frames + 2; // packets whose pictures it may hold
+    const AVCodecContext *context = t->codec.context;        // NULL: it could not be opened
+    int reach = context ? 4 * context->has_b_frames + 2 : 0; // packets whose pictures it may hold
     bool begun = t->history.serial >= t->history.first;
     end_codec(t, end);
     if (!t->history.whole && begun) {
@@ -266,7 +268,7 @@ void takeover_restart(struct takeover *t)
 {
     if (t->device && t->codec.context && !codec_on_device(&t->codec)) {
         close_codec(t);
-        open_codec(t); // failing, it leaves none, which decoder_send says
+        open_codec(t); // on failure decoder_send returns the error
     }
     if (codec_on_device(&t->codec))
         await_keyframe(t);

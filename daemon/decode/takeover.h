@@ -30,6 +30,7 @@ struct takeover {
     // fails.
     struct packet_history history;
     struct corruption corruption;
+    int error;         // of the last opening of a codec: 0 or negative errno
     bool awaiting;     // packets are of no use before the next keyframe
     int awaited;       // packets that came since then
     int lost;          // pictures that are to be given out as lost

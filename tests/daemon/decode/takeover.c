@@ -1,8 +1,11 @@
 // NVDEC and the cpu take over from each other, anywhere in a stream: no picture is lost, doubled or
 // out of order.
+#include <dlfcn.h>
 #include <libavutil/log.h>
 
+#include "daemon/decode/buffers.h"
 #include "daemon/decode/packet_history.h"
+#include "daemon/decode/takeover.h"
 #include "tests/daemon/decode/fake_device.h"
 
 // --- sides that come and go
@@ -336,6 +339,72 @@ static void test_no_keyframe(const char *file)
     run_close(&run);
 }
 
+// --- codecs that cannot be opened
+
+static bool opens_none;
+
+int avcodec_open2(AVCodecContext *context, const AVCodec *codec, AVDictionary **options)
+{
+    __typeof__(&avcodec_open2) real = (__typeof__(real))dlsym(RTLD_NEXT, "avcodec_open2");
+    return opens_none ? AVERROR(ENOMEM) : real(context, codec, options);
+}
+
+// The change to the device opens neither its decoder nor that of the cpu. Every call returns the
+// error from then on, until a codec can be opened.
+static void test_not_reopened(const char *file)
+{
+    struct run run;
+    struct frame frame;
+    int rc;
+    if (!run_open(&run, file, &anywhere))
+        return;
+    CHECK(run_next(&run, &frame), "no picture");
+    frame_release(&frame);
+    CHECK(decoder_join(run.decoder, &with_device) == 0, "joined");
+    opens_none = true;
+    while ((rc = decoder_receive(run.decoder, &frame)) == 0 || rc == -EAGAIN) {
+        if (rc == 0)
+            frame_release(&frame);
+        else
+            send_next(&run);
+    }
+    CHECK(rc == -ENOMEM, "%s", strerror(-rc));
+    decoder_restart(run.decoder);
+    rc = decoder_receive(run.decoder, &frame);
+    CHECK(rc == -ENOMEM, "%s", strerror(-rc));
+    rc = decoder_send(run.decoder, NULL);
+    CHECK(rc == -ENOMEM, "%s", strerror(-rc));
+    decoder_leave(run.decoder);
+    CHECK(decoder_join(run.decoder, &with_device) == -ENOMEM, "joined without a codec");
+    opens_none = false;
+    decoder_leave(run.decoder);
+    CHECK(decoder_join(run.decoder, &no_device) == 0, "not joined");
+    send_next(&run);
+    CHECK(run_next(&run, &frame), "no picture");
+    frame_release(&frame);
+    run_close(&run);
+}
+
+// A codec may take over from one that could not be opened.
+static void test_begin_without_codec(const char *file)
+{
+    struct run run;
+    struct takeover *takeover = calloc(1, sizeof *takeover);
+    if (!run_open(&run, file, &anywhere))
+        return;
+    CHECK(takeover_open(takeover, demux_parameters(run.demux), &anywhere) == 0, "opened");
+    buffers_join(takeover->buffers, &cpu_backend, NULL);
+    takeover->device = &fake.device;
+    takeover->history.whole = true;
+    const int rc = takeover_begin(takeover);
+    CHECK(rc == 0 && takeover->codec.context && codec_on_device(&takeover->codec), "%s",
+          strerror(-rc));
+    takeover_leave(takeover);
+    takeover_close(takeover);
+    free(takeover);
+    run_close(&run);
+}
+
 int main(void)
 {
     av_log_set_level(AV_LOG_QUIET);
@@ -370,6 +439,8 @@ int main(void)
     clips_make("64x48", 600, "-c:v libx264 -bf 3 -g 400 -x264-params scenecut=0", "longer.mp4");
     TEST(test_too_long("longer.mp4", 361));
     clips_make("64x48", 3, "-c:v mjpeg", "none.avi");
+    TEST(test_not_reopened("closed.mp4"));
+    TEST(test_begin_without_codec("closed.mp4"));
     TEST(test_options());
     fake_close();
     clips_close();
