@@ -60,7 +60,7 @@ static int crop_of(const struct warp_params *params, const struct image *src, st
         crop.width > src->width - crop.x || crop.height > src->height - crop.y)
         return -EINVAL;
     *ret = fit_crop(params->fit, crop, src);
-    return ret->width < 1 || ret->height < 1 ? -EINVAL : 0;
+    return ret->width < 1 || ret->height < 1 ? -EDOM : 0;
 }
 
 // The crop turned and mirrored.
@@ -120,8 +120,9 @@ int yuv_geometry(struct warp_params *ret, int *width, int *height, const struct 
     const bool natural = ret->width == 0;
     if (natural)
         ret->fit = FIT_NONE;
-    if (crop_of(ret, src, &crop) < 0 || !isfinite(ret->rotate))
-        return -EINVAL;
+    const int rc = crop_of(ret, src, &crop);
+    if (rc < 0 || !isfinite(ret->rotate))
+        return rc < 0 ? rc : -EINVAL;
     if (natural) {
         const struct square one = {1, 0, 0, 1};
         const struct square turn = ret->has_affine ? one : turned(ret, src->orientation);
@@ -271,8 +272,10 @@ int geometry_init(struct warp *warp, double src_to_dst[6], double dst_to_src[6],
 {
     struct rect crop;
     int width, height;
-    if (crop_of(params, src, &crop) < 0 ||
-        map_init(params, src, crop, src_to_dst, &width, &height) < 0 ||
+    const int rc = crop_of(params, src, &crop);
+    if (rc < 0)
+        return rc;
+    if (map_init(params, src, crop, src_to_dst, &width, &height) < 0 ||
         inverse(src_to_dst, dst_to_src) < 0)
         return -EINVAL;
     warp->across = points ? points[0] : (struct warp_points){1, width - 1, 0};

@@ -315,8 +315,8 @@ extern const struct op_type *const op_types[OP_KINDS]; // by enum op_kind
 // read, planes are not).
 // Returns 0; -EINVAL where the parameters make no op for it (a singular affine, a crop outside the
 // picture, a stride that makes the tensor too large, axes that mix under area or triangle, a
-// format that is no source or no result, a size that no picture has); -ERANGE where a position
-// would lie beyond
+// format that is no source or no result, a size that no picture has); -EDOM where the fit leaves no
+// source pixel (deepstream reads them in pairs); -ERANGE where a position would lie beyond
 // WARP_REACH_MAX; -ENOMEM. On error `op` needs no op_finish. Arithmetic: the pixel contract in
 // kernels/fixed.h.
 int op_init(struct op *op, const struct op_params *params, const struct image *src);

@@ -141,10 +141,11 @@ int verify_image(const char *path, const struct output_config *output)
         fprintf(stderr, "framed verify: %s\n", why);
     else if (rc < 0)
         fprintf(stderr, "framed verify: %s: %s\n", path,
-                rc == -ENODATA                   ? "there is no whole picture in it"
-                : rc == -ENOTSUP                 ? "no decoder for this picture"
-                : rc == -EINVAL || rc == -ERANGE ? "this preset makes no tensor of its size"
-                                                 : strerror(-rc));
+                rc == -ENODATA   ? "there is no whole picture in it"
+                : rc == -ENOTSUP ? "no decoder for this picture"
+                : rc == -EINVAL || rc == -EDOM || rc == -ERANGE
+                    ? "this preset makes no tensor of its size"
+                    : strerror(-rc));
     close_file(&file);
     return rc < 0 ? EXIT_RUNTIME : EXIT_OK;
 }

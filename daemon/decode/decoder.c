@@ -34,6 +34,7 @@ struct decoder {
     int orientation; // decoder_orientation
     const char *converted;
     bool by_intra;      // it was said that intra pictures pass for recovery points
+    const char *matrix; // that it was said of that it passes for another one
 };
 
 int decoder_open(struct decoder **ret, const AVCodecParameters *parameters,
@@ -364,6 +365,26 @@ static void find_errors(struct decoder *d, const AVFrame *av)
     corruption_missing_reference(&d->takeover.corruption, info->serial);
 }
 
+// Says once which matrix has to pass for another one.
+static void note_matrix(struct decoder *d, const AVFrame *av, enum AVPixelFormat format)
+{
+    const char *matrix = pixel_format_map_other_matrix(av, format);
+    char text[160];
+    if (!matrix || matrix == d->matrix)
+        return;
+    const struct colour colour =
+        colour_resolve(pixel_format_map_colour(av, format, false), av->height);
+    snprintf(text, sizeof text,
+             "no kernel computes the stream's colour matrix %s: pictures are read as %s unless an "
+             "output sets colour.matrix",
+             matrix,
+             colour.matrix == MATRIX_BT2020  ? "bt2020"
+             : colour.matrix == MATRIX_BT709 ? "bt709"
+                                             : "bt601");
+    takeover_say(&d->takeover, text);
+    d->matrix = matrix;
+}
+
 static int show(struct decoder *d, struct picture *picture, struct frame *ret)
 {
     const char *converted;
@@ -381,6 +402,7 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
         picture_filter_unfit(&d->filter);
     if (corruption_withholds(&d->takeover.corruption, &corruption, &info.flags))
         return -EBADMSG;
+    note_matrix(d, av, picture_format(picture));
     int rc = codec_map(&d->takeover.codec, picture, d->takeover.keep_on_device, ret, &converted);
     if (rc < 0)
         return rc;

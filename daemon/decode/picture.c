@@ -211,13 +211,20 @@ static int choose_shown(struct picture *picture, bool keep_on_device, AVFrame **
     return rc;
 }
 
+enum AVPixelFormat picture_format(const struct picture *picture)
+{
+    const AVFrame *decoded = picture->decoded;
+    return decoded->hw_frames_ctx ? ((AVHWFramesContext *)decoded->hw_frames_ctx->data)->sw_format
+                                  : decoded->format;
+}
+
 int picture_map(struct picture *picture, bool keep_on_device, struct frame *ret,
                 const char **converted)
 {
     AVFrame *decoded = picture->decoded, *shown;
     const AVHWFramesContext *device =
         decoded->hw_frames_ctx ? (const void *)decoded->hw_frames_ctx->data : NULL;
-    enum AVPixelFormat format = device ? device->sw_format : decoded->format;
+    enum AVPixelFormat format = picture_format(picture);
     bool readable = pixel_format_map_format(format) != PIXEL_NONE;
     if (decoded->width > IMAGE_SIDE_MAX || decoded->height > IMAGE_SIDE_MAX)
         return -ENOTSUP;

@@ -21,7 +21,8 @@ struct picture *picture_take(struct pictures *); // NULL: no memory
 void picture_release(void *picture);             // any thread; accepts NULL
 struct AVFrame *picture_frame(struct picture *); // where the decoder puts its output
 
-bool picture_on_device(const struct picture *); // before picture_map
+bool picture_on_device(const struct picture *);            // before picture_map
+enum AVPixelFormat picture_format(const struct picture *); // the same; of samples on a device too
 // Makes the picture's frame the image of *ret, which then owns it; ret->info is left alone. A
 // picture in device memory is downloaded unless `keep_on_device`. `converted` gets the name of the
 // format that libswscale had to convert from, or NULL. On error (-ENOTSUP: too large, or nothing

@@ -78,8 +78,18 @@ static enum matrix matrix_of(const AVFrame *av)
     }
 }
 
-static enum range range_of(const AVFrame *av)
+// Luma alone, with alpha or without it.
+static bool is_gray(enum AVPixelFormat format)
 {
+    const AVPixFmtDescriptor *desc = av_pix_fmt_desc_get(format);
+    return desc->nb_components <= 2 && !(desc->flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL));
+}
+
+// Gray without a range is full range, as in libswscale, mpv and OpenCV.
+static enum range range_of(const AVFrame *av, enum AVPixelFormat format)
+{
+    if (av->color_range == AVCOL_RANGE_UNSPECIFIED && is_gray(format))
+        return RANGE_FULL;
     if (av->color_range == AVCOL_RANGE_JPEG ||
         pixel_format_map_without_range(av->format) != (enum AVPixelFormat)av->format)
         return RANGE_FULL;
@@ -118,9 +128,21 @@ bool pixel_format_map_is_hdr(const AVFrame *av)
     return av->color_trc == AVCOL_TRC_SMPTE2084 || av->color_trc == AVCOL_TRC_ARIB_STD_B67;
 }
 
+const char *pixel_format_map_other_matrix(const AVFrame *av, enum AVPixelFormat format)
+{
+    const AVPixFmtDescriptor *desc = av_pix_fmt_desc_get(format);
+    const bool known = matrix_of(av) != MATRIX_UNSPECIFIED && av->colorspace != AVCOL_SPC_BT2020_CL;
+    const bool has_matrix =
+        !is_gray(format) && !(desc->flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL));
+    if (known || !has_matrix || av->colorspace == AVCOL_SPC_UNSPECIFIED)
+        return NULL;
+    const char *name = av_color_space_name(av->colorspace);
+    return name ? name : "of a reserved number";
+}
+
 struct colour pixel_format_map_colour(const AVFrame *av, enum AVPixelFormat format, bool converted)
 {
-    struct colour colour = {matrix_of(av), range_of(av), siting_of(av)};
+    struct colour colour = {matrix_of(av), range_of(av, format), siting_of(av)};
     if (converted && av_pix_fmt_desc_get(format)->log2_chroma_w == 0)
         colour.siting = SITING_LEFT;
     else if (converted && colour.siting == SITING_TOPLEFT)

@@ -19,6 +19,10 @@ enum AVPixelFormat pixel_format_map_converted(enum AVPixelFormat from);
 struct colour pixel_format_map_colour(const struct AVFrame *, enum AVPixelFormat format,
                                       bool converted);
 
+// Returns the name of a matrix that no kernel computes and that is therefore read as another one,
+// of a frame whose samples are of `format`; NULL: there is none.
+const char *pixel_format_map_other_matrix(const struct AVFrame *, enum AVPixelFormat format);
+
 // yuvj420p and its like are yuv420p of full range: the format without the range.
 enum AVPixelFormat pixel_format_map_without_range(enum AVPixelFormat);
 

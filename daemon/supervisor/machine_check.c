@@ -165,6 +165,20 @@ static void refuse_geometry(const struct output_judge *judge, const struct roi *
     else if (region && is_outside(&region->rect, judge->picture))
         refuse_output(judge, "roi", "region %s reaches beyond %s of %dx%d (a region within it%s)",
                       region->name, judge->whose, width, height, more);
+    else if (rc == -EDOM)
+        refuse_output(judge, "fit",
+                      "deepstream reads pixels in pairs, of which %s of %dx%d has none (at least "
+                      "2x2 from an even pixel on%s)",
+                      region             ? "the region"
+                      : output->crop.set ? "the crop"
+                                         : judge->whose,
+                      region             ? region->rect.width
+                      : output->crop.set ? output->crop.rect.width
+                                         : width,
+                      region             ? region->rect.height
+                      : output->crop.set ? output->crop.rect.height
+                                         : height,
+                      more);
     else if (rc == -ERANGE && output->affine.set)
         refuse_output(judge, "affine",
                       "places output pixels more than %d pixels away from the source's first pixel "

@@ -28,6 +28,7 @@ void geometry_note(const struct image *source, const char *output, int rc, char 
              used ? "; " : "", output, pixel_format_name(source->format), source->width,
              source->height,
              rc == -EINVAL      ? "the crop or affine leaves the picture"
+             : rc == -EDOM      ? "fit deepstream reads at least 2x2 pixels"
              : rc == -ERANGE    ? "positions leave 32 bits"
              : rc == -E2BIG     ? "tiles and outputs are more than 64"
              : rc == -EOVERFLOW ? "its tiles are more than the batch holds (count)"

@@ -169,11 +169,28 @@ static void test_small_batch(void)
     finish(f);
 }
 
+// The fit is named, not a crop that there is not.
+static void test_one_pixel(void)
+{
+    struct fixture *f = start();
+    f->subscriptions->list[PLAIN].op.warp.fit = FIT_DEEPSTREAM;
+    open_for(f, 1, 64);
+    expect_first(f, 0, 1, 1);
+    CHECK(strstr(f->notice, "output plain") && strstr(f->notice, "fit deepstream") &&
+              !strstr(f->notice, "crop"),
+          "%s", f->notice);
+    geometry_close(&f->geometry, &f->lease);
+    open_for(f, 2, 64);
+    expect_first(f, 1, 1, 1);
+    finish(f);
+}
+
 int main(void)
 {
     TEST(test_tiles());
     TEST(test_region());
     TEST(test_refused());
     TEST(test_small_batch());
+    TEST(test_one_pixel());
     return test_end();
 }
