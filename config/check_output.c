@@ -1,5 +1,6 @@
 #include "config/check_output.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -8,6 +9,9 @@
 #include "config/op.h"
 #include "config/preset.h"
 #include "config/value.h"
+
+enum { ELEMENTS_MIN = 8 }; // of whole numbers: fewer hold no picture
+static const double F16_MOST = 65504, F16_INFINITE = 65520; // from there on rounded to infinity
 
 // --- kernels
 
@@ -107,8 +111,9 @@ static void check_fit(struct output_check *c)
                      o->size.height + (height ? o->stride - height : 0), o->stride);
 }
 
-// A preset's mean and std may be for its order of channels, and its elements may be fractions.
-static void check_preset(struct output_check *c)
+// Returns false if the elements were refused. A preset's mean and std may be for its order of
+// channels, and its elements may be fractions.
+static bool check_preset(struct output_check *c)
 {
     static const char *const needed[] = {"preset",       "tensor.dtype", "tensor.order",
                                          "tensor.scale", "tensor.mean",  "tensor.std"};
@@ -118,7 +123,7 @@ static void check_preset(struct output_check *c)
     const struct config_row *order = table_find(&output_table, "tensor.order");
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (key_is_wrong(c, needed[i]))
-            return;
+            return true;
     preset_values(&plain);
     const bool mean = equals(c, &plain, "tensor.mean"), std = equals(c, &plain, "tensor.std");
     const bool by_channel = (mean && plain.tensor.mean.n == 3) || (std && plain.tensor.std.n == 3);
@@ -135,6 +140,61 @@ static void check_preset(struct output_check *c)
                      "has whole numbers, but preset %s makes fractions (f16 | f32, or "
                      "tensor.scale, tensor.mean and tensor.std beside it)",
                      row_choice(preset, (int)o->preset));
+    return !fractions || (o->tensor.dtype != DTYPE_U8 && o->tensor.dtype != DTYPE_S8);
+}
+
+static double element_of(const struct tensor_config *tensor, int channel, int level)
+{
+    const double mean = tensor->mean.v[tensor->mean.n == 3 ? channel : 0];
+    const double std = tensor->std.v[tensor->std.n == 3 ? channel : 0];
+    return (level * tensor->scale.value - mean) / std;
+}
+
+// Returns how many different elements of a type of whole numbers the levels of a channel make.
+static int whole_elements(const struct tensor_config *tensor, int channel)
+{
+    const double least = tensor->dtype == DTYPE_U8 ? 0 : INT8_MIN, most = least + UINT8_MAX;
+    double last = 0;
+    int n = 0;
+    for (int level = 0; level <= UINT8_MAX; level++) {
+        const double element = fmin(fmax(rint(element_of(tensor, channel, level)), least), most);
+        n += level == 0 || element != last;
+        last = element;
+    }
+    return n;
+}
+
+// Refuses elements that are infinite, and whole numbers of which hardly any are left.
+static void check_elements(struct output_check *c)
+{
+    static const char *const keys[] = {"tensor.scale", "tensor.std", "tensor.mean", "tensor.dtype",
+                                       "tensor.order"};
+    const struct tensor_config *tensor = &c->output->tensor;
+    const bool whole = tensor->dtype == DTYPE_U8 || tensor->dtype == DTYPE_S8;
+    const double infinite = tensor->dtype == DTYPE_F16 ? F16_INFINITE : FLT_MAX;
+    double most = 0;
+    int elements = ELEMENTS_MIN, blamed = 0;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (key_is_wrong(c, keys[i]))
+            return;
+    for (int i = 0; i < (tensor->order == ORDER_GRAY ? 1 : 3); i++) {
+        most = fmax(most, fmax(fabs(element_of(tensor, i, 0)), fabs(element_of(tensor, i, 255))));
+        if (whole && whole_elements(tensor, i) < elements)
+            elements = whole_elements(tensor, i);
+    }
+    while (blamed < 3 && !key_is_given(c, keys[blamed]))
+        blamed++;
+    const char *dtype = row_choice(table_find(&output_table, "tensor.dtype"), (int)tensor->dtype);
+    if (!whole && !(most < infinite))
+        refuse_value(c, keys[blamed],
+                     "makes elements up to %g, which are infinite as %s (a magnitude up to %g%s)",
+                     most, dtype, tensor->dtype == DTYPE_F16 ? F16_MOST : (double)FLT_MAX,
+                     tensor->dtype == DTYPE_F16 ? ", or tensor.dtype f32" : "");
+    else if (elements < ELEMENTS_MIN)
+        refuse_value(c, keys[blamed],
+                     "leaves %d different elements of 256 levels, since %s has whole numbers (at "
+                     "least %d, or tensor.dtype f16 | f32)",
+                     elements, dtype, ELEMENTS_MIN);
 }
 
 static void check_geometry(struct output_check *c)
@@ -166,7 +226,8 @@ static void check_warp(struct output_check *c)
     } lists[] = {
         {"fill", o->fill.n}, {"tensor.mean", o->tensor.mean.n}, {"tensor.std", o->tensor.std.n}};
     check_geometry(c);
-    check_preset(c);
+    if (check_preset(c))
+        check_elements(c);
     if (o->colour.matrix == MATRIX_BT601_8BIT && key_is_given(c, "colour.matrix"))
         refuse_value(c, "colour.matrix",
                      "bt601-8bit is only for kernel yuv (auto | bt601 | "

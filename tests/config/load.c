@@ -510,7 +510,7 @@ static void test_op(void)
     struct config *c =
         load("cameras: {a: {url: x, outputs: {\n"
              "  w: {sink: 'tcp:0', size: 320x240, fill: [1, 2, 3], crop: [8, 6, 64, 48],\n"
-             "      tensor: {scale: 1/255, mean: [1, 2, 3], std: 2, order: bgr},\n"
+             "      tensor: {dtype: f32, scale: 1/255, mean: [1, 2, 3], std: 2, order: bgr},\n"
              "      rotate: 90, flip: both, fit: none, filter: area, colour: {range: full}},\n"
              "  a: {sink: 'tcp:0', affine: [1, 2, 3, 4, 5, 6], fill: 9},\n"
              "  y: {sink: 'tcp:0', kernel: yuv, format: nv12,\n"
