@@ -67,7 +67,8 @@ static void test_notice(void)
     for (int rc = -EAGAIN; rc == -EAGAIN; rc = decoder_receive(run.decoder, &frame))
         send_next(&run);
     notice = decoder_notice(run.decoder);
-    CHECK(notice && strstr(notice, "ycgco") && strstr(notice, "bt601"), "%s", notice);
+    CHECK(notice && strstr(notice, "ycgco") && strstr(notice, "bt601"), "%s",
+          notice ? notice : "nothing is said");
     frame_release(&frame);
     run_close(&run);
 }
