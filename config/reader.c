@@ -382,7 +382,7 @@ bool reader_value(struct reader *r, int index, const struct config_row *row, voi
         r->no_memory |= status == -ENOMEM;
     }
     const bool known = status == 0 && !texts.unknown;
-    if (status == 0 && texts.any)
+    if (known && texts.any)
         note_written(r, index, row);
     free_texts(&texts);
     return known;
