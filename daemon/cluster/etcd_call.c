@@ -197,7 +197,7 @@ bool etcd_call_is_resolving(const struct etcd_call *call)
 {
     curl_off_t us = 0;
     curl_easy_getinfo(call->easy, CURLINFO_NAMELOOKUP_TIME_T, &us);
-    return us == 0;
+    return us == 0 && !etcd_call_is_sent(call); // libcurl 8 looks nothing up for an open connection
 }
 
 long etcd_call_status(const struct etcd_call *call)

@@ -323,14 +323,21 @@ static void release(struct http *http)
     free(http);
 }
 
+// Otherwise libmicrohttpd 1.0 takes a connection only when it runs, after MHD_add_connection.
+#if MHD_VERSION >= 0x00097707
+enum { ONE_THREAD = MHD_USE_NO_THREAD_SAFETY };
+#else
+enum { ONE_THREAD = 0 };
+#endif
+
 // A client that was pushed out counts until libmicrohttpd runs.
 static int start_daemon(struct http *http)
 {
     const unsigned limit = HTTP_CLIENTS_MAX + ACCEPTS_A_TURN;
     errno = 0;
     http->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-        http_exchange_read, http, MHD_OPTION_NOTIFY_COMPLETED, http_exchange_end, http,
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | ONE_THREAD, 0, NULL,
+        NULL, http_exchange_read, http, MHD_OPTION_NOTIFY_COMPLETED, http_exchange_end, http,
         MHD_OPTION_NOTIFY_CONNECTION, connection_notified, http, MHD_OPTION_CONNECTION_LIMIT, limit,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_CLIENT_BYTES, MHD_OPTION_END);
     return http->daemon ? 0 : errno ? -errno : -EIO;

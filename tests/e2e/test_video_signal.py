@@ -22,7 +22,7 @@ CLIPS = {
     "fields.ts": (["-c:v", "libx265", "-x265-params", X265 + "interlace=tff"], INTERLACED, "?", "no single field order"),
     "pq.ts": (["-c:v", "libx265", "-x265-params", X265 + "transfer=smpte2084:colorprim=bt2020:colormatrix=bt2020nc"],
               HDR, "p", "HDR"),
-    "hlg.ts": (["-c:v", "libx264", "-color_trc", "arib-std-b67"], HDR, "p", "HDR"),
+    "hlg.ts": (["-vf", "setparams=color_trc=arib-std-b67", "-c:v", "libx264"], HDR, "p", "HDR"),
 }
 CAMERA = """
   {name}:

@@ -504,9 +504,10 @@ int main(void)
                      FIELDS_BOTTOM_FIRST));
     TEST(test_signal("-c:v libx265 -x265-params log-level=none:interlace=tff", "fields.mp4",
                      FRAMED_FLAG_INTERLACED, FIELDS_UNKNOWN));
-    TEST(test_signal("-c:v ffv1 -color_trc smpte2084", "pq.mkv", FRAMED_FLAG_HDR, FIELDS_NONE));
-    TEST(test_signal("-c:v libx264 -color_trc arib-std-b67", "hlg.mp4", FRAMED_FLAG_HDR,
+    TEST(test_signal("-vf setparams=color_trc=smpte2084 -c:v ffv1", "pq.mkv", FRAMED_FLAG_HDR,
                      FIELDS_NONE));
+    TEST(test_signal("-vf setparams=color_trc=arib-std-b67 -c:v libx264", "hlg.mp4",
+                     FRAMED_FLAG_HDR, FIELDS_NONE));
     clips_make("320x180", 50, "-c:v libx264 -bf 3 -g 12", "order.mp4");
     TEST(test_times("order.mp4", &on_cpu));
     TEST(test_times("order.mp4", &(struct decode_options){.decode.by = DECODE_CPU, .threads = 4}));
