@@ -293,6 +293,8 @@ static int read_error(struct etcd_reply *reply, const char *reason)
 static const char *error_of(const json_t *root)
 {
     const json_t *error = json_object_get(root, "error");
+    if (!error && json_object_get(root, "code")) // the gateway of Debian 13's etcd
+        error = json_object_get(root, "message");
     if (!error)
         return NULL;
     const char *words =

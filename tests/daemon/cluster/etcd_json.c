@@ -83,6 +83,8 @@ static void test_errors(void)
         const char *text;
     } cases[] = {
         {ETCD_RANGE, -EKEYEXPIRED, "{\"error\":\"etcdserver: invalid auth token\",\"code\":16}"},
+        {ETCD_KEEPALIVE, -ENOENT,
+         "{\"code\":5,\"message\":\"etcdserver: requested lease not found\",\"details\":[]}"},
         {ETCD_WATCH, -EIO, "{\"error\":{\"message\":\"etcdserver: no leader\"}}"},
         {ETCD_TXN, -ENOSPC, "{\"error\":\"etcdserver: mvcc: database space exceeded\"}"},
         {ETCD_RANGE, -EIO, "{\"error\":\"etcdserver: authentication is not enabled\"}"},
