@@ -10,6 +10,7 @@ PERIOD_S = 0.2
 ROUNDS = 100000  # of the loop: about 4 ms, longer than a turn that the scheduler gives
 FILE = "TEST_PACE"  # in the environment: the file of the readings, each a line: CLOCK_MONOTONIC, seconds of one loop
 START = time.monotonic()
+FACTOR_MAX = 4  # of a time limit: some limits are times to wait, too
 
 
 def loop():
@@ -68,9 +69,9 @@ class Patience:
         self.factor = factor
 
     def __mul__(self, limit):
-        return limit * self.factor * slowness()
+        return limit * self.factor * min(slowness(), FACTOR_MAX)
 
     __rmul__ = __mul__
 
     def __rtruediv__(self, limit):
-        return limit / (self.factor * slowness())
+        return limit / (self.factor * min(slowness(), FACTOR_MAX))
