@@ -2,6 +2,9 @@
 import os
 import subprocess
 
+# Python 3.13 takes no authority without.
+AUTHORITY = ["-addext", "keyUsage=critical,keyCertSign,cRLSign"]
+
 
 def make_certificate(where, name):
     """(file of certificate and key, SHA-256 of the certificate)"""
@@ -18,10 +21,10 @@ def make_certificate(where, name):
 def make_authority(where):
     """An authority, and certificates of it for a server and a client: {name: file}"""
     run = lambda *arguments: subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=where)
-    run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
-    run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=other", "-keyout", "other.key", "-out", "other.pem")
+    run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=authority", *AUTHORITY, "-keyout", "ca.key", "-out", "ca.pem")
+    run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=other", *AUTHORITY, "-keyout", "other.key", "-out", "other.pem")
     with open(f"{where}/extensions", "w") as file:
-        file.write("subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n")
+        file.write("subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\nauthorityKeyIdentifier=keyid\n")
     for name in ("server", "client"):
         run("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
         run("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",

@@ -3,6 +3,7 @@
 of yuv as they are coded; `rotate: ignore` takes no notice of it."""
 import os
 import struct
+import subprocess
 
 from framed_client import Checks, Framed, ffmpeg, folder, make_clip
 
@@ -104,11 +105,18 @@ def check_turns(checks, where, clip):
     checks.check(len(different) == len(TURNS), f"only {len(different)} turns differ")
 
 
+def turn_by_ffmpeg(clip, turned):
+    """By 90 degrees clockwise: the option is new in ffmpeg 6, where the metadata went."""
+    known = b"display_rotation" in subprocess.run(["ffmpeg", "-v", "error", "-h", "full"], capture_output=True).stdout
+    before, behind = (["-display_rotation", "-90"], []) if known else ([], ["-metadata:s:v", "rotate=-90"])
+    ffmpeg(*before, "-i", clip, "-c", "copy", *behind, turned)
+
+
 def check_rest(checks, where, clip):
     """On top of what the output asks for; ignored; a matrix of its own; yuv; turns that are none of these."""
     boxed = SIZES["boxed"]
     quarter, slanted = f"{where}/turned1.mp4", f"{where}/slanted.mp4"
-    ffmpeg("-i", clip, "-c", "copy", "-metadata:s:v", "rotate=-90", f"{where}/ffmpeg.mp4")  # counts the other way
+    turn_by_ffmpeg(clip, f"{where}/ffmpeg.mp4")
     say(clip, (1, 1, -1, 1), slanted)
     yuv = "kernel: yuv, format: yuv420p"
     affine = "size: 40x40, affine: [0.5, 0, 1, 0, 0.5, 2]"
