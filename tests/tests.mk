@@ -35,7 +35,7 @@ SIMULATED := $(B)/tests/daemon/cluster/member $(B)/tests/daemon/cluster/simulati
 SIMULATION_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/cluster/simulation/*.c))
 $(SIMULATED): $(B)/tests/daemon/cluster/%: $(B)/tests/daemon/cluster/%.o $(SIMULATION_OBJ) $(DAEMON)
 	$(link) $(DAEMON_LIBS)
-$(SIMULATED): LDFLAGS += -Wl,--wrap=pthread_create,--wrap=pthread_timedjoin_np,--wrap=log_event,--wrap=member_report
+$(SIMULATED): LDFLAGS += -Wl,--wrap=pthread_create,--wrap=pthread_clockjoin_np,--wrap=log_event,--wrap=member_report
 
 $(B)/tests/daemon/output/disk $(B)/tests/daemon/output/keep: $(B)/tests/faults/disk.o
 $(B)/tests/daemon/decode/hardware_codec $(B)/tests/daemon/decode/hardware_retry: $(B)/tests/faults/decoder.o

@@ -46,7 +46,7 @@ GOOD = [
     output(size="1x1", fill=[1, 2, 3], crop=[0, 0, 8, 8], affine=[1, 0, 0.5, 0, 1, 0], sink="unix:/a", mode="0660"),
     output(preset="ultralytics", tensor={"dtype": "f16"}),
     {**output(preset="yolox", fit="mmdet"), "defaults": {"preset": "imagenet-stretch"}},
-    output(tensor={"scale": "1/255", "mean": [0.5, 0.5, 0.5], "std": 2}, max_age="250ms", fit="none"),
+    output(tensor={"dtype": "f32", "scale": "1/255", "mean": [0.5, 0.5, 0.5], "std": 2}, max_age="250ms", fit="none"),
     output(fill=["${LEVEL:-7}", 0, 0], tensor={"mean": ["${MEAN:-1}", 0, 0]}, mode="0660", sink="unix:/a"),
     output(sink="file:/tmp/%F-%H.npy", segment="10m"),
     output(sink="file:/tmp/%F-%H.npy", segment="1.5GiB"),

@@ -69,9 +69,10 @@ int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
     return 0;
 }
 
-int __wrap_pthread_timedjoin_np(pthread_t id, void **ret, const struct timespec *until)
+int __wrap_pthread_clockjoin_np(pthread_t id, void **ret, clockid_t clock,
+                                const struct timespec *until)
 {
-    (void)id, (void)ret, (void)until;
+    (void)id, (void)ret, (void)clock, (void)until;
     return world.runs->thread == THREAD_ENDED ? 0 : ETIMEDOUT;
 }
 
