@@ -113,7 +113,8 @@ static void test_files(void)
 {
     check_file("tests/fuzz/cube/cube", 0, "");
     check_file("tests/fuzz/cube/both", 0, "");
-    check_file("tests/fuzz/cube/short", -EINVAL, "tests/fuzz/cube/short:3: has something else in place of number 2");
+    check_file("tests/fuzz/cube/short", -EINVAL,
+               "tests/fuzz/cube/short:3: has something else in place of number 2");
     check_file("tests/fuzz/cube/none", -ENOENT, "tests/fuzz/cube/none: No such file");
     check_file("tests/fuzz/cube", -EISDIR, "tests/fuzz/cube: Is a directory");
     check_file("/dev/null", -EINVAL, "/dev/null: no regular file");
