@@ -125,6 +125,11 @@ class Process:
         except subprocess.TimeoutExpired:
             return None
 
+    def watch(self, seconds):
+        """Waits for so long, or until it ends."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.child.wait(seconds)
+
     def stop(self, seconds=5):
         """SIGTERM, then wait."""
         self.child.send_signal(signal.SIGTERM)

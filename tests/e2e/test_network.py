@@ -72,7 +72,7 @@ def play(checks, where, listed, digests):
     with Framed(where, config) as framed:
         for case in listed:
             case.watcher = Watcher(f"unix:{where}/{case.key}.sock", digests)
-        until(lambda: framed.child.poll() is not None, SECONDS / PATIENCE)
+        framed.watch(SECONDS)
         told = ask(where, listed)
         results = {case: Result(case, told.get(case.key, {}), "") for case in listed}
         checks.check(framed.stop() == 0, f"exit:\n{framed.errors()[-2000:]}")

@@ -33,7 +33,7 @@ def play(checks, where, played):
     with Framed(where, config) as framed:
         for row in played:
             row.watcher = Watcher(f"unix:{where}/{row.key}.sock", DIGESTS)
-        until(lambda: framed.child.poll() is not None, SECONDS / PATIENCE)
+        framed.watch(SECONDS)
         told = ask(where, played)
         results = [Result(row, told.get(row.key, {}), log_of(framed, row)) for row in played]
         code = framed.stop(10)
