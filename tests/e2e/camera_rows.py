@@ -118,7 +118,7 @@ class Result:
 
     def plays(self, connections=1, epochs=1, flagged=0, timed=True):
         """Every picture since the first, once, in order and whole, to the end."""
-        self.want(len(self.seen) > 10 and self.camera.sent[-1].number - self.seen[-1].top < RATE, "does not play")
+        self.want(len(self.seen) > 10 and self.camera.sent[self.row.sent - 1].number - self.seen[-1].top < RATE, "does not play")
         self.want(len(self.camera.calls) == connections, f"{len(self.camera.calls)} connections")
         self.want(not self.missing, f"{len(self.missing)} pictures are missing: {self.missing[:5]}")
         self.want(self.account.flagged <= flagged, f"{self.account.flagged} are flagged")

@@ -39,8 +39,11 @@ def play(checks, where, played):
         code = framed.stop(10)
         checks.check(code == 0, f"exit {code}:\n{framed.errors()[-2000:]}")
         for row in played:
+            row.sent = len(row.camera.sent)
+        metrics = framed.metrics()
+        for row in played:
             row.watcher.join(5)
-            check_ledger(checks, framed.metrics(), row.key, row.watcher.seen)
+            check_ledger(checks, metrics, row.key, row.watcher.seen)
         return results
 
 
