@@ -256,32 +256,15 @@ static void check_tls(struct mistakes *mistakes, const struct camera_config *cam
                       const struct given given[], const char *path)
 {
     static const char *const keys[] = {"tls.ca", "tls.fingerprint"};
-    const char *wrong = strncasecmp(camera->url, "rtsps:", strlen("rtsps:"))
-                            ? "is only for a camera with TLS (url: rtsps://)"
-                        : camera->demuxer || camera->options.n > 0
-                            ? "is not for libavformat's client, which takes any certificate (no "
-                              "demuxer, no options)"
-                            : NULL;
     char dotted[KEY_MAX];
-    if (!wrong || !object_is_known(&camera_table, camera, "url"))
+    if (config_url_is_rtsps(camera->url) || !object_is_known(&camera_table, camera, "url"))
         return;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const struct given *key = find_camera(given, keys[i]);
         snprintf(dotted, sizeof dotted, "%s.%s", path, keys[i]);
         if (key->key.line)
-            mistake(mistakes, key->key, dotted, "%s", wrong);
+            mistake(mistakes, key->key, dotted, "is only for a camera with TLS (url: rtsps://)");
     }
-}
-
-static bool is_rtsp_of_libav(const struct camera_config *camera)
-{
-    return config_url_kind(camera->url) == URL_RTSP && (camera->demuxer || camera->options.n > 0);
-}
-
-static bool is_unverified(const struct camera_config *camera)
-{
-    return !strncasecmp(camera->url, "rtsps:", strlen("rtsps:")) && camera->tls.verify &&
-           is_rtsp_of_libav(camera);
 }
 
 void check_camera(struct mistakes *mistakes, struct camera_config *camera,
@@ -298,11 +281,6 @@ void check_camera(struct mistakes *mistakes, struct camera_config *camera,
     settle_scheme(camera);
     if (!wrong && camera->url)
         check_tls(mistakes, camera, given, path);
-    if (!wrong && camera->url && is_rtsp_of_libav(camera))
-        wrong = config_url_libav_mistake(camera->url);
-    if (!wrong && camera->url && is_unverified(camera))
-        wrong = "is rtsps, which needs tls: {verify: false} beside demuxer or options: "
-                "libavformat's client takes any certificate";
     if (!wrong)
         return;
     snprintf(dotted, sizeof dotted, "%s.url", path);

@@ -4,16 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/object.h"
+#include "config/url.h"
+#include "config/value_print.h"
+
 // A camera, output or batch cannot be without a required key: if the value of such a key is gone,
 // the whole item is left out.
 // clang-format off
 static const struct gone_key gone_keys[] = {
-    {&camera_table, "spare", NULL, "0.2.0", "delete it: a silent camera is connected to again, and no second session is opened"},
-    {&root_table, "tuned", NULL, "0.1.0", "delete it: nothing replaces `framed tune`"},
-    {&root_table, "nats", NULL, "0.2.0", "delete it: framed has no NATS client"},
-    {&root_table, "notify.nats", NULL, "0.2.0", "notify.command can run a program that publishes, or notify.mqtt"},
-    {&output_table, "sink", "nats:*", "0.2.0", "unix:PATH, tcp:HOST:PORT or file:PATH, from which a forwarder takes the lines"},
-    {&output_table, "detections.sink", "nats:*", "0.2.0", "unix:PATH, tcp:HOST:PORT or file:PATH, from which a forwarder takes the lines"},
+    {&camera_table, "spare", NULL, "0.2.0", "delete it: a silent camera is connected to again, and no second session is opened", false},
+    {&camera_table, "demuxer", NULL, "0.2.0", "delete it: framed's own client reads RTSP, or libavformat's where the codec needs it", true},
+    {&camera_table, "options", NULL, "0.2.0", "delete them: framed's own client reads RTSP, and has no options", true},
+    {&root_table, "tuned", NULL, "0.1.0", "delete it: nothing replaces `framed tune`", false},
+    {&root_table, "nats", NULL, "0.2.0", "delete it: framed has no NATS client", false},
+    {&root_table, "notify.nats", NULL, "0.2.0", "notify.command can run a program that publishes, or notify.mqtt", false},
+    {&output_table, "sink", "nats:*", "0.2.0", "unix:PATH, tcp:HOST:PORT or file:PATH, from which a forwarder takes the lines", false},
+    {&output_table, "detections.sink", "nats:*", "0.2.0", "unix:PATH, tcp:HOST:PORT or file:PATH, from which a forwarder takes the lines", false},
 };
 // clang-format on
 
@@ -25,6 +31,22 @@ const struct gone_key *gone_find(const struct table *table, const char *key,
         if (gone->table->rows == table->rows && strcmp(gone->key, key) == 0)
             return gone;
     return NULL;
+}
+
+int gone_note_rtsp(struct config *config, const struct camera_config *camera, const char *path)
+{
+    const struct gone_key *end = gone_keys + sizeof gone_keys / sizeof *gone_keys;
+    int rc = 0;
+    if (!camera->url || config_url_kind(camera->url) != URL_RTSP)
+        return 0;
+    for (const struct gone_key *gone = gone_keys; gone < end && rc == 0; gone++) {
+        char dotted[KEY_MAX];
+        snprintf(dotted, sizeof dotted, "%s.%s", path, gone->key);
+        if (gone->rtsp && value_is_set(table_find(&camera_table, gone->key), camera))
+            rc = gone_note(config, gone, object_value_place(&camera_table, camera, gone->key),
+                           dotted);
+    }
+    return rc;
 }
 
 int gone_note(struct config *config, const struct gone_key *gone, struct place at, const char *path)
@@ -47,9 +69,10 @@ char *gone_text(const struct config *config, int i)
     const struct config_row *row = gone->value ? table_find(gone->table, gone->key) : NULL;
     char *text, is_off[32];
     snprintf(is_off, sizeof is_off, "the %s is off", strchr(gone->table->noun, ' ') + 1);
-    int n = asprintf(&text, "%s:%d:%d: %s: %s gone since framed %s: %s (%s)",
+    int n = asprintf(&text, "%s:%d:%d: %s: %s gone%s since framed %s: %s (%s)",
                      config_files_path(&config->files, use->at), use->at.line, use->at.column,
-                     use->path, gone->value ? "this value is" : "is", gone->version,
+                     use->path, gone->value ? "this value is" : "is",
+                     gone->rtsp ? " for an RTSP camera" : "", gone->version,
                      row && row->required ? is_off : "ignored", gone->instead);
     return n < 0 ? NULL : text;
 }

@@ -14,6 +14,7 @@ struct gone_key {
     const char *value;         // a pattern of fnmatch(), whatever the case; NULL: the key is gone
     const char *version;       // the first that does not have it
     const char *instead;       // what to do about it
+    bool rtsp;                 // of cameras: it is gone beside a URL of RTSP alone
 };
 
 // One place of a configuration where a key or value that is gone is given.
@@ -28,6 +29,9 @@ const struct gone_key *gone_find(const struct table *, const char *key,
                                  const struct gone_key *before);
 // Notes one use in the configuration. 0 or -ENOMEM.
 int gone_note(struct config *, const struct gone_key *, struct place, const char *path);
+// Notes the keys that are gone beside a URL of RTSP. `path` is the camera's in messages. 0 or
+// -ENOMEM.
+int gone_note_rtsp(struct config *, const struct camera_config *, const char *path);
 // Returns the i-th use in words, with its place, for free(); or NULL: no memory.
 char *gone_text(const struct config *, int i);
 // Whether no earlier use is of the same row: the one to log.

@@ -158,7 +158,7 @@ static bool note_gone_key(struct loader *l, const yaml_node_pair_t *pair, struct
     for (int i = 0; i < m->n && !gone; i++) {
         struct target *target = &m->targets[i];
         gone = gone_find(target->table, key, NULL);
-        while (gone && gone->value && !is_gone_value(l, pair->value, gone))
+        while (gone && (gone->rtsp || (gone->value && !is_gone_value(l, pair->value, gone))))
             gone = gone_find(target->table, key, gone);
         if (gone && gone->value)
             target->off |= table_find(target->table, key)->required;
@@ -302,8 +302,10 @@ static bool read_item(struct loader *l, int index, const struct config_row *row,
             reader_leave(&l->reader, path);
         }
     }
-    if (row->items == &camera_table)
+    if (row->items == &camera_table) {
         check_camera(&l->reader.mistakes, object, target.given, l->reader.path);
+        l->reader.no_memory |= gone_note_rtsp(l->config, object, l->reader.path) < 0;
+    }
     if (table_is_of_outputs(row->items))
         check_output(&l->reader.mistakes, l->config, object, target.given, l->reader.path);
     return true;

@@ -154,7 +154,7 @@ static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, tls.legacy, "false",
           "true: accept TLS 1.0 and 1.1, RSA key exchange and short keys too, as old cameras need"),
     FIELD(struct camera_config, demuxer, NULL,
-          "libavformat's name of the container format; only raw streams need it; rtsp: use libavformat's RTSP client", .example = "rawvideo"),
+          "libavformat's name of the container format; only raw streams need it", .example = "rawvideo"),
     FIELD(struct camera_config, options, NULL, "options of libavformat's demuxer; an unknown option is an error",
           .example = "{pixel_format: bgra, video_size: 1920x1080}", .secret = true),
     FIELD(struct camera_config, decode, "auto",

@@ -21,6 +21,11 @@ enum url_kind config_url_kind(const char *url)
     return *url == 0 || strstr(url, "://") ? URL_NONE : URL_FILE;
 }
 
+bool config_url_is_rtsps(const char *url)
+{
+    return strncasecmp(url, "rtsps:", strlen("rtsps:")) == 0;
+}
+
 const char *config_url_path(const char *url)
 {
     static const char scheme[] = "file:";

@@ -8,6 +8,7 @@
 // URL_NONE: framed cannot read it. A path without a scheme is a file.
 enum url_kind { URL_NONE, URL_RTSP, URL_TCP, URL_UNIX, URL_PIPE, URL_FILE };
 enum url_kind config_url_kind(const char *url);
+bool config_url_is_rtsps(const char *url);
 // The path of a URL_FILE, without "file:".
 const char *config_url_path(const char *url);
 // Whether a network URL names a host, and its port, if given, is 1 to 65535. tcp has no default

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "config/url.h"
 #include "daemon/input/demux_driver.h"
 
 int demux_memory_open(struct demux_memory **ret)
@@ -29,6 +31,27 @@ int64_t demux_memory_session_ns(const struct demux_memory *memory)
     return (seconds ? seconds : otherwise_s) * INT64_C(1000000000);
 }
 
+// libavformat's RTSP client reads the codecs that ours has no depacketizer for (MPEG-4, VP8, VP9,
+// MPEG-TS). It takes any certificate.
+static int open_other_codec(struct demux **ret, const struct url_input *source,
+                            const struct demux_context *context, char *why, size_t size)
+{
+    const char *url = context->config->url, *mistake = config_url_libav_mistake(url);
+    const size_t n = strlen(why);
+    const bool unverified = config_url_is_rtsps(url) && context->config->tls.verify;
+    if (!mistake && !unverified) {
+        why[0] = 0;
+        return demux_libav.open(ret, source, context, why, size);
+    }
+    if (mistake)
+        snprintf(why + n, size - n, "; libavformat could read it, but the URL %s", mistake);
+    else
+        snprintf(why + n, size - n,
+                 "; libavformat could read it, but takes any certificate: that "
+                 "needs tls: {verify: false}");
+    return -EMEDIUMTYPE;
+}
+
 int demux_open(struct demux **ret, const struct camera_config *config, struct demux_memory *memory,
                const _Atomic bool *stop, struct stage_watch *stages, char *why, size_t size)
 {
@@ -38,11 +61,11 @@ int demux_open(struct demux **ret, const struct camera_config *config, struct de
         snprintf(why, size, "its url is no input that framed takes");
         return -EPROTONOSUPPORT;
     }
-    // libavformat's options are for libavformat's client.
-    const bool own = source->kind == URL_RTSP && !config->demuxer && config->options.n == 0;
-    const struct demux_driver *driver = own ? &demux_rtsp : &demux_libav;
-    return driver->open(ret, source, &(struct demux_context){config, memory, stop, stages}, why,
-                        size);
+    const struct demux_context context = {config, memory, stop, stages};
+    if (source->kind != URL_RTSP)
+        return demux_libav.open(ret, source, &context, why, size);
+    const int rc = demux_rtsp.open(ret, source, &context, why, size);
+    return rc == -EMEDIUMTYPE ? open_other_codec(ret, source, &context, why, size) : rc;
 }
 
 const struct AVCodecParameters *demux_parameters(const struct demux *demux)

@@ -1,5 +1,5 @@
-// Packets of one camera: cameras that speak RTSP by a client of our own (demux_rtsp.c), all else,
-// files, raw and NUT streams, by libavformat (demux_libav.c). What may block has a deadline of its
+// Packets of one camera: H.264, H.265 and JPEG over RTSP by a client of our own (demux_rtsp.c), all
+// else by libavformat (demux_libav.c). What may block has a deadline of its
 // own and ends early on *stop. One thread (the camera's) uses a demux.
 #ifndef FRAMED_DAEMON_INPUT_DEMUX_H
 #define FRAMED_DAEMON_INPUT_DEMUX_H
@@ -46,7 +46,8 @@ enum { DEMUX_WHY_MAX = 512 }; // bytes for a sentence on why an input failed: wi
 // PLAY, and the first picture, may be on their way still. `why` (of `size` bytes) gets
 // one sentence for people when it fails, never with a password in it. Returns 0; -ETIMEDOUT,
 // -ECANCELED (*stop), -EACCES (authentication refused), -EPERM (the camera forbids the stream),
-// -EINVAL (no video track, or an option that the demuxer does not know), or what libavformat says
+// -EINVAL (no video track, or an option that the demuxer does not know), -EMEDIUMTYPE (RTSP in a
+// codec that only libavformat reads, which the URL or `tls` does not allow), or what libavformat says
 // as negative errno: -EIO where it has none, or where the input ends before there is a stream.
 // `memory` (NULL: nothing is remembered) outlives the demux. `stages` (NULL: nobody watches) is
 // told of each step that may block, with its deadline.

@@ -160,7 +160,7 @@ static int set_options(AVDictionary **options, const struct libav_demux *in,
     int rc = 0;
     for (size_t i = 0; rc >= 0 && i < sizeof(ours) / sizeof(*ours); i++)
         rc = av_dict_set(options, ours[i].name, ours[i].value, 0);
-    for (int i = 0; rc >= 0 && i < config->options.n; i++)
+    for (int i = 0; rc >= 0 && !rtsp && i < config->options.n; i++)
         rc = av_dict_set(options, config->options.list[i].name, config->options.list[i].value, 0);
     return rc < 0 ? rc : 0;
 }

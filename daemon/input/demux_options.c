@@ -5,7 +5,6 @@
 #include <libavutil/opt.h>
 #include <string.h>
 
-#include "config/url.h"
 #include "daemon/input/url.h"
 
 bool demuxer_exists(const char *name)
@@ -16,15 +15,6 @@ bool demuxer_exists(const char *name)
 static bool class_has(const AVClass *class, const char *option)
 {
     return class && av_opt_find(&class, option, NULL, 0, AV_OPT_SEARCH_FAKE_OBJ);
-}
-
-// RTSP is no container: the URL alone names the demuxer.
-static const AVInputFormat *demuxer_of(const struct camera_config *camera)
-{
-    if (camera->demuxer)
-        return av_find_input_format(camera->demuxer);
-    bool rtsp = camera->url && config_url_kind(camera->url) == URL_RTSP;
-    return rtsp ? av_find_input_format("rtsp") : NULL;
 }
 
 static bool any_demuxer_has(const char *option)
@@ -74,7 +64,7 @@ static bool opens_protocol(const struct url_input *source, const AVInputFormat *
 
 bool demuxer_takes_option(const struct camera_config *camera, const char *option)
 {
-    const AVInputFormat *demuxer = demuxer_of(camera);
+    const AVInputFormat *demuxer = camera->demuxer ? av_find_input_format(camera->demuxer) : NULL;
     const struct url_input *source = camera->url ? url_input_of(camera->url) : NULL;
     if (class_has(avformat_get_class(), option))
         return true;

@@ -229,6 +229,14 @@ static void name_video(char ret[VIDEO_NAME_MAX], const struct sdp_media *media)
         snprintf(ret, VIDEO_NAME_MAX, "payload type %d%s", media->payload_type, size);
 }
 
+static bool has_video(const struct sdp *sdp)
+{
+    bool has = false;
+    for (int i = 0; i < sdp->n_media; i++)
+        has |= sdp->media[i].video;
+    return has;
+}
+
 static int end_without_video(struct rtsp_dialogue *d, const struct sdp *sdp)
 {
     char offered[256] = "", name[VIDEO_NAME_MAX];
@@ -238,8 +246,8 @@ static int end_without_video(struct rtsp_dialogue *d, const struct sdp *sdp)
         n += (size_t)snprintf(offered + n, sizeof offered - n, "%s%s %s", i ? ", " : "",
                               sdp->media[i].kind, name);
     }
-    return rtsp_dialogue_end(d, -EINVAL, "%s offers no H.264, H.265 or JPEG video, but: %s",
-                             d->place, offered);
+    return rtsp_dialogue_end(d, has_video(sdp) ? -EMEDIUMTYPE : -EINVAL,
+                             "%s offers no H.264, H.265 or JPEG video, but: %s", d->place, offered);
 }
 
 static void log_choice(const struct rtsp_dialogue *d, const struct sdp *sdp, int chosen)
@@ -337,7 +345,7 @@ static int take_description(struct rtsp_dialogue *d, const struct rtsp_message *
         memcpy(d->base, d->aggregate, sizeof d->base);
     rc = -EINVAL;
     if ((chosen = sdp_choose_video(sdp, d->memory->payload_type)) < 0)
-        end_without_video(d, sdp);
+        rc = end_without_video(d, sdp);
     else if (d->has_media && sdp->media[chosen].codec != d->media.codec)
         rtsp_dialogue_end(d, rc, "%s offers another codec than a moment ago", d->place);
     else

@@ -85,6 +85,8 @@ void machine_check_process(struct mistakes *mistakes, const struct config *confi
 static void judge_demuxer(struct mistakes *mistakes, const struct camera_config *camera)
 {
     char key[KEY_MAX];
+    if (camera->url && config_url_kind(camera->url) == URL_RTSP)
+        return; // gone there, and said
     snprintf(key, sizeof key, "cameras.%s.demuxer", camera->name);
     if (camera->demuxer && !demuxer_exists(camera->demuxer)) {
         mistake(mistakes, object_value_place(&camera_table, camera, "demuxer"), key,

@@ -317,13 +317,18 @@ static void test_gone(void)
         "framed.yaml:3:15: batches.n.sink: this value is gone since framed 0.2.0: the output is "
         "off (",
         "framed.yaml:1:1: tuned: is gone since framed 0.1.0: ignored (",
+        "framed.yaml:2:43: cameras.a.demuxer: is gone for an RTSP camera since framed 0.2.0: "
+        "ignored (",
+        "framed.yaml:2:58: cameras.a.options: is gone for an RTSP camera since framed 0.2.0: "
+        "ignored (",
     };
     struct box box;
     setenv("FRAMED_TEST_SINK", "Nats://h/s", 1);
     box_open(
         &box,
         "tuned: [a, {b: c}]\n"
-        "cameras: {a: {url: x, outputs: {o: {sink: 'tcp:0'}}}}\n"
+        "cameras: {a: {url: 'rtsp://h/x', demuxer: rtsp, options: {a: 1}, outputs: {o: {sink: "
+        "'tcp:0'}}}}\n"
         "batches: {n: {sink: 'nats://h/s', cameras: [a]}, m: {sink: 'tcp:0', cameras: [a]}}\n");
     box_write(&box, "framed.d/10.yaml",
               "cameras: {b: {url: y, outputs: {k: {sink: 'tcp:0'},\n"
@@ -332,13 +337,13 @@ static void test_gone(void)
     CHECK(box_read(&box) == 0 && box.size == 0, "%s", box.printed);
     const struct config *config = box.config;
     const int n = config ? config->n_gone : 0;
-    CHECK(n == 4, "%d are noted", n);
+    CHECK(n == 6, "%d are noted", n);
     for (int i = 0; i < n; i++) {
         char *text = gone_text(config, i);
         bool found = false;
-        for (int j = 0; j < 4; j++)
+        for (int j = 0; j < 6; j++)
             found |= strncmp(text + strlen(box.folder) + 1, texts[j], strlen(texts[j])) == 0;
-        CHECK(found && gone_is_first(config, i) == (config->gone[i].gone->value == NULL || i == 1),
+        CHECK(found && gone_is_first(config, i) == (config->gone[i].gone->value == NULL || i == 3),
               "%s", text);
         free(text);
     }

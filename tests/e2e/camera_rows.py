@@ -42,15 +42,14 @@ class Row:
         self.name, self.kind, self.judge, self.clip, self.keys = name, kind, judge, clip, keys
         self.user, self.other, self.host, self.options, self.watcher = user, other, host, options, None
 
-    def start(self, index, demuxer):
-        self.key, self.demuxer = f"camera{index}", demuxer
+    def start(self, index):
+        self.key = f"camera{index}"
         self.camera = self.kind(CLIPS[self.clip], host=self.host or f"127.0.1.{index + 1}", **self.options)
         self.camera.other_clip = CLIPS.get(self.other)
         self.camera.group, self.camera.group_port = f"239.255.77.{index + 1}", 20000 + 2 * index
 
     def text(self, where):
-        client = f", demuxer: {self.demuxer}, media_timeout: 2s" if self.demuxer else ""
-        return (f'  {self.key}: {{url: "{self.camera.url(self.user)}"{KEYS}{client}{self.keys}, outputs: {{o: {OUTPUT},'
+        return (f'  {self.key}: {{url: "{self.camera.url(self.user)}"{KEYS}{self.keys}, outputs: {{o: {OUTPUT},'
                 f' sink: "unix:{where}/{self.key}.sock"}}}}}}\n')
 
 
@@ -133,8 +132,6 @@ class Result:
         self.want(delay is not None and delay < HALF_INTERVAL * PATIENCE, f"a delay of {1000 * (delay or 0):.0f} ms")
 
     def shows(self, what, wanted):
-        if self.row.demuxer and not wanted:
-            return  # libavformat counts nothing
         self.want(self.network.get(what) == wanted, f"{what}: {self.network.get(what)} shown, {wanted} in truth")
 
     def loses_nothing(self):

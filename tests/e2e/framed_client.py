@@ -275,6 +275,8 @@ def make_clip(path, codec="h264", frames=50, size="320x240", rate=25, b_frames=0
     coders = {
         "h264": ["-c:v", "libx264", "-bf", str(b_frames)],
         "h265": ["-c:v", "libx265", "-x265-params", x265],
+        "mpeg4": ["-c:v", "mpeg4", "-q:v", "2"],
+        "vp8": ["-c:v", "libvpx", "-b:v", "2M"],
     }
     source = f"testsrc2=size={size}:rate={rate}"
     ffmpeg("-f", "lavfi", "-i", source, "-frames:v", str(frames), "-pix_fmt", "yuv420p", "-g", str(rate),

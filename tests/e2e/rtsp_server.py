@@ -5,7 +5,7 @@ pace.
 usage: rtsp_server.py CLIP... [--mounts N] [--once] [--auth USER:PASSWORD] [--basic] [--tls FILE] [--protocol NAME]
        [--address A] [--interface NAME] [--port P] [--seconds S]
 
-CLIP is H.264, H.265 with its parameter sets in band (x265's repeat-headers=1), or MJPEG, in mp4 or mkv. Every client of
+CLIP is H.264, H.265 with its parameter sets in band (x265's repeat-headers=1), MJPEG, MPEG-4 or VP8, in mp4, mkv or webm. Every client of
 rtsp://127.0.0.1:PORT/0 .. /N-1 gets a clip from its first picture, over and over with rising timestamps unless --once;
 N mounts (one a clip unless told otherwise) take the clips by turns. NAME: tcp, udp or multicast; without it TCP and UDP as
 the client asks. By multicast all clients get the same stream, on that interface. --tls: rtsps, with the certificate and the
@@ -28,6 +28,8 @@ PAYLOADERS = {
     "video/x-h264": "rtph264pay name=pay0 pt=96 config-interval=-1",
     "video/x-h265": "rtph265pay name=pay0 pt=96 config-interval=-1",
     "image/jpeg": "rtpjpegpay name=pay0",
+    "video/mpeg": "rtpmp4vpay name=pay0 pt=96 config-interval=1",
+    "video/x-vp8": "rtpvp8pay name=pay0 pt=96",
 }
 PROTOCOLS = {
     "tcp": GstRtsp.RTSPLowerTrans.TCP,

@@ -2,8 +2,7 @@
 """Cameras that misbehave, each in its own way and all at once in one framed: how soon each is good again, that every
 picture which could be decoded comes once and in order, that damage is flagged and nothing old passes for live. Prints
 a row for each fault. Beside its own output each has elements in a batch, of which two good cameras lose nothing whatever
-the others do. They are read by framed's own RTSP client; test_faults_libavformat.py does the same with
-libavformat's."""
+the others do."""
 import os
 import re
 import socket
@@ -210,9 +209,8 @@ def stuck_client(where, name):
     return client
 
 
-def check_term(checks, where, client, name, prepare, more=""):
+def check_term(checks, where, name, prepare, more=""):
     case = Case(name, None, more=more)
-    case.client = client
     with Camera(CLIPS["plain"]) as case.camera, Framed(where, "cameras:" + case.text(where)) as framed:
         client = prepare(where, case)
         start = time.monotonic()
@@ -245,21 +243,21 @@ def waited_for(where, case):
     return client
 
 
-def check_terms(checks, where, client):
-    check_term(checks, where, client, "connecting", connecting)
-    check_term(checks, where, client, "silent", silent)
-    check_term(checks, where, client, "stuck-client", waited_for)
-    check_term(checks, where, client, "waits-for-client", waited_for, more=", overflow: wait")
+def check_terms(checks, where):
+    check_term(checks, where, "connecting", connecting)
+    check_term(checks, where, "silent", silent)
+    check_term(checks, where, "stuck-client", waited_for)
+    check_term(checks, where, "waits-for-client", waited_for, more=", overflow: wait")
 
 
-def main(client="own", name="faults"):
-    checks = Checks(name)
+def main():
+    checks = Checks("faults")
     wanted = os.environ.get("FRAMED_FAULTS", "").split()
     with folder() as where:
         make_clips(where)
         for clip in CLIPS.values():
             DIGESTS.update(reference(clip.path))
-        listed = [case for case in cases(client) if not wanted or case.name in wanted]
+        listed = [case for case in cases() if not wanted or case.name in wanted]
         for case in listed:
             case.camera = camera_of(case)
         batches = Batches(where, listed)
@@ -269,9 +267,8 @@ def main(client="own", name="faults"):
             batches.close()
             for case in listed:
                 case.camera.close()
-        check_terms(checks, where, client)
+        check_terms(checks, where)
     checks.end()
 
 
-if __name__ == "__main__":
-    main()
+main()

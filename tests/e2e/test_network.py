@@ -25,7 +25,7 @@ class Case:
 
     def __init__(self, name, camera, late, lossy, mixed):
         self.name, self.key, self.camera, self.late, self.lossy = name, name.replace(" ", "-"), camera, late, lossy
-        self.mixed, self.demuxer, self.watcher, self.knows = mixed, None, None, True
+        self.mixed, self.watcher, self.knows = mixed, None, True
 
     def text(self, where):
         return (f'  {self.key}: {{url: "{self.camera.url()}", transport: udp, outputs: {{o: {OUTPUT},'

@@ -1,11 +1,7 @@
 #!/usr/bin/python3
 """Twenty kinds of cameras that RTSP clients meet, with their variants, all at once in one framed: each does one thing as
-some camera does it, and what must come of it is checked at a client. Prints a row for each.
-
-usage: test_twenty_cameras.py [own|rtsp|both]
-own: framed's RTSP input; rtsp: libavformat's (`demuxer: rtsp`), whose rows are printed and not checked"""
+some camera does it, and what must come of it is checked at a client. Prints a row for each."""
 import os
-import sys
 import threading
 import time
 
@@ -47,14 +43,14 @@ def play(checks, where, played):
         return results
 
 
-def check_rows(checks, demuxer):
+def check_rows(checks):
     why_not = why_no_ipv6()
     if why_not:
         checks.skip(why_not)
     played = listed(why_not)
     with folder() as where:
         for i, row in enumerate(played):
-            row.start(i, demuxer)
+            row.start(i)
         try:
             results = play(checks, where, played)
         finally:
@@ -63,25 +59,20 @@ def check_rows(checks, demuxer):
                 thread.start()
             for thread in closing:
                 thread.join()
-    print(f"--- {'libavformat' if demuxer else 'own'}\n{HEAD}")
+    print(HEAD)
     for result in results:
         result.row.judge(result)
         print(line(result), flush=True)
-        if not demuxer:
-            checks.check(not result.problems, f"{result.row.name}: {'; '.join(result.problems)}\n{result.log[-1500:]}")
+        checks.check(not result.problems, f"{result.row.name}: {'; '.join(result.problems)}\n{result.log[-1500:]}")
     good = sum(not result.problems for result in results)
     print(f"{good} of {len(results)} as they should")
 
 
 def main():
-    which = sys.argv[1] if len(sys.argv) > 1 else "own"
     checks = Checks("twenty_cameras")
     with folder() as where:
         make_clips(where)
-        if which in ("own", "both"):
-            check_rows(checks, None)
-        if which in ("rtsp", "both"):
-            check_rows(checks, "rtsp")
+        check_rows(checks)
     checks.end()
 
 

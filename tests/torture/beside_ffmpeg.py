@@ -12,12 +12,13 @@ import time
 import zlib
 
 import torment  # finds the next ones
-from fault_cases import CLIPS, MEDIA, camera_of, cases, make_clips, refused
+from fault_cases import CLIPS, camera_of, cases, make_clips, refused
 from framed_client import Framed, ffmpeg, folder, until
 from watch import HEIGHT, WIDTH, Account, Header, Watcher, reference
 
 AT_ONCE = int(os.environ.get("FRAMED_AT_ONCE", "4"))
 BOUND = 45.0  # s after which a good picture counts as never
+MEDIA = 2.0  # s, ffmpeg's -timeout beside a supervisor
 STALL, PAUSE = 3.0, 1.0  # of the supervisor, s: without a picture, and from an end to the next start
 # To a pipe as framed's output is: numbers stay readable, and a new size of the camera does not change the pictures'.
 SCALE = ["-vf", f"scale={WIDTH}:{HEIGHT}:flags=bilinear,format=gray", "-f", "rawvideo", "-"]

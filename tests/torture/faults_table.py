@@ -1,9 +1,7 @@
 #!/usr/bin/python3
-"""The faults of tests/e2e/fault_cases.py for framed's own RTSP client and for libavformat's (`demuxer: rtsp`), each with a
-camera and a framed of its own: seconds from service to the first good picture that a client has read, what became of
+"""The faults of tests/e2e/fault_cases.py, each with a camera and a framed of its own: seconds from service to the first good picture that a client has read, what became of
 the pictures, and the packets that framed says it missed beside those that the camera kept back. Prints a Markdown table.
-FRAMED_FAULTS="NAME..." keeps these faults, FRAMED_AT_ONCE=6 is how many are tried at a time, FRAMED_CLIENTS="own" keeps
-one client."""
+FRAMED_FAULTS="NAME..." keeps these faults, FRAMED_AT_ONCE=6 is how many are tried at a time."""
 import concurrent.futures
 import contextlib
 import os
@@ -15,8 +13,6 @@ from framed_client import Framed, folder, status
 from watch import UNKNOWN, Account, Watcher, reference
 
 AT_ONCE = int(os.environ.get("FRAMED_AT_ONCE", "6"))
-CLIENTS = os.environ.get("FRAMED_CLIENTS", "own rtsp").split()
-NAMES = {"own": "own", "rtsp": "libavformat"}
 BOUND = 45.0  # s after which a good picture counts as never
 
 
@@ -63,8 +59,7 @@ def line(cells):
 
 def main():
     wanted = os.environ.get("FRAMED_FAULTS", "").split()
-    columns = ("good again, s", "lost/doubled/torn/unflagged", "flagged", "packets missed: shown/kept back")
-    heads = ["fault", *(f"{column}: {NAMES[client]}" for column in columns for client in CLIENTS)]
+    heads = ["fault", "good again, s", "lost/doubled/torn/unflagged", "flagged", "packets missed: shown/kept back"]
     with folder() as where, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         make_clips(where)
         digests = {}
@@ -73,12 +68,10 @@ def main():
         print(f"{AT_ONCE} faults at a time; never: not within {BOUND:g} s\n")
         line(heads)
         print("|---" * len(heads) + "|", flush=True)
-        trials = [[pool.submit(measure, f"{where}/{case.name}-{case.client}", case, digests) for case in same]
-                  for same in zip(*map(cases, CLIENTS)) if not wanted or same[0].name in wanted]
-        listed = [case.name for case in cases() if not wanted or case.name in wanted]
-        for name, trial in zip(listed, trials):
-            rows = [future.result() for future in trial]
-            line([name, *(cell for cells in zip(*rows) for cell in cells)])
+        trials = {case.name: pool.submit(measure, f"{where}/{case.name}", case, digests)
+                  for case in cases() if not wanted or case.name in wanted}
+        for name, trial in trials.items():
+            line([name, *trial.result()])
 
 
 if __name__ == "__main__":

@@ -61,10 +61,6 @@ int main(void)
     struct camera_config fifo = {.url = "fifo", .demuxer = "nut"};
     CHECK(!demuxer_takes_option(&fifo, "blocksize"), "framed reads a fifo itself");
     CHECK(demuxer_takes_option(&fifo, "probesize"), "what libavformat has itself");
-    struct camera_config rtsp = {.url = "rtsp://127.0.0.1/x"};
-    CHECK(demuxer_takes_option(&rtsp, "rtsp_flags") && demuxer_takes_option(&rtsp, "timeout") &&
-              !demuxer_takes_option(&rtsp, "pixel_format"),
-          "rtsp");
     struct camera_config unknown = {.url = NULL};
     CHECK(demuxer_takes_option(&unknown, "listen") && !demuxer_takes_option(&unknown, "frobnicate"),
           "any");

@@ -260,7 +260,9 @@ static void test_refusals(void)
         {"DESCRIBE",
          "RTSP/1.0 200 OK\r\nContent-Length: 66\r\n\r\nm=audio 0 RTP/AVP 0\r\n"
          "m=video 0 RTP/AVP 99\r\na=rtpmap:99 VP9/90000\r\n",
-         -EINVAL, "offers no H.264, H.265 or JPEG video, but: audio PCMU, video VP9"},
+         -EMEDIUMTYPE, "offers no H.264, H.265 or JPEG video, but: audio PCMU, video VP9"},
+        {"DESCRIBE", "RTSP/1.0 200 OK\r\nContent-Length: 21\r\n\r\nm=audio 0 RTP/AVP 0\r\n",
+         -EINVAL, "offers no H.264, H.265 or JPEG video, but: audio PCMU"},
         {"DESCRIBE", "RTSP/1.0 302 Moved\r\n\r\n", -EPROTO, "not to a URL of RTSP"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
