@@ -11,6 +11,7 @@ static const int64_t MS = 1000000, SECOND = 1000 * MS;
 // an outlier, or the camera has set its clock.
 static const int64_t AHEAD_NS = 1000 * MS, BACK_NS = 700 * MS;
 static const int64_t BLOCK_NS = 400 * MS, AT_ONCE_NS = 2 * MS;
+static const int64_t LATE_NS = 500 * MS; // a picture may be later than the one before by so much
 static const int64_t GROWTH_MIN_NS = 30 * MS; // of the distance over a span: more than jitter
 static const double NOMINAL = 0.004; // so near to the rate of the SDP or of RFC 6184, it is that
 static const double RATE_MAX = 1e9;
@@ -175,13 +176,15 @@ static int64_t guess_time(const struct rtp_clock *c, int64_t arrived_ns)
     return bounds_max(ns, c->last_ns + 1);
 }
 
-// An outlier's: whole intervals behind the last good timestamp.
+// An outlier's: whole intervals behind the last good timestamp, one if the picture may just be
+// late.
 static int64_t guess_step(const struct rtp_clock *c, int64_t arrived_ns)
 {
     const int64_t interval_ns = c->interval_ns, passed_ns = arrived_ns - c->arrived_ns;
     if (interval_ns == 0)
         return guess_time(c, arrived_ns);
-    const int64_t steps = bounds_max((passed_ns + interval_ns / 2) / interval_ns, 1);
+    const int64_t steps =
+        passed_ns < interval_ns + LATE_NS ? 1 : (passed_ns + interval_ns / 2) / interval_ns;
     return bounds_max(time_of(c, c->ticks) + steps * interval_ns, c->last_ns + 1);
 }
 

@@ -185,6 +185,20 @@ static void test_shared_timestamps(void)
           (double)last_ns / 1e9);
 }
 
+// The clock is set back a minute, and that picture comes 80 ms late: it is the next one all the
+// same.
+static void test_late_outlier(void)
+{
+    struct rtp_clock clock;
+    int64_t last_ns = 0;
+    rtp_clock_open(&clock, 90000);
+    for (int i = 0; i < 50; i++)
+        last_ns = rtp_clock_read(&clock, (uint32_t)i * 3600, i * 40 * MS).ns;
+    const uint32_t timestamp = 50 * 3600 - 60 * 90000;
+    const struct rtp_time late = rtp_clock_read(&clock, timestamp, (50 * 40 + 80) * MS);
+    CHECK(late.guessed && late.ns - last_ns == 40 * MS, "%g ms", (double)(late.ns - last_ns) / 1e6);
+}
+
 int main(void)
 {
     TEST(test_good_cameras_keep_their_clock());
@@ -192,6 +206,7 @@ int main(void)
     TEST(test_constant_timestamps());
     TEST(test_reordered_pictures());
     TEST(test_outliers());
+    TEST(test_late_outlier());
     TEST(test_shared_timestamps());
     return test_end();
 }
