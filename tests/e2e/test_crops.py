@@ -149,13 +149,18 @@ def check_found_in_crops(checks, where, shape, sent):
         checks.check(exact if shape == "stretch" else around, f"line {number}: {got}, not {wanted}")
 
 
+def start_clients(framed, where):
+    """Pictures wait for finders alone, so somebody must take the crops before a finder comes."""
+    taker = Taker(where, "plates")
+    until(lambda: os.path.exists(f"{where}/plates.ring"), 20)
+    until(lambda: framed.live_metrics().sum("framed_sink_clients", output="plates") == 1, 20)
+    return taker, [Finder(where, "detector"), Finder(where, "batch")]
+
+
 def check_to_the_end(checks, where, shape, backend="cpu"):
     """A file of which every picture is looked at, once there is somebody to take the crops: they wait for nobody."""
     with Framed(where, config_of(where, shape=shape, backend=backend)) as framed:
-        taker = Taker(where, "plates")
-        until(lambda: os.path.exists(f"{where}/plates.ring"), 20)
-        until(lambda: framed.live_metrics().sum("framed_sink_clients", output="plates") == 1, 20)
-        finders = [Finder(where, "detector"), Finder(where, "batch")]
+        taker, finders = start_clients(framed, where)
         code = framed.wait(60)
         checks.check(code == 0, f"exit {code}:\n{framed.errors()[-3000:]}")
         until(lambda: len(taker.batches) == FRAMES, 5)
@@ -191,7 +196,7 @@ def check_other_size(checks, where):
                 file.write(part.read())
     config = config_of(where).replace(f"url: {where}/gate.mp4", f"url: {where}/gate.h264\n    demuxer: h264")
     with Framed(where, config) as framed:
-        taker, finders = Taker(where, "plates"), [Finder(where, "detector"), Finder(where, "batch")]
+        taker, finders = start_clients(framed, where)
         code = framed.wait(60)
         checks.check(code == 0, f"exit {code}:\n{framed.errors()[-3000:]}")
     ordinary = {i: read_file(where, f"box{i}-10") for i in WANTED[:2]}

@@ -111,14 +111,8 @@ def events(port):
 
 
 def watch(checks, where, case, url, told, unwanted, env=None):
-    """Runs a camera by framed's own client and by libavformat's until the log says `told`, and looks through all that
-    came out."""
-    for client in "", "demuxer: rtsp":
-        watch_client(checks, where, f"{case} {client}", CONFIG.format(url=url, camera=client), told, unwanted, env)
-
-
-def watch_client(checks, where, case, config, told, unwanted, env):
-    with Framed(where, config, env) as framed:
+    """Runs a camera until the log says `told`, and looks through all that came out."""
+    with Framed(where, CONFIG.format(url=url, camera=""), env) as framed:
         checks.check(until(lambda: re.search(told, framed.errors()), 10), f"{case}: not told:\n{framed.errors()}")
         seen = spied(framed)
         framed.live_metrics()
@@ -128,8 +122,6 @@ def watch_client(checks, where, case, config, told, unwanted, env):
             seen += counters.read()
     leaked = [word for word in unwanted() if word.lower() in seen.lower()]
     checks.check(not leaked, f"{case}: {leaked} in\n{seen}")
-    if "demuxer" in config:
-        checks.check("libav: " in seen, f"{case}: libav's lines are not looked at:\n{seen}")
 
 
 def check_refused(checks, where, password):
@@ -145,11 +137,11 @@ def check_gossip(checks, where, password):
             url = f"rtsp://viewer:{urllib.parse.quote(password, safe='')}@127.0.0.1:{server.port}/stream"
             watch(checks, where, f"{challenge.split()[0]}, {password}", url, "next try",
                   lambda: {*forms(password), *server.responses})
-            checks.check(server.served > 1, f"{challenge}, {password}: not both tried it")
+            checks.check(server.served > 0, f"{challenge}, {password}: nobody tried it")
 
 
 def check_raw(checks, where):
-    """Not encoded, as people write it: libav then takes a part of it for the host's name or the port."""
+    """Not encoded, as people write it: a part of it may be taken for the host's name or the port."""
     for password in ("Zorn@Giebel", "12/Zorn@Giebel", "12#Zorn Giebel", "12?Zorn@Giebel"):
         url = f"rtsp://viewer:{password}@127.0.0.1:{free_port()}/stream"
         code, output, errors = run("check", "-c", "-", stdin=CONFIG.format(url=url, camera=""))
@@ -289,6 +281,19 @@ def with_key(where, path, value):
     return json.dumps(config)
 
 
+def joined(where, taken, at_once=16):
+    """(case, text) of configurations that have all these keys, those of cameras several at once: a camera for each."""
+    single = [one for one in taken if one[0][0] != "cameras" or one[0][-1] == "sink"]
+    others = [one for one in taken if one not in single]
+    for path, form, text in single:
+        yield f"{path}: {form}", text
+    for some in (others[i : i + at_once] for i in range(0, len(others), at_once)):
+        whole = json.loads(some[0][2])
+        texts = [text.replace(f"{where}/o.ring", f"{where}/o{i}.ring") for i, (_, _, text) in enumerate(some)]
+        whole["cameras"] = {f"gate{i}": json.loads(text)["cameras"]["gate"] for i, text in enumerate(texts)}
+        yield "; ".join(f"{path}: {form}" for path, form, _ in some), json.dumps(whole)
+
+
 def check_every_key(checks, where):
     """A value that was looked up shows nowhere, whatever key it is in: in mistakes, the log, status, events, metrics, what
     HTTP serves, and the effective configuration."""
@@ -314,8 +319,8 @@ def check_every_key(checks, where):
     checks.check({path[-1] for path, _, _ in taken} >= {"url", "sink", "http_token", "webhook", "command", "labels", "sink", "decode"}, f"{taken}")
     # Other nodes and clients know a node and its site by these names: they are no secrets.
     taken = [one for one in taken if one[0] not in (("cluster", "site"), ("cluster", "node"))]
-    for i, (path, form, text) in enumerate(taken):
-        check_key_runs(checks, where, f"{path}: {form}", text, (by_variable, by_credential)[i % 2])
+    for i, (case, text) in enumerate(joined(where, taken)):
+        check_key_runs(checks, where, case, text, (by_variable, by_credential)[i % 2])
     with Framed(where, with_key(where, ("log", "level"), "debug"), by_variable) as framed:
         client = Client(port_of(framed))
         for path, form, text in texts:
