@@ -219,6 +219,11 @@ int soap_call(struct soap *soap, const char *url, const char *body, xmlDoc **ret
     do {
         long status = 0;
         document = NULL;
+        if (soap->login == LOGIN_TOKEN && is_clock_wrong(soap)) {
+            soap->refused = true;
+            return fail(soap, -EACCES,
+                        "has a clock that is more than a day wrong: set it, then log in");
+        }
         rc = post(soap, url, body, &status);
         if (rc == 0) {
             document = xml_read(soap->answer, soap->answer_bytes);
@@ -228,11 +233,6 @@ int soap_call(struct soap *soap, const char *url, const char *body, xmlDoc **ret
         if (again) {
             soap->login = soap->offers_digest ? LOGIN_DIGEST : LOGIN_TOKEN;
             set_up(soap);
-        }
-        if (again && soap->login == LOGIN_TOKEN && is_clock_wrong(soap)) {
-            again = false;
-            soap->refused = true;
-            fail(soap, rc, "has a clock that is more than a day wrong: set it, then log in");
         }
         if (rc < 0)
             xmlFreeDoc(document);

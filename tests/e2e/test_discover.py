@@ -12,7 +12,7 @@ import time
 from certificate import make_certificate
 from framed_client import PATIENCE, Checks, folder, run
 from network_namespace import Namespace, why_no_namespace
-from onvif_camera import ENVELOPE, Handler, OnvifCamera, Server
+from onvif_camera import REFUSAL, ENVELOPE, Handler, OnvifCamera, Server
 
 LONG = '"' * 126  # a token as long as framed takes, each character of which is six in XML
 NAME = f"test {os.getpid()}"  # others on this box may look for cameras, too
@@ -81,6 +81,15 @@ def check_refusals(checks, where, cameras):
         checks.check(found[name]["error"] == "wants a user name and a password", f"{found[name]}")
 
 
+class GuardedClock(OnvifCamera):
+    """Tells its clock to those alone who log in."""
+
+    def answer(self, handler, request):
+        if "GetSystemDateAndTime" in request and "UsernameToken" not in request:
+            return 401, REFUSAL, {}
+        return super().answer(handler, request)
+
+
 def check_named(checks, where):
     """A login goes to the cameras that are named, not to others that answer, and never for a time of the camera's choice."""
     login = ["--user", "viewer", "--password-file", password_file(where, "geheim")]
@@ -88,6 +97,7 @@ def check_named(checks, where):
     others = [OnvifCamera(URLS, name=f"{NAME} other {i}", user="viewer", password="geheim", http_digest=i) for i in range(2)]
     clocks = [OnvifCamera(URLS, address="127.0.0.3", name=f"{NAME} {days} days", user="viewer", password="geheim", ahead=86400 * days)
               for days in (2, 400, 20000, -2, -400, -18000)]
+    clocks.append(GuardedClock(URLS, address="127.0.0.3", name=f"{NAME} guarded", user="viewer", password="geheim", ahead=86400 * 3000))
     with contextlib.ExitStack() as stack:
         for camera in (named, *others, *clocks):
             stack.enter_context(camera)
