@@ -6,9 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/base/groups.h"
 #include "daemon/base/listener.h"
 #include "daemon/base/log.h"
+#include "daemon/base/peer_rights.h"
 
 struct client {
     struct control *control;
@@ -44,7 +44,7 @@ struct control {
     int n_clients;
     int unfreed;  // clients and places whose handles are not closed, and 1 until control_close
     bool waits;   // somebody has come who found no place
-    gid_t admins; // the id of CONTROL_ADMINS; (gid_t)-1: there is no such group
+    gid_t admins; // of admin_group
 };
 
 static void forget(struct control *control)
@@ -161,31 +161,11 @@ void control_reply(struct control_request *request, char *text)
 
 // --- rights
 
-static bool peer_has_group(int fd, gid_t wanted)
-{
-    socklen_t size = 0;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) == 0 || errno != ERANGE)
-        return false; // a peer without groups
-    gid_t *groups = malloc(size);
-    bool found = false;
-    if (groups && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == 0)
-        for (size_t i = 0; i < size / sizeof *groups && !found; i++)
-            found = groups[i] == wanted;
-    free(groups);
-    return found;
-}
-
 bool control_may_change(const struct control_request *request)
 {
-    struct ucred peer;
-    socklen_t size = sizeof peer;
     int fd;
-    if (!request->client || uv_fileno((uv_handle_t *)&request->client->pipe, &fd) < 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-        return false;
-    const gid_t admins = request->client->control->admins;
-    return peer.uid == 0 || peer.uid == geteuid() ||
-           (admins != (gid_t)-1 && (peer.gid == admins || peer_has_group(fd, admins)));
+    return request->client && uv_fileno((uv_handle_t *)&request->client->pipe, &fd) == 0 &&
+           peer_is_admin(fd, request->client->control->admins);
 }
 
 // --- listening
@@ -344,9 +324,11 @@ int control_open(struct control **ret, uv_loop_t *loop, const char *path, contro
     struct control *control = calloc(1, sizeof *control);
     int rc = control ? 0 : -ENOMEM;
     if (rc == 0) {
-        *control = (struct control){
-            .loop = loop, .handle = handle, .opaque = opaque, .unfreed = 1, .admins = (gid_t)-1};
-        group_look_up(CONTROL_ADMINS, &control->admins);
+        *control = (struct control){.loop = loop,
+                                    .handle = handle,
+                                    .opaque = opaque,
+                                    .unfreed = 1,
+                                    .admins = admin_group()};
         if (path)
             rc = control_place_open(&control->at, control, path, why, size);
     } else {

@@ -23,9 +23,6 @@ enum {
     RECORD_MS_MAX = 24 * 3600 * 1000,
 };
 
-// The group whose members may change what the daemon does.
-#define CONTROL_ADMINS "framed-admin"
-
 struct control;
 struct control_place; // where it may listen
 
@@ -34,13 +31,13 @@ struct control_request;
 // Takes the request, of one line without its end, which is gone when this returns; control_reply
 // follows, at once or later.
 typedef void control_handler(void *opaque, struct control_request *, const char *line);
-// Returns whether root, the daemon's own user or a member of CONTROL_ADMINS opened the connection.
+// Returns whether root, the daemon's own user or a member of ADMIN_GROUP opened the connection.
 bool control_may_change(const struct control_request *);
 // The reply: one line of JSON without its end, which control frees; NULL: out of memory. Also after
 // control_close. The request is gone then.
 void control_reply(struct control_request *, char *text);
 
-// Listens at the path; NULL: nowhere yet. Looks up CONTROL_ADMINS, which may block. Returns 0 or
+// Listens at the path; NULL: nowhere yet. Looks up ADMIN_GROUP, which may block. Returns 0 or
 // negative errno, with one sentence in `why`.
 int control_open(struct control **ret, uv_loop_t *, const char *path, control_handler *,
                  void *opaque, char *why, size_t size);

@@ -11,6 +11,7 @@
 #include "config/address.h"
 #include "daemon/base/listener.h"
 #include "daemon/base/log.h"
+#include "daemon/base/peer_rights.h"
 #include "daemon/service/http_client.h"
 
 enum { ACCEPTS_A_TURN = 16, EVENTS_A_TURN = 32, ACCEPT_PAUSE_MS = 1000 };
@@ -19,6 +20,7 @@ struct http {
     struct http_options options;
     struct sink_address address;
     char *token, *read_token;
+    gid_t admins; // of admin_group
     struct listener listener;
     int port;
     struct MHD_Daemon *daemon;    // has an epoll set of its own
@@ -414,6 +416,7 @@ int http_open(struct http **ret, const struct http_options *options, char *why, 
     int rc = http ? copy_options(http, options) : -ENOMEM;
     why[0] = 0;
     if (rc == 0) {
+        http->admins = admin_group();
         const struct listener_options listener = options_of(http);
         rc = listener_serve(&http->listener, &listener, why, size);
     }
@@ -447,6 +450,11 @@ const struct http_options *http_options(const struct http *http)
 const char *http_token(const struct http *http)
 {
     return http->token;
+}
+
+gid_t http_admins(const struct http *http)
+{
+    return http->admins;
 }
 
 const char *http_read_token(const struct http *http)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct http;
 struct http_options;
@@ -35,6 +36,7 @@ struct http_client {
 const struct http_options *http_options(const struct http *);
 const char *http_token(const struct http *);      // NULL: none is needed
 const char *http_read_token(const struct http *); // NULL: there is none
+gid_t http_admins(const struct http *);           // of admin_group
 int *http_n_streams(struct http *);
 // It is dropped unless this is called again in so many ms; 0: never.
 void http_client_expect(struct http_client *, uint64_t ms);

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "config/address.h"
+#include "daemon/base/peer_rights.h"
 #include "daemon/output/json_text.h"
 #include "daemon/service/http_client.h"
 #include "daemon/service/http_guard.h"
@@ -337,10 +338,19 @@ static struct http_demands demands_of(const struct http *http)
     };
 }
 
+// The mode of a unix socket lets in a group that only reads. Without a token, the peer decides.
+static bool is_for_admins(const struct http_exchange *exchange)
+{
+    const struct http *http = exchange->client->http;
+    return http_address(http)->kind == SINK_UNIX && !http_token(http) &&
+           !peer_is_admin(exchange->client->fd, http_admins(http));
+}
+
 static int is_refused(struct http_exchange *exchange, const char *method, const char **why)
 {
     const char *length = http_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    const struct http_demands demands = demands_of(exchange->client->http);
+    struct http_demands demands = demands_of(exchange->client->http);
+    demands.admins_alone = is_for_admins(exchange);
     const struct http_credentials given = {
         .authorization = http_header(exchange, MHD_HTTP_HEADER_AUTHORIZATION),
         .host = only_host(exchange->client->connection),
@@ -359,7 +369,7 @@ static int is_refused(struct http_exchange *exchange, const char *method, const 
 
 bool http_may_write(const struct http_exchange *exchange)
 {
-    return http_options(exchange->client->http)->may_write &&
+    return http_options(exchange->client->http)->may_write && !is_for_admins(exchange) &&
            (exchange->access == HTTP_ACCESS_OPEN || exchange->access == HTTP_ACCESS_FULL);
 }
 

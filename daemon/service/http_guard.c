@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/base/peer_rights.h"
+
 // In a time that tells nothing of how much of the token was right.
 static bool is_token(const char *wanted, const char *given)
 {
@@ -105,6 +107,11 @@ int http_guard(const struct http_demands *demands, const struct http_credentials
     }
     if (given->writes && !demands->may_write) {
         *why = "http_write is false in the configuration: nothing can be changed by HTTP";
+        return 403;
+    }
+    if (given->writes && demands->admins_alone) {
+        *why = "only root and members of the group " ADMIN_GROUP " may change things on this "
+               "socket; others need an http_token";
         return 403;
     }
     if (given->has_body && !is_json(given->content_type)) {

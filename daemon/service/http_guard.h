@@ -22,6 +22,7 @@ struct http_demands {
     bool unix_socket;       // its file's mode says who may ask
     const char *host;       // that the configuration names
     bool may_write;
+    bool admins_alone; // may write, and the peer of the unix socket is none
 };
 
 // What the token of a request gives access to.

@@ -9,6 +9,7 @@
 #include "config/address.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/base/peer_rights.h"
 #include "daemon/service/camera_finder.h"
 #include "daemon/service/clip.h"
 #include "daemon/service/config_desk.h"
@@ -244,7 +245,7 @@ static void handle_request(void *opaque, struct control_request *control, const 
     }
     if (request_kinds[parsed.kind].changes && !control_may_change(control)) {
         control_reply(control, reply_refusal(-EACCES, "only root, the user that runs framed and "
-                                                      "members of the group " CONTROL_ADMINS
+                                                      "members of the group " ADMIN_GROUP
                                                       " may change what it does"));
         return;
     }

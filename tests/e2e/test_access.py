@@ -47,6 +47,10 @@ class AsService(Framed):
 
 def ask(path, line, peer):
     """The reply to a request from a process of these ids, as JSON; or the error of connecting."""
+    return json.loads(asked(path, line, peer))
+
+
+def asked(path, line, peer):
     user, group, further = peer
     reading, writing = os.pipe()
     child = os.fork()
@@ -69,7 +73,7 @@ def ask(path, line, peer):
     with os.fdopen(reading, "rb") as said:
         text = said.read()
     os.waitpid(child, 0)
-    return json.loads(text)
+    return text.decode()
 
 
 def check_control(checks, where):
@@ -83,6 +87,18 @@ def check_control(checks, where):
             refused = "framed-admin" in str(said)
             checks.check(refused != may_change and "ok" in said, f"{name}, {line}: {str(said)[:200]}")
             checks.check(may_change or (said.get("ok"), said.get("exit_code")) == (False, 1), f"{name}, {line}: {said}")
+
+
+def check_http(checks, where):
+    """By the socket of HTTP without a token: readers look, admins change things."""
+    for name, (*peer, may_change) in PEERS.items():
+        for method, path, changes in (("GET", "/api/v1/status", False), ("POST", "/api/v1/cameras/gate/pause", True),
+                                      ("POST", "/api/v1/cameras/gate/resume", True), ("POST", "/api/v1/reload", True)):
+            said = asked(f"{where}/http.sock", f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r", peer)
+            good = said.startswith("HTTP/1.1 200") if may_change or not changes else "framed-admin" in said and " 403 " in said[:20]
+            checks.check(good, f"{name}, {method} {path}: {said[:300]}")
+        may = f'"http_write":{str(may_change).lower()}' in asked(f"{where}/http.sock", "GET /api/v1/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r", peer).replace(" ", "")
+        checks.check(may, f"{name}: http_write of the status")
 
 
 def check_strangers(checks, where):
@@ -166,9 +182,10 @@ def main():
         if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"]).returncode != 0:
             checks.skip("only root may take other users' ids and mount")
             checks.end()
-        with AsService(where, CONFIG.format(where=where)) as framed:
+        with AsService(where, f"http: unix:{where}/http.sock\nhttp_write: true\n" + CONFIG.format(where=where)) as framed:
             until(lambda: os.path.exists(f"{where}/control.sock"), 20)
             check_control(checks, where)
+            check_http(checks, where)
             check_strangers(checks, where)
             check_command(checks, where)
             checks.check(framed.stop() == 0, "the daemon ends")
