@@ -31,15 +31,23 @@ int64_t demux_memory_session_ns(const struct demux_memory *memory)
     return (seconds ? seconds : otherwise_s) * INT64_C(1000000000);
 }
 
+// libavformat's client takes any certificate, sends the password by Basic to whoever asks for that,
+// and takes it along to another host.
+static bool needs_consent(const struct camera_config *config)
+{
+    const bool secret =
+        config_url_is_rtsps(config->url) || config_url_login(config->url, &(size_t){0});
+    return secret && (config->tls.verify || config->tls.fingerprint.set);
+}
+
 // libavformat's RTSP client reads the codecs that ours has no depacketizer for (MPEG-4, VP8, VP9,
-// MPEG-TS). It takes any certificate.
+// MPEG-TS).
 static int open_other_codec(struct demux **ret, const struct url_input *source,
                             const struct demux_context *context, char *why, size_t size)
 {
     const char *url = context->config->url, *mistake = config_url_libav_mistake(url);
     const size_t n = strlen(why);
-    const bool unverified = config_url_is_rtsps(url) && context->config->tls.verify;
-    if (!mistake && !unverified) {
+    if (!mistake && !needs_consent(context->config)) {
         why[0] = 0;
         return demux_libav.open(ret, source, context, why, size);
     }
@@ -47,8 +55,8 @@ static int open_other_codec(struct demux **ret, const struct url_input *source,
         snprintf(why + n, size - n, "; libavformat could read it, but the URL %s", mistake);
     else
         snprintf(why + n, size - n,
-                 "; libavformat could read it, but takes any certificate: that "
-                 "needs tls: {verify: false}");
+                 "; libavformat could read it, but takes any certificate and any way to log in: "
+                 "that needs tls: {verify: false}");
     return -EMEDIUMTYPE;
 }
 

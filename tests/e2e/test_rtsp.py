@@ -107,7 +107,12 @@ def try_case(checks, clip, transport, case):
 
 
 def check_secure(checks, clip):
-    """libavformat's client takes any certificate, so the user must allow that."""
+    """libavformat's client takes any certificate and gives a password to whoever asks, so the user must allow that."""
+    with folder() as where, Server(where, clip, "--auth", "viewer:geheim") as server:
+        config = CONFIG.format(url=server.url(user="viewer:geheim@"), transport="tcp", where=where)
+        with Framed(where, config) as framed:
+            told = until(lambda: "any way to log in: that needs tls: {verify: false}" in framed.errors(), 10)
+            checks.check(told, f"login: not said:\n{framed.errors()}")
     with folder() as where:
         certificate, fingerprint = make_certificate(where, "camera.pem")
         with Server(where, clip, "--tls", certificate) as server:
