@@ -425,7 +425,7 @@ static int write_down(struct plan **ret, const struct placing *p, const struct p
     if (!plan)
         return -ENOMEM;
     plan->schema = PLAN_SCHEMA;
-    plan->version = old ? old->version + 1 : first_version(p);
+    plan->version = old && old->version < PLAN_VERSION_MAX ? old->version + 1 : first_version(p);
     plan->removed = highest_removed(p, old);
     plan->entries = calloc((size_t)p->n_guests + 1, sizeof *plan->entries);
     if (!plan->entries) {
