@@ -11,6 +11,7 @@ from numbered_clip import GOP, NumberedClip, encode
 from watch import OUTPUT
 
 BACK = 2.0  # s to the first good picture once service is back
+REFUSED = 15.0  # s that a wrong password is watched: other failures have been tried again long before
 BACKOFF = (1, 1, 1.5, 1.5, 1.5)
 
 CAMERA = """
@@ -205,9 +206,9 @@ def slammed(case):
 
 
 def refused(case):
-    """The password stays wrong for 36 s: one try, and the next one after minutes."""
+    """The password stays wrong: one try, and the next one after minutes."""
     until(lambda: case.camera.calls, 20)
-    time.sleep(36)
+    time.sleep(REFUSED)
     if len(signed := case.camera.guard.signed) != 1 or len(case.camera.calls) != 1:
         case.complain(f"{len(case.camera.calls)} connections, {len(signed)} tries with a wrong password")
 

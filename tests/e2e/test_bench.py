@@ -199,7 +199,7 @@ def check_withheld(checks, clip):
 def check_try(checks, clip, temporary):
     """Each combination of the values, side by side, with the spread; a value reaches the daemon."""
     arguments = ["--clip", clip, "--cameras", "1", "--live", "--try", "fps=0,5", "--try", "cpu.workers=1,2"]
-    arguments += ["--runs", "3", "--seconds", "1"]
+    arguments += ["--runs", "2", "--seconds", "1"]
     code, output, errors = bench("--json", *arguments, env={"TMPDIR": temporary})
     if not checks.check(code == 0 and not errors, f"--try: exit {code}: {errors}{output[-500:]}"):
         return

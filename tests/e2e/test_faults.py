@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 
-from fault_cases import CLIPS, Case, begun, camera_of, cases, make_clips, refused
+from fault_cases import CLIPS, REFUSED, Case, begun, camera_of, cases, make_clips, refused
 from faulty_camera import Camera, Connection
 from framed_client import PATIENCE, Checks, Framed, folder, status, until
 from numbered_clip import GOP
@@ -36,7 +36,7 @@ def check_case(checks, framed, metrics, case):
         said = len(re.findall(rf"camera={case.name} .*password", framed.errors()))
         checks.check(said == 1, f"{case.name}: said {said} times")
         checks.check(offered == 0, f"{case.name}: pictures without the password")
-        print(f"{case.name:18} {took:>6}   {len(case.camera.calls)} tries in 36 s")
+        print(f"{case.name:18} {took:>6}   {len(case.camera.calls)} tries in {REFUSED:g} s")
         return
     account = Account(case.camera.sent, case.watcher.seen)
     account.check(checks, case.name)

@@ -8,7 +8,7 @@ import os
 import time
 
 import torment  # finds the next ones
-from fault_cases import CLIPS, camera_of, cases, make_clips, refused
+from fault_cases import CLIPS, REFUSED, camera_of, cases, make_clips, refused
 from framed_client import Framed, folder, status
 from watch import UNKNOWN, Account, Watcher, reference
 
@@ -28,7 +28,7 @@ class Reader(Watcher):
 def good_again(case, back):
     """Seconds, "never", or "-" where service never went and is there in the end."""
     if case.fault is refused:
-        return f"{len(case.camera.calls)} connection{'s' * (len(case.camera.calls) != 1)} in 36 s"
+        return f"{len(case.camera.calls)} connection{'s' * (len(case.camera.calls) != 1)} in {REFUSED:g} s"
     first = case.wait_good(back, seconds=BOUND) if back is not None else None
     last = case.wait_good(time.monotonic(), seconds=BOUND) if first or back is None else None
     return "never" if not last else "-" if back is None else f"{first - back:.2f}"
