@@ -26,6 +26,14 @@ void mistake(struct mistakes *m, struct place at, const char *key, const char *f
         m->n++;
 }
 
+void mistake_print(FILE *f, const struct config_files *files, struct place at, const char *key,
+                   const char *why)
+{
+    char what[1024];
+    fprintf(f, "%s:%d:%d: %s: %s\n", config_files_path(files, at), at.line, at.column, key,
+            expand_hide(what, sizeof what, why, false));
+}
+
 static int compare_places(const void *left, const void *right)
 {
     const struct mistake *a = left, *b = right;

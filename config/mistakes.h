@@ -36,6 +36,9 @@ struct mistakes {
 // as references.
 __attribute__((format(printf, 4, 5))) void mistake(struct mistakes *, struct place, const char *key,
                                                    const char *format, ...);
+// Prints one that is found later as mistakes_print does, with values as above.
+void mistake_print(FILE *, const struct config_files *, struct place, const char *key,
+                   const char *why);
 // One line each, "BEFOREfile:line:column: key: what is wrong".
 void mistakes_print(struct mistakes *, const char *before, const struct config_files *, FILE *);
 void mistakes_free(struct mistakes *);

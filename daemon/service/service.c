@@ -377,12 +377,6 @@ struct new_config {
     FILE *errors;
 };
 
-static void refuse(const struct new_config *new, struct place at, const char *key, const char *why)
-{
-    fprintf(new->errors, "%s:%d:%d: %s: %s\n", config_files_path(&new->config->files, at), at.line,
-            at.column, key, why);
-}
-
 static int prepare_control(const struct new_config *new)
 {
     struct service *service = new->service;
@@ -395,7 +389,7 @@ static int prepare_control(const struct new_config *new)
         rc =
             control_place_open(&next->place, service->control, next->control_path, why, sizeof why);
     if (rc < 0)
-        refuse(new, new->config->control_place, "control", why);
+        mistake_print(new->errors, &new->config->files, new->config->control_place, "control", why);
     return rc;
 }
 
@@ -435,7 +429,7 @@ static int prepare_http(const struct new_config *new)
                  "restart of framed)",
                  address_host(now), now->port);
     if (rc < 0)
-        refuse(new, new->config->http_place, "http", why);
+        mistake_print(new->errors, &new->config->files, new->config->http_place, "http", why);
     return rc;
 }
 

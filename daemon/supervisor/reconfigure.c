@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/address.h"
+#include "config/mistakes.h"
 #include "config/object.h"
 #include "daemon/base/log.h"
 #include "daemon/supervisor/batches.h"
@@ -194,10 +195,9 @@ static const char *path_of(const struct output *output, char to[PATH_MAX_BYTES])
 
 static void refuse_sink(struct reconfigure *plan, const struct output *output, const char *why)
 {
-    const struct place at = output->config->place;
-    char path[PATH_MAX_BYTES];
-    fprintf(plan->errors, "%s:%d:%d: %s.sink: %s\n", config_files_path(&plan->config->files, at),
-            at.line, at.column, path_of(output, path), why);
+    char path[PATH_MAX_BYTES], key[PATH_MAX_BYTES + sizeof ".sink"];
+    snprintf(key, sizeof key, "%s.sink", path_of(output, path));
+    mistake_print(plan->errors, &plan->config->files, output->config->place, key, why);
     plan->mistakes++;
 }
 
