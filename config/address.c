@@ -78,7 +78,7 @@ static bool is_printable(const char *text)
     return true;
 }
 
-// Removes empty and "." parts from a folder's name.
+// Removes empty and "." parts from a folder's name, which becomes empty where it has no others.
 static void tidy_folder(char *folder)
 {
     char *to = folder + (*folder == '/'), *rest = NULL;
@@ -95,23 +95,51 @@ static void tidy_folder(char *folder)
     *to = 0;
 }
 
-// The path with its folder resolved, so that two spellings of one path are equal. If the folder
-// does not exist yet, it is only tidied. NULL: no memory.
-static char *canonical_of(const char *path)
+// Makes *ret of a folder and the name of a file in it.
+static int join_path(char **ret, const char *folder, const char *name)
+{
+    return asprintf(ret, "%s/%s", strcmp(folder, "/") ? folder : "", name) < 0 ? -ENOMEM : 0;
+}
+
+static const char *name_in_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *ret = NULL;
+    return slash ? slash + 1 : path;
+}
+
+// The folder of a path, tidied, for the caller to free. NULL: no memory.
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
     char *folder = slash ? strndup(path, slash > path ? (size_t)(slash - path) : 1) : strdup(".");
-    char *resolved = folder ? realpath(folder, NULL) : NULL;
-    if (folder && !resolved)
+    if (folder)
         tidy_folder(folder);
-    const char *known = resolved ? resolved : folder;
-    if (!folder ||
-        asprintf(&ret, "%s/%s", strcmp(known, "/") ? known : "", slash ? slash + 1 : path) < 0)
-        ret = NULL;
+    if (folder && !*folder)
+        strcpy(folder, ".");
+    return folder;
+}
+
+static int tidy_path(char **ret, const char *path)
+{
+    char *folder = folder_of(path);
+    const int rc = folder ? join_path(ret, folder, name_in_folder(path)) : -ENOMEM;
+    free(folder);
+    return rc;
+}
+
+int address_resolve(struct sink_address *address)
+{
+    char *folder = address->path ? folder_of(address->path) : NULL, *resolved = NULL, *path = NULL;
+    int rc = address->path && !folder ? -ENOMEM : 0;
+    if (folder)
+        resolved = realpath(folder, NULL);
+    if (resolved && (rc = join_path(&path, resolved, name_in_folder(address->path))) == 0) {
+        free(address->canonical);
+        address->canonical = path;
+    }
     free(resolved);
     free(folder);
-    return ret;
+    return rc;
 }
 
 static const struct {
@@ -162,7 +190,7 @@ int address_parse(struct sink_address *ret, const char *text, const char **wrong
         if (!address.timed)
             pattern_unescape(address.path);
     }
-    if (address.path && !(address.canonical = canonical_of(address.path))) {
+    if (address.path && tidy_path(&address.canonical, address.path) < 0) {
         address_free(&address);
         return -ENOMEM;
     }

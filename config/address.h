@@ -15,7 +15,7 @@ enum sink_kind { SINK_NONE, SINK_UNIX, SINK_TCP, SINK_FILE, SINK_RING, SINK_RTSP
 struct sink_address {
     enum sink_kind kind;
     char *path;      // unix and ring: of SOCKET_PATH_MAX bytes at most; file
-    char *canonical; // the path with its folder resolved; NULL: as `path`
+    char *canonical; // the path without empty and "." parts, or with its folder resolved
     bool timed;      // file: the path is a pattern whose name holds a time (config/pattern.h)
     char *host;      // tcp: an IP address or "localhost"; NULL is 127.0.0.1
     int port;        // tcp; 0 lets the system choose
@@ -46,7 +46,10 @@ const char *address_scheme(enum sink_kind);
 const char *address_host(const struct sink_address *);
 // Returns whether the IP address stands for all of this machine.
 bool address_is_wildcard(const char *host);
-// Returns the path with its folder resolved, where that is known; NULL: the address has no path.
+// Resolves the folder of the address's path where that exists, so that two spellings of one path
+// are equal. Reads the file system. 0 or -ENOMEM.
+int address_resolve(struct sink_address *);
+// Returns the path, resolved if it has been; NULL: the address has no path.
 const char *address_canonical(const struct sink_address *);
 // Whether only programs on this machine can reach it.
 bool address_is_local(const struct sink_address *);

@@ -304,7 +304,7 @@ struct config {
     struct gone_use *gone;     // not keys: where it has keys that are gone (config/gone.h)
     int n_gone;
     struct place secret; // the first literal secret in the files; line 0: none
-    bool closed;         // checked only: no file that a value names is opened
+    bool closed;         // checked only: no path that a value names is looked at
     enum backend_kind backend;
     struct cuda_config cuda;
     struct cpu_config cpu;

@@ -8,6 +8,8 @@
 enum { NESTING_MAX = 32, ANCHORS_MAX = 256, DIRECTIVES_MAX = 64 };
 // As many as a file of the largest size can have without an alias.
 enum { NODES_MAX = 1 << 20 };
+// Bytes of all keys and values: each alias of a text makes a copy of it.
+enum { BYTES_MAX = 8 << 20 };
 
 struct place document_place(yaml_mark_t mark)
 {
@@ -49,16 +51,21 @@ static int syntax_mistake(const yaml_parser_t *parser, const char *text, size_t 
     return -EINVAL;
 }
 
-// A node with an anchor, and the nodes that an alias of it stands for.
+// Nodes and the bytes of their scalars, with aliases written out.
+struct amount {
+    long nodes, bytes;
+};
+
+// A node with an anchor, and what an alias of it stands for.
 struct anchor {
     char *name;
-    long first, nodes; // its number among the nodes; nodes is 0 until it ends
+    struct amount before, own; // own.nodes is 0 until the node ends
     int depth;
 };
 
 struct census {
     int depth, anchors, documents;
-    long nodes; // with aliases written out
+    struct amount all;
     struct anchor anchor[ANCHORS_MAX];
 };
 
@@ -66,15 +73,20 @@ static void begin_anchor(struct census *census, const yaml_char_t *name)
 {
     if (name && ++census->anchors <= ANCHORS_MAX)
         census->anchor[census->anchors - 1] =
-            (struct anchor){strdup((const char *)name), census->nodes, 0, census->depth};
+            (struct anchor){strdup((const char *)name), census->all, {0}, census->depth};
+}
+
+static struct amount amount_since(const struct census *census, struct amount before)
+{
+    return (struct amount){census->all.nodes - before.nodes, census->all.bytes - before.bytes};
 }
 
 static void end_anchors(struct census *census)
 {
     for (int i = 0; i < census->anchors && i < ANCHORS_MAX; i++) {
         struct anchor *anchor = &census->anchor[i];
-        if (!anchor->nodes && anchor->depth == census->depth)
-            anchor->nodes = census->nodes - anchor->first;
+        if (!anchor->own.nodes && anchor->depth == census->depth)
+            anchor->own = amount_since(census, anchor->before);
     }
 }
 
@@ -85,7 +97,10 @@ static void count_alias(struct census *census, const yaml_char_t *name)
         const struct anchor *anchor = &census->anchor[i];
         if (!anchor->name || strcmp(anchor->name, (const char *)name) != 0)
             continue;
-        census->nodes += anchor->nodes ? anchor->nodes : census->nodes - anchor->first;
+        const struct amount own =
+            anchor->own.nodes ? anchor->own : amount_since(census, anchor->before);
+        census->all.nodes += own.nodes;
+        census->all.bytes += own.bytes;
         return;
     }
 }
@@ -118,9 +133,11 @@ static void count_event(const yaml_event_t *event, struct census *census)
     default:
         return;
     }
-    census->nodes++;
-    if (event->type == YAML_SCALAR_EVENT)
+    census->all.nodes++;
+    if (event->type == YAML_SCALAR_EVENT) {
+        census->all.bytes += (long)event->data.scalar.length;
         end_anchors(census);
+    }
 }
 
 static bool is_too_much(const struct census *census, struct place at, struct mistakes *m)
@@ -129,9 +146,12 @@ static bool is_too_much(const struct census *census, struct place at, struct mis
         mistake(m, at, "yaml", "is nested too deeply (at most %d levels)", NESTING_MAX);
     else if (census->anchors > ANCHORS_MAX)
         mistake(m, at, "yaml", "has too many anchors (at most %d)", ANCHORS_MAX);
-    else if (census->nodes > NODES_MAX)
+    else if (census->all.nodes > NODES_MAX)
         mistake(m, at, "yaml", "has too many values with its aliases written out (at most %d)",
                 NODES_MAX);
+    else if (census->all.bytes > BYTES_MAX)
+        mistake(m, at, "yaml", "has too long a text with its aliases written out (at most %d MiB)",
+                BYTES_MAX >> 20);
     else if (census->documents > 1)
         mistake(m, at, "yaml", "has a second document (one document per file)");
     else

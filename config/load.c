@@ -224,6 +224,25 @@ static void require_cameras(struct load *load)
                 "is missing (for example %s: {name: {...}})", row->key);
 }
 
+static int resolve_output(struct output_config *output)
+{
+    const int rc = address_resolve(&output->sink);
+    return rc == 0 ? address_resolve(&output->detections.sink) : rc;
+}
+
+static int resolve_addresses(struct config *config)
+{
+    int rc = address_resolve(&config->control.at);
+    if (rc == 0)
+        rc = address_resolve(&config->http.at);
+    for (int i = 0; i < config->n_cameras; i++)
+        for (int o = 0; rc == 0 && o < config->cameras[i].n_outputs; o++)
+            rc = resolve_output(&config->cameras[i].outputs[o]);
+    for (int i = 0; rc == 0 && i < config->n_batches; i++)
+        rc = resolve_output(&config->batches[i]);
+    return rc;
+}
+
 static void read_all(struct load *load, const char *folder)
 {
     struct loader *l = &load->loader;
@@ -252,6 +271,8 @@ static void read_all(struct load *load, const char *folder)
         l->reader.no_memory = true;
     crops_settle(mistakes, l->config);
     if (regions_choose(mistakes, l->config) < 0)
+        l->reader.no_memory = true;
+    if (!l->config->closed && resolve_addresses(l->config) < 0)
         l->reader.no_memory = true;
     if (check_rivals(mistakes, l->config) < 0)
         l->reader.no_memory = true;

@@ -25,8 +25,8 @@ struct config_load_options {
     // Only this key of the root is read, with all below it; mistakes elsewhere, and drop-in files,
     // do not count. NULL: all.
     const char *only;
-    // Only to be checked: each reference counts as set, nothing is looked up, and no file that a
-    // value names is opened.
+    // Only to be checked: each reference counts as set, nothing is looked up, and no path that a
+    // value names is looked at.
     bool closed;
     // Keep literal secrets for expand_hide.
     bool literals;

@@ -61,6 +61,69 @@ static void test_design_example(void)
     config_free(c);
 }
 
+// The mistakes of a text in `printed`, for the caller to free.
+static int mistakes_of(const char *text, bool closed, char **printed)
+{
+    struct config *config = NULL;
+    size_t size;
+    FILE *errors = open_memstream(printed, &size);
+    const int status = closed ? config_load_closed(&config, text, "text", errors)
+                              : config_load_text(&config, text, strlen(text), "text", errors);
+    fclose(errors);
+    config_free(config);
+    return status;
+}
+
+static void test_closed_paths(void)
+{
+    static const char *const folders[] = {"/tmp/../tmp", "/tmp/framed-nowhere/.."};
+    char text[512], *printed;
+    for (int i = 0; i < 4; i++) {
+        snprintf(text, sizeof text,
+                 "control: /tmp/c.sock\n"
+                 "cameras: {a: {url: x, outputs: {o: {sink: 'file:%s/o.raw'},\n"
+                 "  p: {sink: 'file:/tmp/o.raw'}, q: {sink: 'unix:%s/c.sock'}}}}\n",
+                 folders[i % 2], folders[i % 2]);
+        const bool closed = i >= 2, same = !closed && i == 0;
+        const int status = mistakes_of(text, closed, &printed);
+        CHECK(status == (same ? 2 : 0), "%s, closed %d: %d: %s", folders[i % 2], closed, status,
+              printed);
+        free(printed);
+    }
+    const int status =
+        mistakes_of("cameras: {a: {url: x, outputs: {o: {sink: 'file:/a/./b//o.raw'},"
+                    " p: {sink: 'file:/a/b/o.raw'}, q: {sink: 'file:./o.raw'},"
+                    " r: {sink: 'file:o.raw'}, s: {sink: 'file:/o.raw'}}}}\n",
+                    true, &printed);
+    CHECK(status == 2 &&
+              strstr(printed, "outputs.p.sink: is already the sink of cameras.a.outputs.o") &&
+              strstr(printed, "outputs.r.sink: is already the sink of cameras.a.outputs.q"),
+          "%d: %s", status, printed);
+    free(printed);
+}
+
+// One long text stands for much more where aliases repeat it, or a list that holds it.
+static void test_long_aliases(void)
+{
+    enum { BYTES = 4000, MOST = (8 << 20) / BYTES };
+    for (int nested = 0; nested < 2; nested++)
+        for (int n = MOST - 2; n <= MOST + 2; n += 4) {
+            char *text, *printed;
+            size_t size;
+            FILE *to = open_memstream(&text, &size);
+            fprintf(to, nested ? "group: [&a [%0*d]" : "group: [&a %0*d", BYTES, 1);
+            for (int i = 1; i < n; i++)
+                fputs(", *a", to);
+            fputs("]\n", to);
+            fclose(to);
+            mistakes_of(text, true, &printed);
+            CHECK(!strstr(printed, "too long a text with its aliases written out") == (n < MOST),
+                  "%d of %d: %s", n, BYTES, printed);
+            free(printed);
+            free(text);
+        }
+}
+
 static void test_defaults(void)
 {
     struct config *c = load("cameras:\n"
@@ -782,6 +845,8 @@ static void test_control_alone(void)
 int main(void)
 {
     TEST(test_design_example());
+    TEST(test_closed_paths());
+    TEST(test_long_aliases());
     TEST(test_defaults());
     TEST(test_range_gives_way());
     TEST(test_protocols());
