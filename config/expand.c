@@ -14,8 +14,9 @@
 
 enum {
     NAME_MAX_BYTES = 128,
-    KEPT_MAX = 4096,   // values
     KEPT_SHORTEST = 4, // bytes: a shorter value may be part of any word
+    PARAMETER_MIN = 6, // bytes of a URL's parameter that is a secret
+    CUT_MIN = 8,       // bytes of a value that a line was cut in
     PORT_DIGITS = 5,   // a number this short is a port or a size
 };
 
@@ -46,80 +47,148 @@ struct kept {
 
 static struct {
     pthread_rwlock_t lock;
-    struct kept list[KEPT_MAX]; // the longest first
-    int n;
+    struct kept *list; // by the first byte, the longest first
+    int n, size;
+    int end[256]; // of the values that begin with this byte, or a lower one
 } kept = {.lock = PTHREAD_RWLOCK_INITIALIZER};
+
+// The first of the values that begin with this byte.
+static int begin_of_kept(unsigned char byte)
+{
+    return byte > 0 ? kept.end[byte - 1] : 0;
+}
 
 static bool is_kept(const char *name, const char *value)
 {
-    for (int i = 0; i < kept.n; i++)
+    const unsigned char byte = (unsigned char)*value;
+    for (int i = begin_of_kept(byte); i < kept.end[byte]; i++)
         if (strcmp(kept.list[i].value, value) == 0 && !name == !kept.list[i].name)
             return true;
     return false;
 }
 
-static int keep_text(const char *name, const char *value)
+static int grow_kept(void)
 {
-    const size_t length = strlen(value);
-    if (length < KEPT_SHORTEST || (length <= PORT_DIGITS && strspn(value, "0123456789") == length))
+    if (kept.n < kept.size)
         return 0;
-    struct kept one = {name ? strdup(name) : NULL, strdup(value), length};
-    const bool no_memory = (name && !one.name) || !one.value;
-    pthread_rwlock_wrlock(&kept.lock);
-    const bool added = !no_memory && kept.n < KEPT_MAX && !is_kept(name, value);
-    int at = added ? kept.n++ : 0;
-    for (; at > 0 && kept.list[at - 1].length < length; at--)
-        kept.list[at] = kept.list[at - 1];
-    if (added)
-        kept.list[at] = one;
-    pthread_rwlock_unlock(&kept.lock);
-    if (!added) {
+    const int size = kept.size ? 2 * kept.size : 64;
+    struct kept *grown = reallocarray(kept.list, (size_t)size, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    kept.list = grown;
+    kept.size = size;
+    return 0;
+}
+
+// 1: it is in the list now, which owns its texts; 0: another has its value; -ENOMEM.
+static int insert_kept(struct kept one)
+{
+    const unsigned char byte = (unsigned char)*one.value;
+    int at = begin_of_kept(byte);
+    if (is_kept(one.name, one.value))
+        return 0;
+    if (grow_kept() < 0)
+        return -ENOMEM;
+    while (at < kept.end[byte] && kept.list[at].length >= one.length)
+        at++;
+    memmove(&kept.list[at + 1], &kept.list[at], (size_t)(kept.n++ - at) * sizeof one);
+    kept.list[at] = one;
+    for (int i = byte; i < 256; i++)
+        kept.end[i]++;
+    return 1;
+}
+
+static int keep_bytes(const char *name, const char *value, size_t length)
+{
+    if (length < KEPT_SHORTEST || (length <= PORT_DIGITS && strspn(value, "0123456789") >= length))
+        return 0;
+    struct kept one = {name ? strdup(name) : NULL, strndup(value, length), length};
+    int rc = -ENOMEM;
+    if ((!name || one.name) && one.value) {
+        pthread_rwlock_wrlock(&kept.lock);
+        rc = insert_kept(one);
+        pthread_rwlock_unlock(&kept.lock);
+    }
+    if (rc <= 0) {
         free(one.name);
         secret_free(one.value);
     }
-    return no_memory ? -ENOMEM : 0;
+    return rc < 0 ? rc : 0;
 }
 
-// Cameras and libraries name the path of a URL alone too.
+// Keeps the login, the password and the parameters of a URL.
+static int keep_url(const char *name, const char *url)
+{
+    size_t length;
+    const char *login = config_url_login(url, &length);
+    const char *colon = login && length > 0 ? memchr(login, ':', length - 1) : NULL;
+    int rc = colon ? keep_bytes(name, login, length) : 0;
+    if (rc == 0 && colon)
+        rc = keep_bytes(name, colon + 1, length - (size_t)(colon + 1 - login));
+    for (const char *at = config_url_query(url); rc == 0 && (at = strchr(at, '='));) {
+        const size_t n = strcspn(++at, "&;#");
+        if (n >= PARAMETER_MIN)
+            rc = keep_bytes(name, at, n);
+    }
+    return rc;
+}
+
+// Cameras and libraries name parts of a URL alone too.
 static int keep_value(const char *name, const char *value)
 {
     const char *host = strstr(value, "://");
     const char *path = host ? strchr(host + 3, '/') : NULL;
-    const int rc = keep_text(name, value);
-    return rc == 0 && path ? keep_text(name, path) : rc;
+    int rc = keep_bytes(name, value, strlen(value));
+    if (rc == 0 && path)
+        rc = keep_bytes(name, path, strlen(path));
+    if (rc == 0 && path)
+        rc = keep_bytes(name, path, strcspn(path, "?#"));
+    return rc == 0 && host ? keep_url(name, value) : rc;
 }
 
 int expand_keep_literal(const char *secret)
 {
-    return keep_text(NULL, secret);
+    return keep_bytes(NULL, secret, strlen(secret));
 }
 
-static const struct kept *find_kept(const char *from, bool literals, const char **at)
+int expand_keep_literal_url(const char *url)
 {
-    const struct kept *first = NULL;
-    for (int i = 0; i < kept.n; i++) {
-        const bool counts = literals || kept.list[i].name;
-        const char *hit = counts ? strstr(from, kept.list[i].value) : NULL;
-        if (hit && (!first || hit < *at)) {
-            first = &kept.list[i];
-            *at = hit;
-        }
+    return keep_url(NULL, url);
+}
+
+// The longest kept value that begins at `p`, of which *length bytes are there: at the end of a
+// line, at `end`, a value may have been cut.
+static const struct kept *find_kept(const char *p, const char *end, bool literals, size_t *length)
+{
+    const unsigned char byte = (unsigned char)*p;
+    const size_t left = (size_t)(end - p);
+    for (int i = begin_of_kept(byte); i < kept.end[byte]; i++) {
+        const struct kept *one = &kept.list[i];
+        const bool cut = left >= CUT_MIN && left < one->length && memcmp(p, one->value, left) == 0;
+        *length = cut ? left : one->length;
+        if ((literals || one->name) && (cut || strncmp(p, one->value, one->length) == 0))
+            return one;
     }
-    return first;
+    *length = 1;
+    return NULL;
 }
 
 char *expand_hide(char *to, size_t size, const char *from, bool literals)
 {
-    const struct kept *found;
-    const char *at = from;
-    size_t n = 0;
+    const char *end = from;
+    size_t n = 0, length;
     pthread_rwlock_rdlock(&kept.lock);
-    for (; n < size && (found = find_kept(from, literals, &at)); from = at + found->length)
-        n += (size_t)snprintf(to + n, size - n, found->name ? "%.*s${%s}" : "%.*s***",
-                              (int)(at - from), from, found->name);
+    for (const char *p = from; *p && n + 1 < size; p += length) {
+        if (p >= end)
+            end = p + 1 + strcspn(p + 1, "\r\n");
+        const struct kept *found = find_kept(p, end, literals, &length);
+        if (!found)
+            to[n++] = *p;
+        else
+            n += (size_t)snprintf(to + n, size - n, found->name ? "${%s}" : "***", found->name);
+    }
     pthread_rwlock_unlock(&kept.lock);
-    if (n < size)
-        snprintf(to + n, size - n, "%s", from);
+    to[n < size ? n : size - 1] = 0;
     return to;
 }
 

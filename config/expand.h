@@ -43,10 +43,13 @@ char *expand_without_defaults(const char *text);
 
 void secret_free(char *text); // wipes and frees it; accepts NULL
 
-// Keeps a secret that stands in a file itself, for expand_hide with `literals`. 0 or -ENOMEM.
+// Each keeps a secret, or those of a URL, that stands in a file itself, for expand_hide with
+// `literals`. 0 or -ENOMEM.
 int expand_keep_literal(const char *secret);
+int expand_keep_literal_url(const char *url);
 // Copies `from` with ${NAME} in place of each kept value of at least 4 bytes, and *** in place of
-// each literal secret if these are hidden too, cut to `size` bytes. Returns `to`. Any thread.
+// each literal secret if these are hidden too, cut to `size` bytes. The last 8 bytes or more of a
+// line that begin such a value are taken for it. Returns `to`. Any thread.
 char *expand_hide(char *to, size_t size, const char *from, bool literals);
 
 #endif

@@ -11,8 +11,7 @@
 enum {
     SHOWN_MAX = 64,
     ALLOWED_MAX = 256,
-    PARAMETER_MIN = 6, // bytes of a URL's parameter that is kept as a secret
-    SEGMENT_MIN = 8,   // of a segment of a secret URL
+    SEGMENT_MIN = 8, // bytes of a segment of a secret URL that is kept as a secret
 };
 
 static const char tagged[] = "has a YAML tag, which is not supported";
@@ -113,32 +112,19 @@ static int keep_literal(const struct reader *r, const char *secret)
     return r->literals ? expand_keep_literal(secret) : 0;
 }
 
-// Keeps what `text`, a value without its references, has of secrets. Returns whether it has any.
-static bool keep_literals(struct reader *r, const struct config_row *row, char *text)
+// Keeps the secrets of `text`, a value without its references. Returns whether it has any.
+static bool keep_literals(struct reader *r, const struct config_row *row, const char *text)
 {
     size_t length;
     const char *login = config_url_login(text, &length);
-    char *colon = login ? memchr(login, ':', length) : NULL;
-    bool any = *text && row->secret;
+    const bool whole = *text && row->secret;
     // A user name stands in many other texts.
-    bool failed = any && strcmp(row_word(row), "user") != 0 && keep_literal(r, text) < 0;
-    for (char *at = (char *)config_url_query(text), *next; (at = strchr(at, '=')); at = next) {
-        next = at + 1 + strcspn(at + 1, "&;#");
-        const char behind = *next;
-        *next = 0;
-        any = true;
-        if (strlen(at + 1) >= PARAMETER_MIN)
-            failed |= keep_literal(r, at + 1) < 0;
-        *next = behind;
-    }
-    if (colon && colon + 1 < login + length) {
-        ((char *)login)[length] = 0;
-        any = true;
-        failed |= keep_literal(r, login) < 0 || keep_literal(r, colon + 1) < 0;
-        ((char *)login)[length] = '@';
-    }
-    r->no_memory |= failed;
-    return any;
+    if (whole && strcmp(row_word(row), "user") != 0)
+        r->no_memory |= keep_literal(r, text) < 0;
+    if (r->literals)
+        r->no_memory |= expand_keep_literal_url(text) < 0;
+    return whole || (login && length > 1 && memchr(login, ':', length - 1)) ||
+           strchr(config_url_query(text), '=');
 }
 
 // The path of a secret URL is a secret too.

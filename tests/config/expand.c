@@ -105,6 +105,65 @@ static void test_length(void)
     CHECK(expand(&expanded, text, why, sizeof why) < 0 && strstr(why, "too long"), "4097 bytes");
 }
 
+// Looks up the variable as the value of a key that may hold a secret.
+static void keep(const char *name, const char *value)
+{
+    char text[64], why[256];
+    struct expanded expanded = {0};
+    setenv(name, value, 1);
+    snprintf(text, sizeof text, "${%s}", name);
+    CHECK(expand_for(&expanded, text, &(struct expand_options){.secret = true}, why, sizeof why) ==
+              0,
+          "%s: %s", name, why);
+    secret_free(expanded.text);
+}
+
+static void test_hidden(const char *from, const char *wanted)
+{
+    char hidden[512];
+    expand_hide(hidden, sizeof hidden, from, false);
+    CHECK(!strcmp(hidden, wanted), "'%s': '%s', not '%s'", from, hidden, wanted);
+}
+
+static void test_hide_cut(void)
+{
+    keep("KEY", "Zorngiebel-by-the-river");
+    test_hidden("at /Zorngiebel-by-the-river/x", "at /${KEY}/x");
+    test_hidden("at /Zorngiebel-by-the-ri", "at /${KEY}");
+    test_hidden("at /Zorngieb", "at /${KEY}");
+    test_hidden("at /Zorngieb\nand more", "at /${KEY}\nand more");
+    test_hidden("at /Zorngi", "at /Zorngi");
+    test_hidden("at /Zorngiebel and more", "at /Zorngiebel and more");
+    char hidden[8];
+    CHECK(!strcmp(expand_hide(hidden, sizeof hidden, "Zorngiebel-by-the-river", false), "${KEY}"),
+          "%s", hidden);
+    CHECK(
+        !strcmp(expand_hide(hidden, sizeof hidden, "at Zorngiebel-by-the-river", false), "at ${KE"),
+        "%s", hidden);
+}
+
+static void test_hide_url(void)
+{
+    keep("CAMERA", "rtsp://viewer:Wetterhahn@10.1.2.3/gate/one?token=Dachreiter&n=12345#x");
+    test_hidden("404 for /gate/one", "404 for ${CAMERA}");
+    test_hidden("404 for /gate/one?token=Dachreiter&n=12345#x", "404 for ${CAMERA}");
+    test_hidden("viewer:Wetterhahn is refused", "${CAMERA} is refused");
+    test_hidden("Wetterhahn is refused", "${CAMERA} is refused");
+    test_hidden("no Dachreiter here", "no ${CAMERA} here");
+    test_hidden("viewer, 12345", "viewer, 12345");
+}
+
+static void test_hide_many(void)
+{
+    enum { VALUES = 5000 };
+    char value[32];
+    for (int i = 0; i < VALUES; i++) {
+        snprintf(value, sizeof value, "<Giebel %d>", i);
+        keep("MANY", value);
+    }
+    test_hidden("<Giebel 0> and <Giebel 4999>", "${MANY} and ${MANY}");
+}
+
 int main(void)
 {
     char folder[] = "/tmp/framed-test-XXXXXX", path[64];
@@ -127,6 +186,9 @@ int main(void)
     unsetenv("UNSET");
     TEST(test_cases());
     TEST(test_length());
+    TEST(test_hide_cut());
+    TEST(test_hide_url());
+    TEST(test_hide_many());
     for (size_t i = 0; i < sizeof credentials / sizeof *credentials; i++)
         remove_file(folder, credentials[i].name);
     remove_file(folder, "LONG");
