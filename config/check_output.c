@@ -6,6 +6,7 @@
 
 #include "config/check_sink.h"
 #include "config/cube.h"
+#include "config/object.h"
 #include "config/op.h"
 #include "config/preset.h"
 #include "config/value.h"
@@ -406,7 +407,8 @@ static void check_lut(struct output_check *c)
     o->lut.lut = lut_ref(lut_read_earlier(c->config, o));
     if (o->lut.lut)
         return;
-    if (cube_read(&lut, o->lut.path, o->interpolation, wrong) < 0)
+    const char *written = object_written(&output_table, o, "lut");
+    if (cube_read(&lut, o->lut.path, written ? written : o->lut.path, o->interpolation, wrong) < 0)
         refuse_value(c, "lut", "%s", wrong);
     o->lut.lut = lut;
 }

@@ -296,13 +296,13 @@ static int file_text(const char *path, char **ret, size_t *length)
     return error;
 }
 
-int cube_read(struct lut **ret, const char *path, enum lut_interpolation interpolation,
-              char wrong[CUBE_MISTAKE_MAX])
+int cube_read(struct lut **ret, const char *path, const char *written,
+              enum lut_interpolation interpolation, char wrong[CUBE_MISTAKE_MAX])
 {
     char *text, what[CUBE_MISTAKE_MAX] = "", name[KEY_MAX / 2];
     size_t length;
     int line = 0;
-    shown(path, name, sizeof name);
+    shown(written, name, sizeof name);
     int error = file_text(path, &text, &length);
     if (error) {
         snprintf(wrong, CUBE_MISTAKE_MAX, "%s: %s (a .cube file of at most %d MiB)", name,

@@ -17,9 +17,9 @@ enum {
 int cube_parse(struct lut **ret, const char *text, size_t length, enum lut_interpolation, int *line,
                char wrong[CUBE_MISTAKE_MAX]);
 
-// Of a regular file. `wrong` then names it, with the line: "night.cube:17: has 2 numbers (3)". 0,
-// or negative errno, always with `wrong` set.
-int cube_read(struct lut **ret, const char *path, enum lut_interpolation,
+// Of a regular file. `wrong` then names it as it is `written`, with the line: "night.cube:17: has 2
+// numbers (3)". 0, or negative errno, always with `wrong` set.
+int cube_read(struct lut **ret, const char *path, const char *written, enum lut_interpolation,
               char wrong[CUBE_MISTAKE_MAX]);
 
 #endif

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "config/expand.h"
 #include "config/load.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/exit_code.h"
@@ -55,14 +56,18 @@ static int find_by_config(struct ask *ask)
 
 int ask_find(struct ask *ask)
 {
-    if (!ask->socket)
-        return find_by_config(ask);
+    if (!ask->socket) {
+        const int code = find_by_config(ask);
+        expand_hide(ask->shown, sizeof ask->shown, ask->path, false);
+        return code;
+    }
     if (strlen(ask->socket) > SOCKET_PATH_MAX) {
         fprintf(stderr, "framed %s: --socket: longer than %d bytes\n", ask->command,
                 SOCKET_PATH_MAX);
         return EXIT_USAGE;
     }
     strcpy(ask->path, ask->socket);
+    strcpy(ask->shown, ask->socket);
     return EXIT_OK;
 }
 
@@ -166,7 +171,7 @@ int ask_for(struct ask *ask, const char *request, int timeout_s, char **reply, c
         return 0;
     free(*reply);
     *reply = NULL;
-    snprintf(why, size, "framed does not answer on %s: %s%s", ask->path,
+    snprintf(why, size, "framed does not answer on %s: %s%s", ask->shown,
              rc == -ENODATA ? "it hung up" : strerror(-rc),
              rc == -ENOENT || rc == -ECONNREFUSED
                  ? " (is it running? -c FILE or --socket PATH ask another daemon)"
@@ -207,7 +212,7 @@ int ask_text(struct ask *ask, const char *request, int timeout_s, const char *me
     if (json_object_get(reply, "ok"))
         code = take_text(ask, reply, member, failed, ret);
     else
-        fprintf(stderr, "framed %s: %s is not framed's control socket\n", ask->command, ask->path);
+        fprintf(stderr, "framed %s: %s is not framed's control socket\n", ask->command, ask->shown);
     json_decref(reply);
     free(text);
     return code;

@@ -9,6 +9,7 @@ struct ask {
     const char *config;  // NULL: the default one, if it can be read
     const char *socket;  // NULL: where the configuration says
     char path[SOCKET_PATH_MAX + 1];
+    char shown[2 * SOCKET_PATH_MAX]; // the path as messages have it
 };
 
 // Finds the socket. EXIT_OK, or another exit code with the reason printed.

@@ -9,8 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/expand.h"
 #include "config/file.h"
 #include "config/mistakes.h"
+#include "config/object.h"
 #include "config/op.h"
 #include "daemon/base/exit_code.h"
 #include "daemon/base/log.h"
@@ -212,7 +214,7 @@ static void print_missing_gpus(const struct config *config, const struct basis *
 // the lines printed to `f` so far: each folder is printed once.
 static void add_folder_to_be(const struct sink_address *address, FILE *f, char *const *lines)
 {
-    char folder[PATH_MAX], line[PATH_MAX + 64];
+    char folder[PATH_MAX], hidden[2 * PATH_MAX], line[sizeof hidden + 64];
     const char *slash = address->path ? strrchr(address->path, '/') : NULL;
     if (!slash)
         return;
@@ -220,7 +222,7 @@ static void add_folder_to_be(const struct sink_address *address, FILE *f, char *
     if (!machine_check_is_made_by_unit(folder) || access(folder, F_OK) == 0)
         return;
     snprintf(line, sizeof line, "%s does not exist yet: the unit makes it when it starts\n",
-             folder);
+             expand_hide(hidden, sizeof hidden, folder, false));
     fflush(f);
     if (!strstr(*lines, line))
         fputs(line, f);
@@ -297,7 +299,8 @@ static void print_writable(const struct output_config *output, const char *camer
 {
     if (!output->shared.name)
         return;
-    const char *group = output->group ? output->group : "";
+    const char *written = object_written(&output_table, output, "group");
+    const char *group = written ? written : output->group ? output->group : "";
     printf("%s %s%s%s: `shared` lets all who may open its ring (mode %04o%s%s) change its frames "
            "before others read them\n",
            camera ? "output" : "batch", output->name, camera ? " of " : "", camera ? camera : "",
@@ -307,10 +310,11 @@ static void print_writable(const struct output_config *output, const char *camer
 static void print_lut(const struct output_config *output, const char *camera)
 {
     const struct lut *lut = output->lut.lut;
+    const char *written = object_written(&output_table, output, "lut");
     if (!lut)
         return;
     printf("%s %s%s%s: colours through %s", camera ? "output" : "batch", output->name,
-           camera ? " of " : "", camera ? camera : "", output->lut.path);
+           camera ? " of " : "", camera ? camera : "", written ? written : output->lut.path);
     if (lut->curve_points > 0)
         printf(", 1D of %d points", lut->curve_points);
     if (lut->cube_points > 0)

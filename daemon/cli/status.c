@@ -59,7 +59,7 @@ static json_t *get(struct choice *choice, char *why, size_t size)
     if (ask_for(ask, choice->request, TIMEOUT_S, &reply, why, size) == 0) {
         status = json_loads(reply, 0, &error);
         if (!status)
-            snprintf(why, size, "%s is not framed's control socket", ask->path);
+            snprintf(why, size, "%s is not framed's control socket", ask->shown);
     }
     if (is_refused(status, why, size)) {
         json_decref(status);

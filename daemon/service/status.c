@@ -1,9 +1,11 @@
 #include "daemon/service/status.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "config/expand.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/processor_time.h"
 #include "daemon/decode/hardware.h"
@@ -120,7 +122,9 @@ static json_t *batches_json(const struct metrics *metrics)
 static json_t *unfinished_file_json(const struct unfinished_file *file)
 {
     const int64_t age = realtime_ns() - file->modified_ns;
-    return json_pack("{s:o, s:I, s:f}", "path", status_string(file->path), "bytes",
+    char path[2 * PATH_MAX];
+    expand_hide(path, sizeof path, file->path, false);
+    return json_pack("{s:o, s:I, s:f}", "path", status_string(path), "bytes",
                      (json_int_t)file->bytes, "age_s", (double)(age > 0 ? age : 0) / 1e9);
 }
 

@@ -103,7 +103,7 @@ static void check_file(const char *path, int expected, const char *begins)
 {
     struct lut *lut = NULL;
     char wrong[CUBE_MISTAKE_MAX] = "";
-    const int error = cube_read(&lut, path, LUT_TETRAHEDRAL, wrong);
+    const int error = cube_read(&lut, path, path, LUT_TETRAHEDRAL, wrong);
     CHECK(error == expected && (error == 0) == (lut != NULL), "%s: %d", path, error);
     CHECK(!strncmp(wrong, begins, strlen(begins)), "%s: '%s'", path, wrong);
     lut_unref(lut);

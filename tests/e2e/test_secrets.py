@@ -2,6 +2,7 @@
 """A password shows nowhere: not in the log at level debug, the counters, argv, what HTTP serves or a message on a wrong
 configuration, whatever characters it has and whatever a camera answers."""
 import base64
+import grp
 import json
 import os
 import re
@@ -347,6 +348,73 @@ def check_put_is_literal(checks, where):
         client.get("/api/v1/cameras/new", "DELETE")
 
 
+LONG = MARK * 30  # more than one message holds
+
+
+def check_refused_changes(checks, where):
+    """What a reload and a PUT are refused for has no value in it, even where the message cuts it."""
+    headers = {"Content-Type": "application/json"}
+    env = {"A_SECRET": MARK, "LONG": LONG}
+    start = {**json.loads(with_key(where, ("log", "level"), "debug")), "http_write": True}
+    taken = f"/dev/shm/{MARK}"
+    with open(taken, "w") as file:
+        file.write("another's")
+    outputs = [{"group": "${A_SECRET}", "sink": f"unix:{where}/group.sock"}, {"shared": "/${A_SECRET}", "sink": f"ring:{where}/shared.ring"}]
+    outputs += [{"sink": f"{kind}:/nowhere/${{A_SECRET}}/x.raw"} for kind in ("file", "unix", "ring")]
+    outputs += [{"sink": "file:/nowhere/${LONG}/x.raw"}, {"sink": f"file:/{'n' * 130}/{'n' * 70}/${{LONG}}/x.raw"}]
+    outputs += [{"sink": "tcp:0", "lut": value} for value in ("${A_SECRET}", "/nowhere/${LONG}", f"{where}/zeros/${{A_SECRET}}")]
+    roots = [{"http": "unix:/nowhere/${A_SECRET}"}, {"control": "/nowhere/${A_SECRET}"}]
+    try:
+        with Framed(where, json.dumps(start), env) as framed:
+            client = Client(port_of(framed))
+            for i, change in enumerate(outputs + roots):
+                text = json.loads(json.dumps({**start, **(change if change in roots else {})}))
+                if change not in roots:
+                    text["cameras"]["gate"]["outputs"]["new"] = {"size": "8x8", **change}
+                with open(framed.config, "w") as file:
+                    file.write(json.dumps(text))
+                said = [client.get("/api/v1/reload", "POST", "{}", headers)]
+                if i == 0:
+                    said.append((409, {}, "".join(run("reload", "--socket", f"{where}/own.sock")[1:])))
+                with open(framed.config, "w") as file:
+                    file.write(json.dumps(start))
+                if change not in roots:
+                    said.append(client.get("/api/v1/cameras/put?expand=true", "PUT", json.dumps({**text["cameras"]["gate"], "outputs": {"new": {"size": "8x8", **change}}}), headers))
+                for status, _, answer in said:
+                    checks.check(status in (400, 409, 422) and "Zorngi" not in answer, f"{change}: {status} {answer}")
+                    checks.check("${" in answer, f"{change}: no reference in {answer}")
+            checks.check("Zorngi" not in framed.errors(), framed.errors())
+    finally:
+        os.remove(taken)
+
+
+def check_shown_paths(checks, where):
+    """Paths that commands and the status show are shown as they were written."""
+    os.mkdir(f"{where}/{MARK}")
+    with open(f"{where}/{MARK}/old.y4m.part", "w") as file:
+        file.write("x")
+    os.utime(file.name, (1, 1))
+    with open(f"{where}/{MARK}/night.cube", "w") as file:
+        file.write("LUT_1D_SIZE 2\n0 0 0\n1 1 1\n")
+    config = json.loads(with_key(where, ("control",), f"{where}/${{A_SECRET}}/own.sock"))
+    camera = config["cameras"]["gate"]
+    own = grp.getgrgid(os.getgid()).gr_name
+    camera["outputs"] = {"o": {"size": "8x8", "sink": f"file:{where}/${{A_SECRET}}/x.y4m", "kernel": "yuv"},
+                         "p": {"size": "8x8", "sink": f"ring:{where}/p.ring", "lut": f"{where}/${{A_SECRET}}/night.cube"},
+                         "q": {"size": "8x8", "sink": f"ring:{where}/q.ring", "shared": "/framed-test-secrets", "group": "${A_GROUP}"}}
+    env = {"A_SECRET": MARK, "A_GROUP": own}
+    code, output, errors = run("check", "-c", "-", stdin=json.dumps(config), env=env)
+    checks.check(code == 0 and MARK not in output + errors and "${A_SECRET}/night.cube" in output and "group ${A_GROUP}" in output, f"{code}: {output}{errors}")
+    with Framed(where, json.dumps(config), env) as framed:
+        client = Client(port_of(framed))
+        until(lambda: json.loads(client.get("/api/v1/status")[2])["unfinished"]["files"], 10)
+        seen = client.get("/api/v1/status")[2]
+        checks.check(MARK not in seen and f"{where}/${{A_SECRET}}/old.y4m.part" in seen, seen)
+        framed.stop()
+        code, output, errors = run("status", "-c", framed.config, env=env)
+    checks.check(code != 0 and MARK not in output + errors and "does not answer on" in errors, f"{output}{errors}")
+
+
 def check_key_runs(checks, where, case, text, env):
     env = {**env, "RUNTIME_DIRECTORY": where}
     seen = ""
@@ -376,6 +444,8 @@ def main():
         check_shown(checks, where)
         check_every_key(checks, where)
         check_put_is_literal(checks, where)
+        check_refused_changes(checks, where)
+        check_shown_paths(checks, where)
         check_raw(checks, where)
         check_options(checks, where)
     checks.end()

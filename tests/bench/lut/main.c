@@ -72,7 +72,8 @@ int main(int argc, char **argv)
     p.width = atoi(argv[3]);
     p.height = atoi(argv[4]);
     const bool tetrahedral = strcmp(argv[2], "tetrahedral") == 0;
-    if (cube_read(&lut, argv[1], tetrahedral ? LUT_TETRAHEDRAL : LUT_TRILINEAR, wrong) < 0 ||
+    if (cube_read(&lut, argv[1], argv[1], tetrahedral ? LUT_TETRAHEDRAL : LUT_TRILINEAR, wrong) <
+            0 ||
         pictures_read(&p) < 0) {
         fprintf(stderr, "bench-lut: %s\n", wrong);
         return 1;
