@@ -20,6 +20,8 @@
 #include "config/url.h"
 #include "config/value.h"
 
+enum { DEFAULTS_DEPTH = 8 };
+
 // What becomes of the files of one configuration.
 struct load {
     struct loader loader;
@@ -29,6 +31,26 @@ struct load {
 };
 
 // --- the configuration itself
+
+// The bytes of memory that the values of a node take, about, up to `most`. Values are nested less
+// deeply than `depth`; a node that is a part of itself has no end.
+static long count_node_bytes(struct reader *r, int index, int depth, long most)
+{
+    enum { OF_NODE = 32 };
+    const yaml_node_t *node = reader_node(r, index);
+    long n = OF_NODE;
+    if (node->type == YAML_SCALAR_NODE)
+        n += (long)node->data.scalar.length;
+    if (node->type == YAML_SEQUENCE_NODE && depth > 0)
+        for (const yaml_node_item_t *item = node->data.sequence.items.start;
+             n < most && item < node->data.sequence.items.top; item++)
+            n += count_node_bytes(r, *item, depth - 1, most - n);
+    if (node->type == YAML_MAPPING_NODE && depth > 0)
+        for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+             n < most && pair < node->data.mapping.pairs.top; pair++)
+            n += count_node_bytes(r, pair->value, depth - 1, most - n);
+    return n;
+}
 
 static void read_defaults(struct loader *l, int index, const struct config_row *row)
 {
@@ -41,6 +63,7 @@ static void read_defaults(struct loader *l, int index, const struct config_row *
     const yaml_node_t *node = reader_mapping(&l->reader, index, row);
     if (node)
         mapping_read(l, node, &m, "");
+    l->default_bytes = count_node_bytes(&l->reader, index, DEFAULTS_DEPTH, COPIED_BYTES_MAX + 1);
     preset_apply(&l->output, targets[1].given);
 }
 
@@ -132,6 +155,8 @@ static int read_without_defaults(struct load *load, const struct target *target)
     struct loader *l = &load->loader;
     const struct camera_config camera = l->camera;
     const struct output_config output = l->output;
+    const long default_bytes = l->default_bytes;
+    l->default_bytes = 0;
     l->camera = (struct camera_config){0};
     l->output = (struct output_config){0};
     const bool ready =
@@ -142,6 +167,7 @@ static int read_without_defaults(struct load *load, const struct target *target)
     object_free(&output_table, &l->output);
     l->camera = camera;
     l->output = output;
+    l->default_bytes = default_bytes;
     return ready ? 0 : -ENOMEM;
 }
 

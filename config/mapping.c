@@ -311,6 +311,19 @@ static bool read_item(struct loader *l, int index, const struct config_row *row,
     return true;
 }
 
+// Whether there is room for one more copy of the defaults; else a mistake was noted, once.
+static bool has_room_for_copy(struct loader *l, struct place at)
+{
+    if (l->copied_bytes > COPIED_BYTES_MAX)
+        return false;
+    l->copied_bytes += l->default_bytes;
+    if (l->copied_bytes > COPIED_BYTES_MAX)
+        mistake(&l->reader.mistakes, at, "defaults",
+                "are too long for so many cameras and outputs (at most %d MiB in all of them)",
+                COPIED_BYTES_MAX >> 20);
+    return l->copied_bytes <= COPIED_BYTES_MAX;
+}
+
 static void add_item(struct loader *l, const yaml_node_pair_t *pair, const struct config_row *row,
                      void *owner, const void *prototype)
 {
@@ -326,7 +339,8 @@ static void add_item(struct loader *l, const yaml_node_pair_t *pair, const struc
     if (other)
         mistake(&l->reader.mistakes, reader_place(&l->reader, pair->key), l->reader.path,
                 "is another camera than the document's (cameras: {%s: ...})", l->assigned);
-    else if (check_name(l, table, name, reader_place(&l->reader, pair->key), items, *n)) {
+    else if (check_name(l, table, name, reader_place(&l->reader, pair->key), items, *n) &&
+             has_room_for_copy(l, reader_place(&l->reader, pair->key))) {
         ++*n;
         memcpy(object, prototype, table->size);
         *object_name(table, object) = strdup(name);

@@ -11,7 +11,10 @@ struct loader {
     // Each camera and output starts as a copy of these: the rows' defaults, then the file's.
     struct camera_config camera;
     struct output_config output;
+    long default_bytes, copied_bytes; // that the file's part takes in one copy, and in all of them
 };
+
+enum { COPIED_BYTES_MAX = 64 << 20 };
 
 // An object that a mapping fills. Under `defaults` a mapping fills two: a camera and an output.
 struct target {

@@ -124,6 +124,30 @@ static void test_long_aliases(void)
         }
 }
 
+// Each camera has its own copy of what `defaults` say.
+static void test_long_defaults(void)
+{
+    enum { CAMERAS = 1000, OPTIONS = 16 };
+    for (int length = 1000; length <= 4000; length += 3000) {
+        char *text, *printed;
+        size_t size;
+        FILE *to = open_memstream(&text, &size);
+        fputs("defaults: {options: {l: x", to);
+        for (int i = 1; i < OPTIONS; i++)
+            fprintf(to, ", k%d: '%0*d'", i, length, 1);
+        fputs("}}\ncameras:\n", to);
+        for (int i = 0; i < CAMERAS; i++)
+            fprintf(to, "  c%d: {url: x, outputs: {o: {size: 8x8, sink: 'tcp:0'}}}\n", i);
+        fclose(to);
+        const int status = mistakes_of(text, true, &printed);
+        const char *found = strstr(printed, "defaults: are too long for so many cameras");
+        CHECK(!found == (length == 1000), "%d: %d: %.200s", length, status, printed);
+        CHECK(!found || !strstr(found + 1, "defaults:"), "said twice: %.400s", printed);
+        free(printed);
+        free(text);
+    }
+}
+
 static void test_defaults(void)
 {
     struct config *c = load("cameras:\n"
@@ -847,6 +871,7 @@ int main(void)
     TEST(test_design_example());
     TEST(test_closed_paths());
     TEST(test_long_aliases());
+    TEST(test_long_defaults());
     TEST(test_defaults());
     TEST(test_range_gives_way());
     TEST(test_protocols());
