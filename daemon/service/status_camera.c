@@ -67,6 +67,8 @@ static json_t *last_error_json(const struct last_error *error, int64_t now)
                      seconds(now > error->ns ? now - error->ns : 0));
 }
 
+// The address of a tcp sink is no secret: whoever reaches the machine can find it, and a reader
+// needs it.
 json_t *status_sink_json(const struct output *output)
 {
     const struct sink_address *address = &output->config->sink;
@@ -77,11 +79,11 @@ json_t *status_sink_json(const struct output *output)
     char text[PATH_MAX + 16];
     if (address->url)
         config_sink_url(output->config, text, sizeof text);
-    else if (written)
-        snprintf(text, sizeof text, "%s", written);
     else if (address->kind == SINK_TCP)
         snprintf(text, sizeof text, "tcp:%s%s%s:%d", brackets ? "[" : "", host, brackets ? "]" : "",
                  port);
+    else if (written)
+        snprintf(text, sizeof text, "%s", written);
     else
         snprintf(text, sizeof text, "%s%s", address_scheme(address->kind),
                  address->path ? address->path : "");

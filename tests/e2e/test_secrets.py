@@ -401,8 +401,9 @@ def check_shown_paths(checks, where):
     own = grp.getgrgid(os.getgid()).gr_name
     camera["outputs"] = {"o": {"size": "8x8", "sink": f"file:{where}/${{A_SECRET}}/x.y4m", "kernel": "yuv"},
                          "p": {"size": "8x8", "sink": f"ring:{where}/p.ring", "lut": f"{where}/${{A_SECRET}}/night.cube"},
-                         "q": {"size": "8x8", "sink": f"ring:{where}/q.ring", "shared": "/framed-test-secrets", "group": "${A_GROUP}"}}
-    env = {"A_SECRET": MARK, "A_GROUP": own}
+                         "q": {"size": "8x8", "sink": f"ring:{where}/q.ring", "shared": "/framed-test-secrets", "group": "${A_GROUP}"},
+                         "r": {"size": "8x8", "sink": "tcp:${AN_ADDRESS}:0"}}
+    env = {"A_SECRET": MARK, "A_GROUP": own, "AN_ADDRESS": "127.0.0.1"}
     code, output, errors = run("check", "-c", "-", stdin=json.dumps(config), env=env)
     checks.check(code == 0 and MARK not in output + errors and "${A_SECRET}/night.cube" in output and "group ${A_GROUP}" in output, f"{code}: {output}{errors}")
     with Framed(where, json.dumps(config), env) as framed:
@@ -410,6 +411,8 @@ def check_shown_paths(checks, where):
         until(lambda: json.loads(client.get("/api/v1/status")[2])["unfinished"]["files"], 10)
         seen = client.get("/api/v1/status")[2]
         checks.check(MARK not in seen and f"{where}/${{A_SECRET}}/old.y4m.part" in seen, seen)
+        found = {one["name"]: one["sink"] for one in json.loads(client.get("/api/v1/where/gate")[2])["outputs"]}
+        checks.check(re.fullmatch(r"tcp:127\.0\.0\.1:[1-9]\d+", found["r"]) and found["p"] == f"ring:{where}/p.ring", f"{found}")
         framed.stop()
         code, output, errors = run("status", "-c", framed.config, env=env)
     checks.check(code != 0 and MARK not in output + errors and "does not answer on" in errors, f"{output}{errors}")
