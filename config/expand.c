@@ -17,6 +17,7 @@ enum {
     KEPT_SHORTEST = 4, // bytes: a shorter value may be part of any word
     PARAMETER_MIN = 6, // bytes of a URL's parameter that is a secret
     CUT_MIN = 8,       // bytes of a value that a line was cut in
+    FOLDER_MIN = 8,    // bytes of a folder: a shorter one is part of many paths
     PORT_DIGITS = 5,   // a number this short is a port or a size
 };
 
@@ -134,16 +135,33 @@ static int keep_url(const char *name, const char *url)
 }
 
 // Cameras and libraries name parts of a URL alone too.
+static int keep_parts_of_url(const char *name, const char *url, const char *host)
+{
+    const char *path = strchr(host, '/');
+    int rc = path ? keep_bytes(name, path, strlen(path)) : 0;
+    if (rc == 0 && path)
+        rc = keep_bytes(name, path, strcspn(path, "?#"));
+    return rc == 0 ? keep_url(name, url) : rc;
+}
+
+// Messages name a path without "file:" and the like, or its folder alone.
+static int keep_parts_of_path(const char *name, const char *value)
+{
+    const char *colon = strchr(value, ':'), *path = colon ? colon + 1 : value;
+    const char *slash = strrchr(path, '/');
+    const int rc = keep_bytes(name, path, strlen(path));
+    return rc == 0 && slash && slash - path >= FOLDER_MIN
+               ? keep_bytes(name, path, (size_t)(slash - path))
+               : rc;
+}
+
 static int keep_value(const char *name, const char *value)
 {
     const char *host = strstr(value, "://");
-    const char *path = host ? strchr(host + 3, '/') : NULL;
-    int rc = keep_bytes(name, value, strlen(value));
-    if (rc == 0 && path)
-        rc = keep_bytes(name, path, strlen(path));
-    if (rc == 0 && path)
-        rc = keep_bytes(name, path, strcspn(path, "?#"));
-    return rc == 0 && host ? keep_url(name, value) : rc;
+    const int rc = keep_bytes(name, value, strlen(value));
+    if (rc < 0)
+        return rc;
+    return host ? keep_parts_of_url(name, value, host + 3) : keep_parts_of_path(name, value);
 }
 
 int expand_keep_literal(const char *secret)

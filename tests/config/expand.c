@@ -153,6 +153,18 @@ static void test_hide_url(void)
     test_hidden("viewer, 12345", "viewer, 12345");
 }
 
+static void test_hide_path(void)
+{
+    keep("SINK", "file:/srv/hayloft/%Y.raw");
+    test_hidden("file:/srv/hayloft/%Y.raw", "${SINK}");
+    test_hidden("cannot write /srv/hayloft/%Y.raw", "cannot write ${SINK}");
+    test_hidden("its folder /srv/hayloft: No such file", "its folder ${SINK}: No such file");
+    test_hidden("/srv/hayloft/2026.raw", "${SINK}/2026.raw");
+    test_hidden("/srv/ha", "/srv/ha");
+    keep("SOCKET", "unix:/run/x.sock");
+    test_hidden("cannot listen on /run/x.sock in /run", "cannot listen on ${SOCKET} in /run");
+}
+
 static void test_hide_many(void)
 {
     enum { VALUES = 5000 };
@@ -188,6 +200,7 @@ int main(void)
     TEST(test_length());
     TEST(test_hide_cut());
     TEST(test_hide_url());
+    TEST(test_hide_path());
     TEST(test_hide_many());
     for (size_t i = 0; i < sizeof credentials / sizeof *credentials; i++)
         remove_file(folder, credentials[i].name);

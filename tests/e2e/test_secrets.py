@@ -354,14 +354,14 @@ LONG = MARK * 30  # more than one message holds
 def check_refused_changes(checks, where):
     """What a reload and a PUT are refused for has no value in it, even where the message cuts it."""
     headers = {"Content-Type": "application/json"}
-    env = {"A_SECRET": MARK, "LONG": LONG}
+    env = {"A_SECRET": MARK, "LONG": LONG, "SINK": f"unix:/nowhere/{MARK}/x"}
     start = {**json.loads(with_key(where, ("log", "level"), "debug")), "http_write": True}
     taken = f"/dev/shm/{MARK}"
     with open(taken, "w") as file:
         file.write("another's")
     outputs = [{"group": "${A_SECRET}", "sink": f"unix:{where}/group.sock"}, {"shared": "/${A_SECRET}", "sink": f"ring:{where}/shared.ring"}]
     outputs += [{"sink": f"{kind}:/nowhere/${{A_SECRET}}/x.raw"} for kind in ("file", "unix", "ring")]
-    outputs += [{"sink": "file:/nowhere/${LONG}/x.raw"}, {"sink": f"file:/{'n' * 130}/{'n' * 70}/${{LONG}}/x.raw"}]
+    outputs += [{"sink": "${SINK}"}, {"sink": "file:/nowhere/${LONG}/x.raw"}, {"sink": f"file:/{'n' * 130}/{'n' * 70}/${{LONG}}/x.raw"}]
     outputs += [{"sink": "tcp:0", "lut": value} for value in ("${A_SECRET}", "/nowhere/${LONG}", f"{where}/zeros/${{A_SECRET}}")]
     roots = [{"http": "unix:/nowhere/${A_SECRET}"}, {"control": "/nowhere/${A_SECRET}"}]
     try:
@@ -406,6 +406,10 @@ def check_shown_paths(checks, where):
     env = {"A_SECRET": MARK, "A_GROUP": own, "AN_ADDRESS": "127.0.0.1"}
     code, output, errors = run("check", "-c", "-", stdin=json.dumps(config), env=env)
     checks.check(code == 0 and MARK not in output + errors and "${A_SECRET}/night.cube" in output and "group ${A_GROUP}" in output, f"{code}: {output}{errors}")
+    env["SINK"] = f"file:{where}/none/{MARK}/%Y.raw"
+    for sink in ("${SINK}", "ring:/${A_SECRET}/${A_SECRET}"):
+        code, output, errors = run("check", "-c", "-", stdin=with_key(where, ("cameras", "*", "outputs", "*", "sink"), sink), env=env)
+        checks.check(code == 78 and MARK not in output + errors and "its folder" in errors, f"{sink}: {code}: {output}{errors}")
     with Framed(where, json.dumps(config), env) as framed:
         client = Client(port_of(framed))
         until(lambda: json.loads(client.get("/api/v1/status")[2])["unfinished"]["files"], 10)
