@@ -4,10 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/object.h"
-#include "config/url.h"
-#include "config/value_print.h"
-
 // A camera, output or batch cannot be without a required key: if the value of such a key is gone,
 // the whole item is left out.
 // clang-format off
@@ -31,22 +27,6 @@ const struct gone_key *gone_find(const struct table *table, const char *key,
         if (gone->table->rows == table->rows && strcmp(gone->key, key) == 0)
             return gone;
     return NULL;
-}
-
-int gone_note_rtsp(struct config *config, const struct camera_config *camera, const char *path)
-{
-    const struct gone_key *end = gone_keys + sizeof gone_keys / sizeof *gone_keys;
-    int rc = 0;
-    if (!camera->url || config_url_kind(camera->url) != URL_RTSP)
-        return 0;
-    for (const struct gone_key *gone = gone_keys; gone < end && rc == 0; gone++) {
-        char dotted[KEY_MAX];
-        snprintf(dotted, sizeof dotted, "%s.%s", path, gone->key);
-        if (gone->rtsp && value_is_set(table_find(&camera_table, gone->key), camera))
-            rc = gone_note(config, gone, object_value_place(&camera_table, camera, gone->key),
-                           dotted);
-    }
-    return rc;
 }
 
 int gone_note(struct config *config, const struct gone_key *gone, struct place at, const char *path)

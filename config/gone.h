@@ -29,9 +29,6 @@ const struct gone_key *gone_find(const struct table *, const char *key,
                                  const struct gone_key *before);
 // Notes one use in the configuration. 0 or -ENOMEM.
 int gone_note(struct config *, const struct gone_key *, struct place, const char *path);
-// Notes the keys that are gone beside a URL of RTSP. `path` is the camera's in messages. 0 or
-// -ENOMEM.
-int gone_note_rtsp(struct config *, const struct camera_config *, const char *path);
 // Returns the i-th use in words, with its place, for free(); or NULL: no memory.
 char *gone_text(const struct config *, int i);
 // Whether no earlier use is of the same row: the one to log.

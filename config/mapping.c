@@ -9,7 +9,9 @@
 #include "config/gone.h"
 #include "config/object.h"
 #include "config/preset.h"
+#include "config/url.h"
 #include "config/value.h"
+#include "config/value_print.h"
 
 // --- keys
 
@@ -168,6 +170,23 @@ static bool note_gone_key(struct loader *l, const yaml_node_pair_t *pair, struct
     return gone;
 }
 
+// The URL of a camera is known when all of it is read.
+static void note_gone_of_rtsp(struct loader *l, const struct camera_config *camera)
+{
+    if (!camera->url || config_url_kind(camera->url) != URL_RTSP)
+        return;
+    for (int i = 0; i < camera_table.n; i++) {
+        const struct config_row *row = &camera_table.rows[i];
+        const struct gone_key *gone = gone_find(&camera_table, row->key, NULL);
+        if (!gone || !gone->rtsp || !value_is_set(row, camera))
+            continue;
+        const size_t path = reader_enter(&l->reader, row->key);
+        const struct place at = object_value_place(&camera_table, camera, row->key);
+        l->reader.no_memory |= gone_note(l->config, gone, at, l->reader.path) < 0;
+        reader_leave(&l->reader, path);
+    }
+}
+
 static void read_pair(struct loader *l, const yaml_node_pair_t *pair, struct mapping *m,
                       const char *key)
 {
@@ -304,7 +323,7 @@ static bool read_item(struct loader *l, int index, const struct config_row *row,
     }
     if (row->items == &camera_table) {
         check_camera(&l->reader.mistakes, object, target.given, l->reader.path);
-        l->reader.no_memory |= gone_note_rtsp(l->config, object, l->reader.path) < 0;
+        note_gone_of_rtsp(l, object);
     }
     if (table_is_of_outputs(row->items))
         check_output(&l->reader.mistakes, l->config, object, target.given, l->reader.path);
