@@ -47,8 +47,8 @@ enum { DEMUX_WHY_MAX = 512 }; // bytes for a sentence on why an input failed: wi
 // one sentence for people when it fails, never with a password in it. Returns 0; -ETIMEDOUT,
 // -ECANCELED (*stop), -EACCES (authentication refused), -EPERM (the camera forbids the stream),
 // -EINVAL (no video track, or an option that the demuxer does not know), -EMEDIUMTYPE (RTSP in a
-// codec that only libavformat reads, which the URL or `tls` does not allow), or what libavformat says
-// as negative errno: -EIO where it has none, or where the input ends before there is a stream.
+// codec that only libavformat reads, which the URL or `tls` does not allow), or what libavformat
+// says as negative errno: -EIO where it has none, or where the input ends before there is a stream.
 // `memory` (NULL: nothing is remembered) outlives the demux. `stages` (NULL: nobody watches) is
 // told of each step that may block, with its deadline.
 int demux_open(struct demux **ret, const struct camera_config *, struct demux_memory *memory,

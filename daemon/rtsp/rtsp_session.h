@@ -29,8 +29,8 @@ int rtsp_session_poll(const struct rtsp_session *, struct pollfd *fds, int64_t *
 // before its end have been read: -ENODATA: BYE or the connection's regular end; -EACCES: user or
 // password refused; -EPERM: the stream is forbidden (403); -EUSERS: no room for a session (453,
 // 503); -ETIMEDOUT; -EPROTO: no RTSP; -ETIME: what it sends is not of the codec that it announced;
-// -EINVAL: no video track; -EMEDIUMTYPE: video, but none in H.264, H.265 or JPEG; -EKEYREJECTED: the certificate; -ESHUTDOWN: after
-// rtsp_session_teardown; another negative errno.
+// -EINVAL: no video track; -EMEDIUMTYPE: video, but none in H.264, H.265 or JPEG; -EKEYREJECTED:
+// the certificate; -ESHUTDOWN: after rtsp_session_teardown; another negative errno.
 int rtsp_session_step(struct rtsp_session *, int64_t now_ns);
 // The next access unit, valid until the next call of step or read. Reads the network itself, so
 // that the owner may call it until -EAGAIN, which says: nothing has come, or the session has ended.
