@@ -9,7 +9,10 @@ static const int64_t PAUSE_NS = 1000000000; // that a window counts of a longer 
 static const int64_t GAIN_NS = 300000000;   // by which one that catches up does so in a window
 
 static const int64_t BLOCK_NS = 300000000, AGREE_NS = 10000000;
-enum { BLOCK_PICTURES = 3 };
+enum {
+    BLOCK_PICTURES = 3,
+    WAITED_SHARE = 3, // of a block's pictures: the input keeps up with the camera
+};
 
 static void begin_window(struct delay *delay, int64_t distance)
 {
@@ -40,10 +43,10 @@ static int64_t steady_growth(const struct delay *delay)
     return steady ? delay->leasts[DELAY_BLOCKS - 1] - delay->leasts[0] : 0;
 }
 
-// Where a box is too busy, pictures lie ready when they are read: they are late.
+// Pictures that lie ready when they are read are late: the box is too busy.
 static void end_block(struct delay *delay)
 {
-    const bool waited = 3 * delay->at_once >= delay->pictures;
+    const bool waited = WAITED_SHARE * delay->waited >= delay->pictures;
     const int64_t before_ns = delay->leasts[DELAY_BLOCKS - 1];
     memmove(delay->leasts, delay->leasts + 1, sizeof delay->leasts - sizeof *delay->leasts);
     delay->leasts[DELAY_BLOCKS - 1] = delay->block_least_ns;
@@ -52,24 +55,23 @@ static void end_block(struct delay *delay)
     if (growth_ns)
         delay->least_ns += delay->drifts ? delay->block_least_ns - before_ns : growth_ns;
     delay->drifts = growth_ns != 0;
-    delay->pictures = delay->at_once = 0;
+    delay->pictures = delay->waited = 0;
 }
 
-static void note_distance(struct delay *delay, int64_t distance, int64_t received_ns,
-                          int64_t came_ns)
+static void note_distance(struct delay *delay, int64_t distance, bool waited, int64_t came_ns)
 {
     if (delay->pictures == 0) {
         delay->block_ns = came_ns;
         delay->block_least_ns = distance;
     }
     delay->pictures++;
-    delay->at_once += received_ns > delay->came_ns;
+    delay->waited += waited;
     delay->block_least_ns = bounds_min(delay->block_least_ns, distance);
     if (came_ns - delay->block_ns >= BLOCK_NS && delay->pictures >= BLOCK_PICTURES)
         end_block(delay);
 }
 
-int64_t delay_read(struct delay *delay, int64_t pts_ns, int64_t received_ns, int64_t came_ns)
+int64_t delay_read(struct delay *delay, int64_t pts_ns, bool waited, int64_t came_ns)
 {
     int64_t distance = (int64_t)((uint64_t)came_ns - (uint64_t)pts_ns);
     if (!delay->begun) {
@@ -77,7 +79,7 @@ int64_t delay_read(struct delay *delay, int64_t pts_ns, int64_t received_ns, int
         begin_window(delay, distance);
     }
     delay->window_age_ns += bounds_min(came_ns - delay->came_ns, PAUSE_NS);
-    note_distance(delay, distance, received_ns, came_ns);
+    note_distance(delay, distance, waited, came_ns);
     delay->came_ns = came_ns;
     delay->least_ns = bounds_min(delay->least_ns, distance);
     delay->window_ns = bounds_min(delay->window_ns, distance);

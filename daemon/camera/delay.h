@@ -18,15 +18,15 @@ struct delay {
     int64_t window_age_ns; // and how long ago that is, pauses not counted
     // In blocks of time:
     int64_t block_ns, block_least_ns; // when the block began; its least distance
-    int pictures, at_once;            // of the block; those that were waited for
+    int pictures, waited;             // of the block; those that the input waited for
     int64_t leasts[DELAY_BLOCKS];     // of the last blocks, the newest last
     int n_leasts;
     bool drifts; // they grew steadily
 };
 
-// For each picture in turn, by its own timestamp, when its first packet was received and when it
-// came, on CLOCK_MONOTONIC. A distance that grows steadily, though each picture was waited for, is
-// that of a slow clock.
-int64_t delay_read(struct delay *, int64_t pts_ns, int64_t received_ns, int64_t came_ns);
+// Returns the delay of the next picture, by its own timestamp and the time at which it came, on
+// CLOCK_MONOTONIC. A distance that grows steadily is that of a slow clock if the input waited for
+// the pictures (`waited`), and a backlog if they lay ready.
+int64_t delay_read(struct delay *, int64_t pts_ns, bool waited, int64_t came_ns);
 
 #endif

@@ -109,7 +109,7 @@ enum stream_change stream_picture(struct stream *stream, struct frame *frame, in
     // By when they were decoded, since pictures arrive in another order than that of their
     // timestamps.
     info->delay_ns =
-        is_live ? delay_read(&stream->delay, info->pts_ns, info->received_ns, info->decoded_ns) : 0;
+        is_live ? delay_read(&stream->delay, info->pts_ns, info->waited, info->decoded_ns) : 0;
     stream->begun = stream->has_picture = true;
     stream->width = width;
     stream->height = height;

@@ -31,6 +31,7 @@ struct frame_info {
     // The decoder fills in the picture's own; the camera makes it that of the stream so far.
     enum field_order field_order;
     bool converted; // by libswscale, to a format that kernels read
+    bool waited;    // the input waited for it: else it may have lain ready before received_ns
     int source_width, source_height;
     struct scene_facts scene;
 };

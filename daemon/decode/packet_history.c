@@ -78,6 +78,7 @@ int packet_history_add(struct packet_history *history, const struct packet *pack
         .damaged = packet->av->flags & AV_PKT_FLAG_CORRUPT,
         .keyframe = packet->keyframe,
         .reference_lost = packet->reference_lost,
+        .waited = packet->waited,
         .settled = packet->old,
         .given = packet->old, // before: it is not given again
         .to_repeat = packet->old,
@@ -157,6 +158,7 @@ struct frame_info packet_history_picture(struct packet_history *history,
         .capture_ns = packet->capture_ns,
         .received_ns = packet->received_ns,
         .decoded_ns = monotonic_ns(),
+        .waited = packet->waited,
         .flags = (damaged ? FRAMED_FLAG_DAMAGED : 0) |
                  (libav_is_keyframe(av) ? FRAMED_FLAG_KEYFRAME : 0) |
                  (packet->capture_clock ? FRAMED_FLAG_CAPTURE_CLOCK : 0),

@@ -32,6 +32,7 @@ struct packet_info {
     bool keyframe;        // as the demuxer says
     bool reference_lost;  // pictures before it are missing that it may refer to
     bool lacks_reference; // the same, and libavcodec will not report it
+    bool waited;          // the demux waited for it
     int64_t whole_from;   // as recovery_packet returns it
     bool skipped;         // no decoder is to get it
     bool unskipped;       // it was skipped, and the decoder has yet to get it

@@ -28,6 +28,8 @@ struct packet {          // of one picture
     bool reference_lost; // pictures before it are missing that it may refer to
     bool old;            // an earlier connection sent it: it is decoded, but not shown
     bool hole;           // RTP packets are missing in it or before it, since the packet before
+    bool waited;         // the demux waited for it: else it may have lain ready before received_ns
+    bool guessed;        // so is pts_ns: the stream's own time of it is wrong
 };
 
 // What was learnt of a camera and helps its next connections. The owner keeps it as long as the

@@ -29,9 +29,10 @@ static const int64_t LOOKUP_NS = 60 * INT64_C(1000000000);
 static const int64_t GOODBYE_NS = 200000000; // what closing may take when *stop is set
 enum {
     IO_BUFFER = 64 << 10,
-    POLL_MS = 50,    // how long a read may overlook *stop
-    LATE_MAX = 32,   // packets in a row that are thrown away as older than the last one
-    RATE_MAX = 1000, // above: a clock tick that libavformat took for a frame
+    POLL_MS = 50,     // how long a read may overlook *stop
+    LATE_MAX = 32,    // packets in a row that are thrown away as older than the last one
+    RATE_MAX = 1000,  // above: a clock tick that libavformat took for a frame
+    WAITED_SHARE = 4, // of the time from packet to packet: so much of it passed in libavformat
 };
 
 struct libav_demux {
@@ -52,6 +53,7 @@ struct libav_demux {
     bool missed;                       // ahead of the last packet, or within it
     bool partial;                      // the last packet is shorter than the container says
     int64_t end_pos;                   // in a y4m file: where the last packet ended
+    int64_t read_ns;                   // when it returned the last packet; 0: none yet
     bool realtime;
     struct pacer pacer;
     struct sender_clock clock;
@@ -416,6 +418,7 @@ static int read_track(struct libav_demux *in)
 static int libav_read(struct demux *demux, struct packet *ret)
 {
     struct libav_demux *in = (void *)demux;
+    const int64_t began_ns = monotonic_ns();
     begin_reading(in);
     int rc = read_track(in);
     if (rc == AVERROR_EOF && !in->interrupted && !in->base.source->live && is_cut_short(in))
@@ -437,7 +440,9 @@ static int libav_read(struct demux *demux, struct packet *ret)
         .keyframe = in->packet->flags & AV_PKT_FLAG_KEY,
         .disposable = in->packet->flags & AV_PKT_FLAG_DISPOSABLE,
         .damaged = in->packet->flags & AV_PKT_FLAG_CORRUPT,
+        .waited = WAITED_SHARE * (now_ns - began_ns) >= now_ns - in->read_ns,
     };
+    in->read_ns = now_ns;
     return 0;
 }
 

@@ -251,6 +251,8 @@ int rtsp_video_packet(struct rtsp_video *video, const struct rtsp_unit *unit, st
         .damaged = own->damaged,
         .reference_lost = own->reference_lost,
         .hole = own->hole,
+        .waited = unit->waited,
+        .guessed = unit->guessed,
     };
     return 0;
 }

@@ -19,8 +19,10 @@ enum {
     COMMON_RATE = 90000,
     STEPS = 16,
     BLOCK_PICTURES = 3,
-    REORDERED = 6, // intervals
-    SPANS = 3,     // whose growth must agree: 12 s, for which a box or camera is not too busy
+    WAITED_SHARE = 3, // of a block's pictures: they are read as they come
+    BURST = 2,        // times as fast as by any rate
+    REORDERED = 6,    // intervals
+    SPANS = 3,        // whose growth must agree: 12 s, for which a box or camera is not too busy
     SPAN = RTP_CLOCK_BLOCKS / SPANS, // blocks
 };
 
@@ -35,10 +37,16 @@ int rtp_clock_rate(const struct rtp_clock *c)
     return (int)lround(c->rate);
 }
 
+static void drop_block(struct rtp_clock *c)
+{
+    c->block_pictures = c->block_waited = 0;
+}
+
 void rtp_clock_restart(struct rtp_clock *c)
 {
     c->begun = c->has_ticks = c->doubted = c->last_guessed = false;
-    c->pictures = c->n_blocks = c->block_pictures = 0;
+    c->pictures = c->n_blocks = 0;
+    drop_block(c);
     c->last_ns = 0;
 }
 
@@ -62,7 +70,8 @@ static void change_rate(struct rtp_clock *c, double rate, int64_t ticks)
     c->base_ns = time_of(c, ticks);
     c->base_ticks = ticks;
     c->rate = rate;
-    c->n_blocks = c->block_pictures = 0;
+    c->n_blocks = 0;
+    drop_block(c);
 }
 
 // --- the rate
@@ -83,16 +92,19 @@ static bool is_undecided(const struct rtp_clock *c)
 }
 
 // Some devices announce another rate and stamp by 90000 ticks/s all the same. The first pictures
-// tell, but for those that come at once.
-static void choose_rate(struct rtp_clock *c, int64_t ticks, int64_t since_ns)
+// tell the rate, except those of a burst.
+static void choose_rate(struct rtp_clock *c, int64_t ticks, int64_t since_ns, bool waited)
 {
-    if (!is_undecided(c) || since_ns < AT_ONCE_NS)
+    if (!is_undecided(c) || !waited || !c->waited || since_ns < AT_ONCE_NS)
         return;
-    c->steps++;
+    if (c->steps++ == 0)
+        c->step_ticks = c->step_ns = 0;
     c->step_ticks += ticks;
     c->step_ns += since_ns;
     const double measured = (double)c->step_ticks * 1e9 / (double)c->step_ns;
-    if (measured <= 0)
+    if (measured > BURST * bounds_max(c->announced, COMMON_RATE))
+        c->steps = 0;
+    if (measured <= 0 || c->steps == 0)
         return;
     const bool common = fabs(log(measured / COMMON_RATE)) < fabs(log(measured / c->announced));
     const double rate = common ? COMMON_RATE : c->announced;
@@ -142,10 +154,11 @@ static void end_block(struct rtp_clock *c, int64_t arrived_ns)
         memmove(c->blocks, c->blocks + 1, sizeof *c->blocks * --c->n_blocks);
     c->blocks[c->n_blocks].least_ns = c->block_least_ns;
     c->blocks[c->n_blocks++].arrived_ns = arrived_ns;
-    c->block_pictures = 0;
+    drop_block(c);
 }
 
-static void compare_with_arrival(struct rtp_clock *c, int64_t ticks, int64_t arrived_ns)
+static void compare_with_arrival(struct rtp_clock *c, int64_t ticks, int64_t arrived_ns,
+                                 bool waited)
 {
     const int64_t distance_ns = arrived_ns - time_of(c, ticks);
     if (c->block_pictures == 0) {
@@ -154,8 +167,13 @@ static void compare_with_arrival(struct rtp_clock *c, int64_t ticks, int64_t arr
     }
     c->block_least_ns = bounds_min(c->block_least_ns, distance_ns);
     c->block_pictures++;
+    c->block_waited += waited;
     if (arrived_ns - c->block_ns < BLOCK_NS || c->block_pictures < BLOCK_PICTURES)
         return;
+    if (WAITED_SHARE * c->block_waited < c->block_pictures) {
+        drop_block(c);
+        return;
+    }
     end_block(c, arrived_ns);
     measure_rate(c, ticks);
 }
@@ -213,7 +231,8 @@ static void begin_clock(struct rtp_clock *c, int64_t ticks, int64_t ns)
 {
     c->base_ticks = ticks;
     c->base_ns = ns;
-    c->n_blocks = c->block_pictures = 0;
+    c->n_blocks = 0;
+    drop_block(c);
 }
 
 static void doubt_timestamp(struct rtp_clock *c, uint32_t timestamp, int64_t arrived_ns)
@@ -223,7 +242,8 @@ static void doubt_timestamp(struct rtp_clock *c, uint32_t timestamp, int64_t arr
     c->doubted_ns = arrived_ns;
 }
 
-struct rtp_time rtp_clock_read(struct rtp_clock *c, uint32_t timestamp, int64_t arrived_ns)
+struct rtp_time rtp_clock_read(struct rtp_clock *c, uint32_t timestamp, int64_t arrived_ns,
+                               bool waited)
 {
     const int64_t ticks = rtp_clock_unwrap(c, timestamp);
     if (!c->begun)
@@ -240,7 +260,7 @@ struct rtp_time rtp_clock_read(struct rtp_clock *c, uint32_t timestamp, int64_t 
         begin_clock(c, ticks, c->pictures < 2 ? guess_time(c, arrived_ns) : time_of(c, ticks));
         c->last_guessed = false;
     } else if (c->begun) {
-        choose_rate(c, ticks - c->ticks, passed_ns);
+        choose_rate(c, ticks - c->ticks, passed_ns, waited);
         c->interval_ns += (llabs(since_ns) - c->interval_ns) / (c->pictures < 2 ? 1 : 8);
     }
     c->doubted = false;
@@ -248,7 +268,8 @@ struct rtp_time rtp_clock_read(struct rtp_clock *c, uint32_t timestamp, int64_t 
     c->pictures += c->pictures < 2;
     c->ticks = ticks;
     c->arrived_ns = arrived_ns;
-    compare_with_arrival(c, ticks, arrived_ns);
+    c->waited = waited;
+    compare_with_arrival(c, ticks, arrived_ns, waited);
     const bool behind_guess = c->last_guessed && time_of(c, ticks) <= c->last_ns;
     return give_time(c, behind_guess ? c->last_ns + 1 : time_of(c, ticks), behind_guess);
 }

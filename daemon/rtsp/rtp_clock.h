@@ -3,7 +3,8 @@
 //
 // The clock runs at the rate that the SDP says, exactly, as long as the timestamps agree with the
 // arrival. Where they do not for 12 s, it runs at the measured rate. Pictures that are late change
-// nothing: they come faster afterwards.
+// nothing: they come faster afterwards. Pictures that lie ready when they are read tell
+// nothing: the box is late, not the camera.
 #ifndef FRAMED_DAEMON_RTSP_RTP_CLOCK_H
 #define FRAMED_DAEMON_RTSP_RTP_CLOCK_H
 
@@ -17,6 +18,7 @@ struct rtp_clock {
     int announced; // ticks/s, of the SDP
     int steps;     // from picture to picture, by which one of two rates is chosen; STEPS at most
     int64_t step_ticks, step_ns; // their sums
+    bool waited;                 // so was the last picture that was no outlier
     bool begun, has_ticks;
     int pictures;                // two at most: a first timestamp alone proves nothing
     int64_t ticks;               // unwrapped: of the last picture that was no outlier
@@ -30,7 +32,7 @@ struct rtp_clock {
     int64_t doubted_ticks, doubted_ns; // its timestamp and arrival
     // The least distance from a picture's time to its arrival, block by block, the newest last.
     int64_t block_ns, block_least_ns; // when the block began; its least so far
-    int block_pictures;
+    int block_pictures, block_waited;
     int64_t nearest_ns; // the least of all blocks but the last
     int n_blocks;
     struct {
@@ -46,8 +48,10 @@ struct rtp_time {
 
 // `rate`: of the SDP, ticks/s; 0 or less: unknown.
 void rtp_clock_open(struct rtp_clock *, int rate);
-// For each picture in turn, with its arrival by CLOCK_MONOTONIC.
-struct rtp_time rtp_clock_read(struct rtp_clock *, uint32_t timestamp, int64_t arrived_ns);
+// Returns the time of the next picture. `arrived_ns`: when it was read, by CLOCK_MONOTONIC.
+// `waited`: it was waited for; else it may have lain ready before.
+struct rtp_time rtp_clock_read(struct rtp_clock *, uint32_t timestamp, int64_t arrived_ns,
+                               bool waited);
 // The next picture is of a sender that began again, with timestamps of its own.
 void rtp_clock_restart(struct rtp_clock *);
 // A timestamp of a sender report, in the ticks of struct rtp_time.

@@ -18,6 +18,7 @@ enum {
     UNANSWERED_PLAY = 2,   // seconds, while media flow: PLAY counts as answered
     PING_PATIENCE = 1,     // seconds that a ping waits for an earlier request
     OTHER_FORMAT = 16,     // packets of another format in a row: the camera sends that one
+    WAITED_SHARE = 10,     // of the time from unit to unit: so much of it was spent waiting
 };
 
 struct rtsp_session {
@@ -27,6 +28,9 @@ struct rtsp_session {
     bool wants_keyframe, channel_logged;
     int other_format; // packets in a row
     bool busy;        // there is more input than one step takes
+    // Since the last unit, which came at unit_ns (0: none did), the network had nothing for
+    // waited_ns; dry_ns: it has had nothing since then; 0: it has something.
+    int64_t unit_ns, dry_ns, waited_ns;
     bool has_unit;
     struct rtsp_unit unit;
 };
@@ -127,6 +131,28 @@ static int end_connection(struct rtsp_session *s, ssize_t n)
                              rtsp_dialogue_method(&s->d));
 }
 
+static void note_network_data(struct rtsp_session *s)
+{
+    if (s->dry_ns)
+        s->waited_ns += s->d.now_ns - s->dry_ns;
+    s->dry_ns = 0;
+}
+
+static void note_dry_network(struct rtsp_session *s)
+{
+    if (!s->dry_ns)
+        s->dry_ns = s->d.now_ns;
+}
+
+// Packets are stamped when they are read. Where the owner is slow, they lie ready, and the session
+// hardly waits for the network. A wait within a unit counts: some cameras spread a unit's packets
+// over the whole interval.
+static bool has_waited(struct rtsp_session *s)
+{
+    const int64_t waited_ns = s->waited_ns + (s->dry_ns ? s->d.now_ns - s->dry_ns : 0);
+    return s->unit_ns && waited_ns && WAITED_SHARE * waited_ns >= s->d.now_ns - s->unit_ns;
+}
+
 static int read_network(struct rtsp_session *s)
 {
     const uint8_t *datagram;
@@ -135,15 +161,19 @@ static int read_network(struct rtsp_session *s)
     if (s->d.carriage.sockets)
         n = rtp_sockets_read(s->d.carriage.sockets, &datagram);
     if (n >= 0) {
+        note_network_data(s);
         int got = take_packet(s, datagram, (size_t)n);
         return got < 0 ? got : 0;
     }
     uint8_t *to = rtsp_reader_room(&s->d.reader, &room);
     n = rtsp_connection_read(s->d.connection, to, room);
-    if (n == -EAGAIN)
+    if (n == -EAGAIN) {
+        note_dry_network(s);
         return -EAGAIN;
+    }
     if (n <= 0)
         return end_connection(s, n);
+    note_network_data(s);
     s->heard_ns = s->d.now_ns;
     rtsp_reader_add(&s->d.reader, (size_t)n);
     return 0;
@@ -295,7 +325,7 @@ static bool read_unit(struct rtsp_session *s)
 {
     if (!s->d.track || s->d.phase == RTSP_LEAVING)
         return false;
-    int rc = rtsp_track_read(s->d.track, s->d.now_ns, &s->unit);
+    int rc = rtsp_track_read(s->d.track, s->d.now_ns, has_waited(s), &s->unit);
     const char *complaint = rtsp_track_complaint(s->d.track);
     log_complaint(s, complaint);
     if (rc < 0 && rc != -EAGAIN)
@@ -305,6 +335,10 @@ static bool read_unit(struct rtsp_session *s)
                           s->d.place, s->d.media.encoding, complaint ? ": " : "",
                           complaint ? complaint : "");
     s->has_unit = rc == 0;
+    if (s->has_unit) {
+        s->unit_ns = s->d.now_ns;
+        s->waited_ns = s->dry_ns = 0;
+    }
     return s->has_unit;
 }
 

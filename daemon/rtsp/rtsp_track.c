@@ -127,8 +127,9 @@ static void time_unit(struct rtsp_track *t, struct rtsp_unit *unit)
         t->wall_clock = (struct rtcp_clock){0};
     }
     const struct rtp_time time =
-        rtp_clock_read(&t->clock, unit->unit.timestamp, unit->unit.received_ns);
+        rtp_clock_read(&t->clock, unit->unit.timestamp, unit->unit.received_ns, unit->waited);
     unit->time_ns = time.ns;
+    unit->guessed = time.guessed;
     unit->capture_ns = time.guessed
                            ? INT64_MIN
                            : rtcp_clock_read(&t->wall_clock, time.ticks, rtp_clock_rate(&t->clock));
@@ -151,13 +152,14 @@ bool rtsp_track_is_barren(const struct rtsp_track *t)
     return t->stamps >= BARREN_STAMPS && t->last_ns - t->first_ns >= BARREN_NS;
 }
 
-int rtsp_track_read(struct rtsp_track *t, int64_t now_ns, struct rtsp_unit *ret)
+int rtsp_track_read(struct rtsp_track *t, int64_t now_ns, bool waited, struct rtsp_unit *ret)
 {
     struct rtp_packet packet;
     int rc = 0;
     for (;;) {
         if (depacketizer_get(t->depacketizer, now_ns, &ret->unit) == 0) {
             note_start(t, &ret->unit);
+            ret->waited = waited;
             time_unit(t, ret);
             t->stamps = 0;
             return 0;

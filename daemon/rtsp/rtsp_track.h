@@ -15,6 +15,8 @@ struct rtsp_unit {
     struct access_unit unit;
     int64_t time_ns;    // of its timestamp (rtp_clock.h)
     int64_t capture_ns; // since 1970 by sender reports; INT64_MIN: unknown
+    bool guessed;       // time_ns is: the timestamp is an outlier, or stands still
+    bool waited;        // the owner waited for it: else it may have lain ready for long
 };
 
 enum rtsp_track_got {
@@ -40,8 +42,9 @@ void rtsp_track_close(struct rtsp_track *); // accepts NULL
 // All units that are complete have been read before. Returns enum rtsp_track_got or -ENOMEM.
 int rtsp_track_put(struct rtsp_track *, const uint8_t *data, size_t bytes, int64_t now_ns);
 void rtsp_track_lose(struct rtsp_track *); // bytes of the connection are missing
-// The next unit, valid until the next call. 0, -EAGAIN or -ENOMEM.
-int rtsp_track_read(struct rtsp_track *, int64_t now_ns, struct rtsp_unit *ret);
+// The next unit, valid until the next call. `waited`: the owner has waited for packets since the
+// unit before. 0, -EAGAIN or -ENOMEM.
+int rtsp_track_read(struct rtsp_track *, int64_t now_ns, bool waited, struct rtsp_unit *ret);
 // Packets came for a second, none was missing, and no unit could be made of them: they are not of
 // the codec that the SDP says.
 bool rtsp_track_is_barren(const struct rtsp_track *);

@@ -19,6 +19,7 @@ struct camera {
     int jump;          // picture from which on they all are; 0: none
     double burst_s;    // of video that comes at once at the start
     bool b_pictures;   // each second one is shown ahead of the one that is sent before it
+    double decode_s;   // that the box takes for a picture, before it reads the next one
 };
 
 struct outcome {
@@ -44,7 +45,7 @@ static int64_t arrival_ns(const struct camera *c, int i)
 static struct outcome play(struct rtp_clock *clock, const struct camera *c, int pictures)
 {
     struct outcome o = {0};
-    int64_t first_ns = 0, first_arrival_ns = 0;
+    int64_t first_ns = 0, first_arrival_ns = 0, ready_ns = 0;
     srand(1);
     rtp_clock_open(clock, c->announced);
     for (int i = 0; i < pictures; i++) {
@@ -52,8 +53,11 @@ static struct outcome play(struct rtp_clock *clock, const struct camera *c, int 
         const int shown = c->b_pictures && i > 0 ? (i % 2 ? i + 1 : i - 1) : i;
         const uint32_t timestamp =
             c->first + (uint32_t)llround(shown * c->ticks) + (off ? 3600u * 90000u * 3u : 0);
-        const int64_t came_ns = arrival_ns(c, i);
-        const struct rtp_time time = rtp_clock_read(clock, timestamp, came_ns);
+        const int64_t arrived_ns = arrival_ns(c, i);
+        const bool waited = arrived_ns > ready_ns;
+        const int64_t came_ns = waited ? arrived_ns : ready_ns;
+        const struct rtp_time time = rtp_clock_read(clock, timestamp, came_ns, waited);
+        ready_ns = came_ns + (int64_t)(c->decode_s * 1e9);
         if (i == 0) {
             first_ns = time.ns;
             first_arrival_ns = came_ns;
@@ -83,6 +87,10 @@ static void test_good_cameras_keep_their_clock(void)
         {30000, 20, 1500, .burst_s = 1},
         {1000, 25, 40, .jitter_ns = 10000000},
         {0, 25, 3600, .first = 0},
+        {90000, 25, 3600, .decode_s = 0.044},
+        {90000, 25, 3600, .decode_s = 0.060},
+        {90000, 25, 3600, .decode_s = 0.060, .jitter_ns = 30000000},
+        {30000, 20, 1500, .decode_s = 0.055},
     };
     for (size_t i = 0; i < sizeof cameras / sizeof *cameras; i++) {
         const struct camera *c = &cameras[i];
@@ -167,6 +175,23 @@ static void test_outliers(void)
     }
 }
 
+// A server's cached pictures lie ready when the first one is read: how fast they are read is no
+// rate.
+static void test_backlog_at_the_start(void)
+{
+    static const int ticks[] = {1500, 4500};
+    for (int ms = 1; ms <= 20; ms++) {
+        for (int i = 0; i < 2; i++) {
+            const struct camera c = {
+                30000, 20, ticks[i], .burst_s = 2, .decode_s = ms / 1e3, .jitter_ns = 3000000};
+            struct rtp_clock clock;
+            const struct outcome o = play(&clock, &c, 120);
+            CHECK(rtp_clock_rate(&clock) == 20 * ticks[i] && !o.back,
+                  "%d ms a picture, %d ticks: %d ticks/s", ms, ticks[i], rtp_clock_rate(&clock));
+        }
+    }
+}
+
 // Several pictures that share a timestamp keep their order, and so does the next one.
 static void test_shared_timestamps(void)
 {
@@ -176,8 +201,8 @@ static void test_shared_timestamps(void)
     rtp_clock_open(&clock, 90000);
     for (int i = 0; i < 300; i++) {
         const int64_t late_ns = i % 7 == 5 ? 300 * MS : 0;
-        const struct rtp_time time =
-            rtp_clock_read(&clock, 3600u * (uint32_t)(i - i % 3), SECOND + i * 40 * MS + late_ns);
+        const struct rtp_time time = rtp_clock_read(&clock, 3600u * (uint32_t)(i - i % 3),
+                                                    SECOND + i * 40 * MS + late_ns, true);
         back += time.ns <= last_ns;
         last_ns = time.ns;
     }
@@ -193,9 +218,9 @@ static void test_late_outlier(void)
     int64_t last_ns = 0;
     rtp_clock_open(&clock, 90000);
     for (int i = 0; i < 50; i++)
-        last_ns = rtp_clock_read(&clock, (uint32_t)i * 3600, i * 40 * MS).ns;
+        last_ns = rtp_clock_read(&clock, (uint32_t)i * 3600, i * 40 * MS, true).ns;
     const uint32_t timestamp = 50 * 3600 - 60 * 90000;
-    const struct rtp_time late = rtp_clock_read(&clock, timestamp, (50 * 40 + 80) * MS);
+    const struct rtp_time late = rtp_clock_read(&clock, timestamp, (50 * 40 + 80) * MS, true);
     CHECK(late.guessed && late.ns - last_ns == 40 * MS, "%g ms", (double)(late.ns - last_ns) / 1e6);
 }
 
@@ -207,6 +232,7 @@ int main(void)
     TEST(test_reordered_pictures());
     TEST(test_outliers());
     TEST(test_late_outlier());
+    TEST(test_backlog_at_the_start());
     TEST(test_shared_timestamps());
     return test_end();
 }

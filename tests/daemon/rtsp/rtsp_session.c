@@ -112,6 +112,41 @@ static void test_channels(void)
     }
 }
 
+// The next unit, whose packets have been sent.
+static bool read_sent(struct player *p)
+{
+    const int64_t end_ns = monotonic_ns() + 2 * S;
+    int rc;
+    while ((rc = rtsp_session_read(p->session, player_now(p), &p->last)) == -EAGAIN &&
+           monotonic_ns() < end_ns)
+        poll(NULL, 0, 1);
+    return rc == 0;
+}
+
+// Pictures that lie ready when the owner comes back are told from those that it waits for.
+static void test_waited_units(void)
+{
+    struct camera c;
+    struct player p = {0};
+    play_plainly(&c, &p, 3);
+    for (int i = 0; i < 8; i++)
+        send_picture(&c, 0);
+    poll(NULL, 0, 20);
+    for (int i = 0; i < 8; i++) {
+        CHECK(read_sent(&p) && (i == 0 || !p.last.waited), "picture %d of a backlog", i);
+        p.skew_ns += 1000 * S;
+    }
+    for (int i = 0; i < 4; i++) {
+        CHECK(rtsp_session_read(p.session, player_now(&p), &p.last) == -EAGAIN, "nothing is sent");
+        p.skew_ns += 2000 * S;
+        send_picture(&c, 0);
+        CHECK(read_sent(&p) && p.last.waited, "picture %d that was waited for", i);
+        p.skew_ns += 1000 * S; // decoding
+    }
+    player_close(&p);
+    camera_close(&c);
+}
+
 static void test_reports_and_keyframes(void)
 {
     struct camera c;
@@ -399,6 +434,7 @@ int main(void)
     TEST(test_session_plays());
     TEST(test_media_before_the_reply());
     TEST(test_channels());
+    TEST(test_waited_units());
     TEST(test_reports_and_keyframes());
     TEST(test_teardown());
     TEST(test_ends());

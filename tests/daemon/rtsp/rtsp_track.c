@@ -54,7 +54,7 @@ static void test_first_unit(void)
         CHECK(rc == 0, "%s", strerror(-rc));
         for (int i = 0; i < PICTURES; i++) {
             put_picture(track, i, i == 0 && begins_with_keyframe ? KEYFRAME : OTHER, packet);
-            while (rtsp_track_read(track, (i + 1) * PICTURE_NS, &unit) == 0) {
+            while (rtsp_track_read(track, (i + 1) * PICTURE_NS, true, &unit) == 0) {
                 CHECK(unit.unit.reference_lost == (n == 0 && !begins_with_keyframe),
                       "unit %d of a track that begins with %s keyframe", n,
                       begins_with_keyframe ? "a" : "no");
