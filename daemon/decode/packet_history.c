@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <libavcodec/avcodec.h>
 
+#include "daemon/base/bounds.h"
 #include "daemon/base/clock.h"
 #include "daemon/input/libav_version.h"
 #include "daemon/wire.h"
+
+enum { REORDERED_MAX = 32 }; // packets that a decoder holds back, both fields of each picture
 
 static struct packet_info *entry(struct packet_history *history, int64_t serial)
 {
@@ -34,6 +37,7 @@ void packet_history_begin(struct packet_history *history)
     history->first = history->serial + 1;
     history->passed = history->serial;
     history->last_pts_ns = AV_NOPTS_VALUE;
+    history->interval_ns = 0;
 }
 
 void packet_history_finish(struct packet_history *history)
@@ -74,6 +78,8 @@ int packet_history_add(struct packet_history *history, const struct packet *pack
         .serial = history->serial,
         .received_ns = packet->received_ns,
         .capture_ns = packet->capture_ns,
+        .pts_ns = packet->pts_ns,
+        .guessed = packet->guessed,
         .capture_clock = packet->capture_clock,
         .damaged = packet->av->flags & AV_PKT_FLAG_CORRUPT,
         .keyframe = packet->keyframe,
@@ -109,21 +115,49 @@ struct packet_info *packet_history_info(struct packet_history *history, int64_t 
 
 // --- pictures
 
+// The least pts above the last picture's of the packets whose pictures are still to come, guesses
+// apart; INT64_MAX: none is known.
+static int64_t next_good_pts(struct packet_history *history)
+{
+    int64_t next_ns = INT64_MAX;
+    const int64_t oldest = bounds_max(history->first, history->serial - REORDERED_MAX);
+    for (int64_t serial = oldest; serial <= history->serial; serial++) {
+        const struct packet_info *info = entry(history, serial);
+        if (!info->settled && !info->guessed && info->pts_ns > history->last_pts_ns)
+            next_ns = bounds_min(next_ns, info->pts_ns);
+    }
+    return next_ns;
+}
+
+// Packets come in decoding order, in which a guess follows the packet before: the picture may be
+// shown earlier or later.
+static int64_t place_guess(struct packet_history *history, int64_t guess_ns)
+{
+    const int64_t last_ns = history->last_pts_ns, next_ns = next_good_pts(history);
+    if (last_ns == AV_NOPTS_VALUE)
+        return bounds_min(guess_ns, next_ns - 1);
+    if (guess_ns > last_ns && guess_ns < next_ns)
+        return guess_ns;
+    const int64_t room_ns = next_ns == INT64_MAX ? INT64_MAX : (next_ns - last_ns) / 2;
+    return last_ns + bounds_max(bounds_min(history->interval_ns, room_ns), 1);
+}
+
 // Where the stream gives no time: the last picture's and the duration, or the time between
 // arrivals.
-static int64_t pts_of(const struct packet_history *history, const AVCodecContext *codec,
-                      const AVFrame *av, int64_t received_ns)
+static int64_t pts_of(struct packet_history *history, const AVCodecContext *codec,
+                      const AVFrame *av, const struct packet_info *packet)
 {
     const AVRational rate = codec->framerate;
     if (av->best_effort_timestamp != AV_NOPTS_VALUE)
-        return av->best_effort_timestamp;
+        return packet->guessed ? place_guess(history, av->best_effort_timestamp)
+                               : av->best_effort_timestamp;
     if (history->last_pts_ns == AV_NOPTS_VALUE)
         return 0;
     if (libav_duration(av) > 0)
         return history->last_pts_ns + libav_duration(av);
     if (rate.num > 0 && rate.den > 0)
         return history->last_pts_ns + av_rescale_q(1, av_inv_q(rate), codec->pkt_timebase);
-    const int64_t since_ns = received_ns - history->last_received_ns;
+    const int64_t since_ns = packet->received_ns - history->last_received_ns;
     return history->last_pts_ns + (since_ns > 0 ? since_ns : 1);
 }
 
@@ -154,7 +188,7 @@ struct frame_info packet_history_picture(struct packet_history *history,
     const bool damaged = harmed || corrupt || packet->lacks_reference;
     *picture = (struct corruption_picture){packet->serial, packet->whole_from, harmed};
     const struct frame_info info = {
-        .pts_ns = pts_of(history, codec, av, packet->received_ns),
+        .pts_ns = pts_of(history, codec, av, packet),
         .capture_ns = packet->capture_ns,
         .received_ns = packet->received_ns,
         .decoded_ns = monotonic_ns(),
@@ -165,6 +199,9 @@ struct frame_info packet_history_picture(struct packet_history *history,
     };
     packet->given++;
     packet->settled = true;
+    if (!packet->guessed && !history->last_guessed && history->last_pts_ns != AV_NOPTS_VALUE)
+        history->interval_ns = bounds_max(info.pts_ns - history->last_pts_ns, 0);
+    history->last_guessed = packet->guessed;
     history->last_pts_ns = info.pts_ns;
     history->last_received_ns = info.received_ns;
     return info;

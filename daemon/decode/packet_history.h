@@ -26,8 +26,9 @@ enum {
 
 struct packet_info {
     int64_t serial; // from 1
-    int64_t received_ns, capture_ns;
+    int64_t received_ns, capture_ns, pts_ns;
     bool capture_clock, damaged;
+    bool guessed; // so is pts_ns
     struct picture_hash hash;
     bool keyframe;        // as the demuxer says
     bool reference_lost;  // pictures before it are missing that it may refer to
@@ -50,6 +51,8 @@ struct packet_history {
     int64_t replay;        // the next that the present decoder is to get again; serial + 1: none
     bool whole;            // nothing that was not given out needs a packet before `kept`
     int64_t last_pts_ns, last_received_ns; // of the last picture
+    bool last_guessed;                     // so was last_pts_ns
+    int64_t interval_ns; // between the last two pictures in a row that were not guessed; 0: unknown
 };
 
 void packet_history_begin(struct packet_history *); // a new stream, or another place in it

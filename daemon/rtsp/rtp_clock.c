@@ -198,7 +198,7 @@ static int64_t guess_time(const struct rtp_clock *c, int64_t arrived_ns)
 // late.
 static int64_t guess_step(const struct rtp_clock *c, int64_t arrived_ns)
 {
-    const int64_t interval_ns = c->interval_ns, passed_ns = arrived_ns - c->arrived_ns;
+    const int64_t interval_ns = c->step_least_ns, passed_ns = arrived_ns - c->arrived_ns;
     if (interval_ns == 0)
         return guess_time(c, arrived_ns);
     const int64_t steps =
@@ -225,6 +225,13 @@ static bool confirms_doubt(const struct rtp_clock *c, uint32_t timestamp, int64_
     const int32_t since = (int32_t)(timestamp - (uint32_t)c->doubted_ticks);
     const int64_t since_ns = (int64_t)((double)since / c->rate * 1e9);
     return c->doubted && since != 0 && fits(c, since_ns, arrived_ns - c->doubted_ns);
+}
+
+static void note_interval(struct rtp_clock *c, int64_t ns)
+{
+    const bool first = c->pictures < 2;
+    c->interval_ns += (ns - c->interval_ns) / (first ? 1 : 8);
+    c->step_least_ns = first ? ns : bounds_min(ns, c->step_least_ns + c->step_least_ns / 16 + 1);
 }
 
 static void begin_clock(struct rtp_clock *c, int64_t ticks, int64_t ns)
@@ -261,7 +268,7 @@ struct rtp_time rtp_clock_read(struct rtp_clock *c, uint32_t timestamp, int64_t 
         c->last_guessed = false;
     } else if (c->begun) {
         choose_rate(c, ticks - c->ticks, passed_ns, waited);
-        c->interval_ns += (llabs(since_ns) - c->interval_ns) / (c->pictures < 2 ? 1 : 8);
+        note_interval(c, llabs(since_ns));
     }
     c->doubted = false;
     c->begun = true;
@@ -270,6 +277,7 @@ struct rtp_time rtp_clock_read(struct rtp_clock *c, uint32_t timestamp, int64_t 
     c->arrived_ns = arrived_ns;
     c->waited = waited;
     compare_with_arrival(c, ticks, arrived_ns, waited);
-    const bool behind_guess = c->last_guessed && time_of(c, ticks) <= c->last_ns;
+    // A picture that is shown ahead of the one before keeps its time.
+    const bool behind_guess = c->last_guessed && since_ns > 0 && time_of(c, ticks) <= c->last_ns;
     return give_time(c, behind_guess ? c->last_ns + 1 : time_of(c, ticks), behind_guess);
 }

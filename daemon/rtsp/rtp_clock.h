@@ -26,7 +26,8 @@ struct rtp_clock {
     int64_t base_ticks, base_ns; // base_ticks are the time base_ns
     int64_t last_ns;             // the last time that was given, and whether it was a guess
     bool last_guessed;
-    int64_t interval_ns; // between pictures, smoothed
+    int64_t interval_ns;   // between pictures, smoothed
+    int64_t step_least_ns; // the same, the least of late: pictures may be reordered
     // A timestamp that fits to none before: the next picture tells whether it was an outlier.
     bool doubted;
     int64_t doubted_ticks, doubted_ns; // its timestamp and arrival
