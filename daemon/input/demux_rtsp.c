@@ -247,6 +247,8 @@ static bool note_replay(struct rtsp_demux *in, const struct rtsp_unit *unit)
                                     .received_ns = unit->unit.received_ns,
                                     .time_ns = unit->time_ns,
                                     .usual_ns = in->memory->interval_ns,
+                                    .waited = unit->waited,
+                                    .incomplete = unit->unit.damaged || unit->unit.hole,
                                 });
     if (old && in->replay.units == 2)
         log_event(LOG_LEVEL_INFO, "it sends pictures again that it has sent before: they are not "

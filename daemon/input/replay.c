@@ -29,11 +29,13 @@ static bool is_known(const struct replay_memory *memory, uint64_t hash)
     return false;
 }
 
-// Timestamps may stand still, or go back to a picture that is shown earlier.
+// Timestamps may stand still, or go back to a picture that is shown earlier. No cache is as long as
+// a session in which everything lies ready, because the box is too busy.
 static bool comes_at_its_pace(const struct replay *replay, const struct replay_unit *unit)
 {
     const int64_t step_ns = bounds_max(unit->time_ns - replay->last_time_ns, unit->usual_ns);
-    return replay->units > 0 && unit->received_ns - replay->last_ns >= step_ns / 2;
+    const bool live = unit->waited || unit->received_ns - replay->first_ns > CACHED_MAX_NS;
+    return live && replay->units > 0 && unit->received_ns - replay->last_ns >= step_ns / 2;
 }
 
 bool replay_add(struct replay *replay, struct replay_memory *memory, const struct replay_unit *unit)
@@ -42,7 +44,9 @@ bool replay_add(struct replay *replay, struct replay_memory *memory, const struc
     if (replay->units == 0)
         replay->first_ns = unit->received_ns;
     const bool again = unit->received_ns - replay->first_ns <= memory->silent_ns;
-    if (!replay->news && !is_known(memory, hash))
+    if (memory->n == 0)
+        replay->live = true; // nothing was sent before
+    if (!replay->news && !unit->incomplete && !is_known(memory, hash))
         replay->live = replay->news = true;
     else if (comes_at_its_pace(replay, unit) && (memory->silent_ns == 0 || !again))
         replay->live = true;

@@ -1,10 +1,11 @@
 // Pictures that a session sends again: many servers begin each session with a cached second of
 // video, also when the camera behind them is dead. Pure. One thread uses a replay.
 //
-// A picture of an earlier session is old where it comes faster than its time says, or within the
-// length of a session that sent nothing new and fell silent. What comes at its pace is live, also
-// from servers that play a clip from the start for each client. The first old picture cannot be
-// told from such a clip's; it counts as old.
+// A picture of an earlier session is old if it comes faster than its time says, or within the
+// length of a session that sent nothing new and fell silent. Pictures that come at their pace are
+// live, also from servers that play a clip from the start for each client; how fast pictures are
+// read that lie ready is no pace. The first old picture cannot be told from such a clip's; it
+// counts as old. A picture with missing packets is never new: its bytes are not the sender's.
 #ifndef FRAMED_DAEMON_INPUT_REPLAY_H
 #define FRAMED_DAEMON_INPUT_REPLAY_H
 
@@ -35,6 +36,8 @@ struct replay_unit {
     int64_t received_ns; // CLOCK_MONOTONIC
     int64_t time_ns;     // by its timestamp
     int64_t usual_ns;    // the camera's interval; 0: unknown
+    bool waited;         // it was waited for: else it may have lain ready before received_ns
+    bool incomplete;     // packets are missing in it or right before it
 };
 
 // For each unit in turn. Returns whether it is old.

@@ -7,28 +7,50 @@
 
 static const int64_t MS = 1000000, STEP_NS = 40000000;
 
+struct box {
+    int64_t decodes_ns; // a picture, before it reads the next one
+    int loses;          // every so many units: a packet of it; 0: none
+    unsigned sessions;
+};
+
 // A session of units [from, to): `cached` of them come at once, the others at their pace. Returns
 // how many are not old.
-static int play(struct replay_memory *memory, int from, int to, int cached, bool silent)
+static int play_on_box(struct box *box, struct replay_memory *memory, int from, int to, int cached,
+                       bool silent)
 {
     struct replay replay = {0};
     int shown = 0;
+    int64_t ready_ns = 0;
+    box->sessions++;
     for (int i = from; i < to; i++) {
         uint8_t data[40];
         memset(data, i & 0xff, sizeof data);
         memcpy(data + 20, &i, sizeof i);
         const int paced = i - from < cached ? 0 : i - from - cached + 1;
+        const int64_t came_ns = 1000 * MS + paced * STEP_NS;
+        const int64_t read_ns = came_ns > ready_ns ? came_ns : ready_ns;
+        const bool incomplete = box->loses && i % box->loses == 0;
+        if (incomplete)
+            data[box->sessions % 20] ^= 0x55; // what is left of it
         shown += !replay_add(&replay, memory,
                              &(struct replay_unit){
                                  .data = data,
                                  .bytes = sizeof data,
-                                 .received_ns = 1000 * MS + paced * STEP_NS,
+                                 .received_ns = read_ns,
                                  .time_ns = (i - from) * STEP_NS,
                                  .usual_ns = STEP_NS,
+                                 .waited = came_ns > ready_ns,
+                                 .incomplete = incomplete,
                              });
+        ready_ns = read_ns + box->decodes_ns;
     }
     replay_end(&replay, memory, silent);
     return shown;
+}
+
+static int play(struct replay_memory *memory, int from, int to, int cached, bool silent)
+{
+    return play_on_box(&(struct box){0}, memory, from, to, cached, silent);
 }
 
 static void test_dead_camera(void)
@@ -37,6 +59,35 @@ static void test_dead_camera(void)
     CHECK(play(&memory, 0, 100, 0, true) == 100, "a first session");
     for (int cached = 1; cached < 100; cached += 9)
         CHECK(play(&memory, 100 - cached, 100, cached, true) == 0, "a cache of %d", cached);
+}
+
+// A cached picture that lost a packet is no new one, nor is one that a slow box reads late.
+static void test_dead_camera_and_busy_box(void)
+{
+    for (int ms = 0; ms <= 60; ms += 5) {
+        for (int loses = 0; loses < 4; loses++) {
+            struct box box = {.decodes_ns = ms * MS, .loses = loses};
+            struct replay_memory memory = {0};
+            CHECK(play_on_box(&box, &memory, 0, 100, 0, false) == 100, "a first session");
+            for (int session = 0; session < 3; session++) {
+                const int shown = play_on_box(&box, &memory, 75, 100, 25, true);
+                CHECK(shown == 0, "%d ms a picture, each %d. incomplete: %d of 25", ms, loses,
+                      shown);
+            }
+            const int shown = play_on_box(&box, &memory, 75, 150, 25, false);
+            CHECK(shown >= 45 || loses == 1, "%d ms, %d: back, %d of 75", ms, loses, shown);
+        }
+    }
+}
+
+// A clip that is played from the start for each client, on a box that cannot keep up with it.
+static void test_looped_clip_on_busy_box(void)
+{
+    struct box box = {.decodes_ns = 45 * MS};
+    struct replay_memory memory = {0};
+    play_on_box(&box, &memory, 0, 1000, 0, false);
+    const int shown = play_on_box(&box, &memory, 0, 1000, 0, false);
+    CHECK(shown > 500, "%d of 1000", shown);
 }
 
 // The cache is at its own pace here: the second session cannot be told from a clip's, later ones
@@ -82,9 +133,11 @@ static void test_memory_is_a_ring(void)
 int main(void)
 {
     TEST(test_dead_camera());
+    TEST(test_dead_camera_and_busy_box());
     TEST(test_dead_camera_at_its_pace());
     TEST(test_live_camera_behind_a_cache());
     TEST(test_looped_clip());
+    TEST(test_looped_clip_on_busy_box());
     TEST(test_memory_is_a_ring());
     return test_end();
 }
