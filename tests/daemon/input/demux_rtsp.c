@@ -275,6 +275,34 @@ static void test_slow_camera_keeps_its_session(void)
     camera_stop(&c);
 }
 
+// How many of `n` packets, behind the first ones, the demux waited for; each is decoded for so
+// long.
+static int count_waited(int64_t period_ms, int64_t decoding_ms, int n)
+{
+    enum { FIRST = 5 };
+    struct camera c = {.answers = true, .period_ns = period_ms * MS};
+    struct demux_memory memory = {0};
+    struct packet packet;
+    struct demux *demux = open_demux(&c, false, &memory, 5000);
+    int rc = demux ? 0 : -ECANCELED, waited = 0;
+    for (int i = 0; i < FIRST + n && rc == 0; i++) {
+        rc = demux_read(demux, &packet);
+        waited += rc == 0 && i >= FIRST && packet.waited;
+        poll(NULL, 0, (int)decoding_ms);
+    }
+    CHECK(rc == 0, "%s", strerror(-rc));
+    demux_close(demux);
+    camera_stop(&c);
+    return waited;
+}
+
+// A box that takes longer to decode pictures than the camera to send them waits for none.
+static void test_backlog_is_told(void)
+{
+    const int idle = count_waited(60, 5, 20), busy = count_waited(15, 60, 20);
+    CHECK(idle > 10 && busy < 5, "waited for %d of 20, busy: %d", idle, busy);
+}
+
 // `media_timeout` holds before any rhythm is known, with a camera that goes on to answer.
 static void test_media_timeout_holds_at_once(void)
 {
@@ -387,6 +415,7 @@ int main(void)
     TEST(test_password_is_wanted());
     TEST(test_late_refusal_counts_once());
     TEST(test_slow_camera_keeps_its_session());
+    TEST(test_backlog_is_told());
     TEST(test_media_timeout_holds_at_once());
     TEST(test_sets_are_of_the_stream());
     return test_end();
