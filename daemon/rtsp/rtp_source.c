@@ -6,13 +6,13 @@
 #include "daemon/rtsp/rtp_packet.h"
 
 enum {
-    ADOPTED = 50,     // packets of another payload type in a row are ours, if none of ours came
-    NUMBERS_MAX = 16, // distance of numbers over a change of the SSRC
+    ADOPTED = 50,       // packets of another payload type in a row are ours, if none of ours came
+    NUMBERS_MAX = 16,   // distance of numbers over a change of the SSRC
+    RESTART_MIN = 1024, // numbers that much lower are not late: the sender began again
 };
 
 static const int64_t MS = 1000000, SILENCE_MIN_NS = 500 * MS, SILENCE_MAX_NS = 5000 * MS,
-                     STAMP_ERROR_NS = 250 * MS, // of a stream that goes on
-    LEFT_NS = 1000 * MS;                        // at least: a second sender is heard by then
+                     LEFT_NS = 1000 * MS; // at least: a second sender is heard by then
 
 // Types below 35 belong to audio or to codecs that framed does not decode, except JPEG. RTCP read
 // as RTP has the types 72 to 76.
@@ -62,39 +62,70 @@ static bool is_left_over(struct rtp_source *source, const struct rtp_packet *pac
     return packet->received_ns - source->avoided_ns < SILENCE_MIN_NS;
 }
 
+// The timestamps go on about as our clock does. Packets that a slow network or our own delay held
+// back come late or all at once.
+static bool stamp_goes_on(const struct rtp_source *source, const struct rtp_packet *packet,
+                          const struct rtp_advance *advance)
+{
+    return advance->known && llabs(advance->stamp_ns - silent_ns(source, packet)) <= SILENCE_MAX_NS;
+}
+
 // Some cameras change the SSRC with each group of pictures. The numbers go on then: those of
 // another sender are random.
 static bool goes_on_by_numbers(const struct rtp_source *source, const struct rtp_packet *packet,
                                const struct rtp_advance *advance)
 {
-    const int64_t error_ns = advance->stamp_ns - silent_ns(source, packet);
-    return !source->mixes && advance->known && advance->numbers > 0 &&
-           advance->numbers <= NUMBERS_MAX && llabs(error_ns) <= SILENCE_MAX_NS;
+    return !source->mixes && advance->numbers > 0 && advance->numbers <= NUMBERS_MAX &&
+           stamp_goes_on(source, packet, advance);
 }
 
-// The numbers are new, but the timestamps go on as our clock does, and the packet does not come
-// between two of ours.
+// The numbers are new. The next packet of the former SSRC undoes a wrong change.
 static bool goes_on_by_stamps(const struct rtp_source *source, const struct rtp_packet *packet,
                               const struct rtp_advance *advance)
 {
-    const int64_t ns = silent_ns(source, packet);
-    return !source->mixes && advance->known && advance->stamp_ns > 0 &&
-           ns >= source->pause_ns / 2 && llabs(advance->stamp_ns - ns) <= STAMP_ERROR_NS;
+    return !source->mixes && advance->stamp_ns > 0 && stamp_goes_on(source, packet, advance);
 }
 
 // A packet of the source before `ssrc`, so soon that it may still send.
 static bool is_of_left_source(const struct rtp_source *source, const struct rtp_packet *packet)
 {
-    return packet->ssrc == source->left && packet->received_ns < source->left_until_ns;
+    return packet->ssrc == source->left.ssrc && packet->received_ns < source->left_until_ns;
 }
 
-static void change_source(struct rtp_source *source, uint32_t ssrc, int64_t left_until_ns)
+// The network delivered it again, or behind the first packet of the next source.
+static bool is_late_of_left_source(const struct rtp_source *source, const struct rtp_packet *packet,
+                                   const struct rtp_advance *advance)
+{
+    const int numbers = (int16_t)(packet->sequence - source->left.sequence);
+    const bool precedes = source->left_by_numbers
+                              ? (int16_t)(packet->sequence - source->first.sequence) < 0
+                              : (int32_t)(packet->timestamp - source->first.timestamp) < 0;
+    return is_of_left_source(source, packet) &&
+           (numbers <= 0 || (advance->reorders && numbers <= NUMBERS_MAX && precedes));
+}
+
+static struct rtp_source_place place_of(const struct rtp_packet *packet)
+{
+    return (struct rtp_source_place){packet->ssrc, packet->sequence, packet->timestamp};
+}
+
+static void change_source(struct rtp_source *source, const struct rtp_packet *packet,
+                          int64_t left_until_ns, bool by_numbers)
 {
     source->changes += source->locked;
-    source->left = source->ssrc;
+    source->left = source->newest;
     source->left_until_ns = left_until_ns;
+    source->left_by_numbers = by_numbers;
     source->locked = true;
-    source->ssrc = ssrc;
+    source->ssrc = packet->ssrc;
+    source->first = source->newest = place_of(packet);
+}
+
+static void note_newest(struct rtp_source *source, const struct rtp_packet *packet)
+{
+    const int numbers = (int16_t)(packet->sequence - source->newest.sequence);
+    if (numbers > 0 || numbers < -RESTART_MIN)
+        source->newest = place_of(packet);
 }
 
 enum rtp_source_verdict rtp_source_judge(struct rtp_source *source, const struct rtp_packet *packet,
@@ -106,19 +137,20 @@ enum rtp_source_verdict rtp_source_judge(struct rtp_source *source, const struct
         return RTP_FOREIGN;
     if (source->locked && packet->ssrc == source->ssrc) {
         source->pause_ns = bounds_max(source->pause_ns, silent_ns(source, packet));
+        note_newest(source, packet);
+    } else if (is_late_of_left_source(source, packet, advance)) {
+        return source->left_by_numbers && !advance->repeated ? RTP_OURS : RTP_FOREIGN;
     } else if (source->locked && goes_on_by_numbers(source, packet, advance)) {
-        change_source(source, packet->ssrc, left_ns);
+        change_source(source, packet, left_ns, true);
     } else if (is_of_left_source(source, packet)) {
-        if (advance->reorders && advance->numbers > -NUMBERS_MAX)
-            return advance->repeated ? RTP_FOREIGN : RTP_OURS;
         source->mixes = true; // there are two senders: back to the first
-        change_source(source, packet->ssrc, 0);
+        change_source(source, packet, 0, false);
         verdict = RTP_OURS_RESTARTED;
     } else if (source->locked && goes_on_by_stamps(source, packet, advance)) {
-        change_source(source, packet->ssrc, left_ns);
+        change_source(source, packet, left_ns, false);
         verdict = RTP_OURS_RESTARTED;
     } else if (!source->locked || may_take_over(source, packet)) {
-        change_source(source, packet->ssrc, 0);
+        change_source(source, packet, 0, false);
         source->pause_ns = 0;
         verdict = RTP_OURS_RESTARTED;
     } else {

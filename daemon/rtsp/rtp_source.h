@@ -8,6 +8,12 @@
 
 struct rtp_packet;
 
+struct rtp_source_place { // a packet in the numbering of its sender
+    uint32_t ssrc;
+    uint16_t sequence;
+    uint32_t timestamp;
+};
+
 struct rtp_source { // ready with its first six set and the rest zeroed
     int payload_type;
     bool other_video; // another payload type may be another video track's
@@ -19,9 +25,11 @@ struct rtp_source { // ready with its first six set and the rest zeroed
     uint32_t ssrc;
     uint64_t changes; // of `ssrc`
     // Private.
-    bool mixes;            // the camera sends two streams at once: no SSRC continues another
-    uint32_t left;         // the SSRC before `ssrc`,
-    int64_t left_until_ns; // whose packets until then tell that it goes on
+    bool mixes; // the camera sends two streams at once: no SSRC continues another
+    struct rtp_source_place first, newest; // packets of `ssrc`
+    struct rtp_source_place left;          // the newest packet of the SSRC before `ssrc`
+    int64_t left_until_ns; // a newer packet of that SSRC before this time shows that it goes on
+    bool left_by_numbers;  // the numbers of `ssrc` continue those of that SSRC
     bool hint_met;
     int64_t avoided_ns;         // when the first of them came since then
     int64_t heard_ns, pause_ns; // of ours: last packet, longest pause

@@ -543,15 +543,94 @@ static void follows_new_numbers_of_a_new_ssrc(void)
     COUNT(foreign, 0);
 }
 
+// One packet a picture, three pictures to an SSRC, 50 ms a picture; numbers begin again with each.
+static struct sent group_packet(int n)
+{
+    return (struct sent){.sequence = (uint16_t)(n + n / 3 * 7919),
+                         .timestamp = (uint32_t)n * 4500,
+                         .marker = true,
+                         .ssrc = 7 + (uint32_t)n / 3};
+}
+
+// Neither a longer pause before, nor packets that come late or all at once, hide a change.
+static void follows_changes_whatever_the_network_delays(void)
+{
+    static const struct {
+        const char *name;
+        int from, until, hold_ms; // packets that are held back, each until so long after its time
+        bool at_once;             // ... all until the last one's
+    } cases[] = {
+        {"a pause inside the first group", 1, 1, 100, false},
+        {"a read backlog over two changes", 1, 8, 0, true},
+        {"a stall at a change", 3, 3, 400, false},
+        {"a stall at a change, then all at once", 3, 9, 100, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int ordered = 0; ordered < 2; ordered++) {
+            open_receiver(ordered);
+            for (int n = 0; n < 18; n++) {
+                const struct sent sent = group_packet(n);
+                const bool held = n >= cases[i].from && n <= cases[i].until;
+                const int64_t at_ns = held && cases[i].at_once ? cases[i].until : n;
+                const int64_t due_ns = START + at_ns * 50 * MS + held * cases[i].hold_ms * MS;
+                now = due_ns > now ? due_ns : now + MS;
+                char wanted[16];
+                sprintf(wanted, "%s%d.", n && n % 3 == 0 ? "!?" : "", sent.sequence);
+                const int rc = put_sent(sent);
+                CHECK(rc == 0 && !strcmp(take_all(), wanted), "%s: packet %d: %d", cases[i].name, n,
+                      rc);
+            }
+            COUNT(foreign, 0);
+            COUNT(source_changes, 5);
+        }
+}
+
+// Late packets of the former SSRC do not show that it still sends.
+static void bears_late_packets_at_a_change(void)
+{
+    open_receiver(false); // numbers go on; the last packet comes behind a burst
+    for (int n = 0; n < 29; n++)
+        put_in_order(picture_packet(n, 7), n);
+    now = START + 400 * MS;
+    for (int n = 30; n < 60; n++)
+        CHECK(put_sent((struct sent){.sequence = (uint16_t)n, .timestamp = 36000, .ssrc = 8}) == 0,
+              "packet %d", n);
+    CHECK(put_sent(picture_packet(29, 7)) == 0 && !strncmp(take_all(), "29. 30 31", 9), "in order");
+    check_foreign(picture_packet(28, 7));
+    for (int n = 60; n < 120; n++) // the next change is followed too
+        put_in_order(picture_packet(n, n < 90 ? 8 : 9), n);
+    COUNT(foreign, 1);
+    COUNT(restarts, 0);
+    COUNT(source_changes, 2);
+
+    for (int kind = 0; kind < 3; kind++) { // numbers are new
+        open_receiver(false);
+        for (int n = 0; n < 12; n++) {
+            const struct sent sent = group_packet(n);
+            const bool late = n % 3 == 2 && kind > 0; // behind the first of the next SSRC
+            now = START + n * 50 * MS;
+            if (!late)
+                CHECK(put_sent(sent) == 0, "packet %d", n);
+            take_all();
+            if (n > 0 && n % 3 == 0) // a duplicate; another picture; the end of the same picture
+                check_foreign((struct sent){.sequence = group_packet(n - 1).sequence,
+                                            .timestamp = (uint32_t)(n - (kind < 2 ? 1 : 2)) * 4500,
+                                            .ssrc = group_packet(n - 1).ssrc});
+        }
+        COUNT(foreign, 3);
+        COUNT(source_changes, 3);
+    }
+}
+
 // Two streams at once, the second of which looks once as if it continued the first.
 static void keeps_to_the_first_of_two_senders(void)
 {
-    for (int kind = 0; kind < 2; kind++) {
-        open_receiver(true);
+    for (int kind = 0; kind < 4; kind++) {
+        open_receiver(kind < 2);
         for (int n = 0; n < 30; n++)
             put_in_order(picture_packet(n, 7), n);
         struct sent other = picture_packet(30, 8);
-        other.sequence = kind == 0 ? 30 : 5000; // by its number, by its timestamp
+        other.sequence = kind % 2 == 0 ? 30 : 5000; // by its number, by its timestamp
         now = START + 400 * MS;
         CHECK(put_sent(other) == 0, "taken");
         take_all();
@@ -564,7 +643,7 @@ static void keeps_to_the_first_of_two_senders(void)
                 .sequence = (uint16_t)n, .timestamp = (uint32_t)(n / 3) * 3600, .ssrc = 9});
             put_in_order(picture_packet(n, 7), n);
         }
-        COUNT(restarts, 2 - (kind == 0));
+        COUNT(restarts, 2 - (kind % 2 == 0));
     }
 }
 
@@ -714,6 +793,8 @@ int main(void)
     TEST(follows_a_change_of_ssrc());
     TEST(follows_a_change_of_ssrc_with_losses());
     TEST(follows_new_numbers_of_a_new_ssrc());
+    TEST(follows_changes_whatever_the_network_delays());
+    TEST(bears_late_packets_at_a_change());
     TEST(keeps_to_the_first_of_two_senders());
     TEST(avoids_left_overs());
     TEST(knows_slow_cameras());
