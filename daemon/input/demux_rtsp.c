@@ -46,7 +46,8 @@ struct rtsp_demux {
     // All CLOCK_MONOTONIC; 0: not yet.
     int64_t opened_ns, due_ns; // of the demux, and when PLAY must have been answered
     int64_t tried_ns;          // the present connection began
-    int64_t answered_ns;       // PLAY and OPTIONS behind it were answered in this connection
+    int64_t answered_ns;       // PLAY was answered in this connection, and OPTIONS behind it
+                               // unless the camera never answers it
     int64_t unit_ns;           // the last unit came
     int64_t pinged_ns;         // in this silence
     int64_t alive_ns;          // the answer to a ping came, in this silence
@@ -225,7 +226,9 @@ static int keep_connecting(struct rtsp_demux *in, int rc, int64_t now_ns)
     in->memory->accepted &= rc != -EACCES;
     if (rc < 0 && rc != -EAGAIN)
         return rc;
-    if (rtsp_session_is_answered(in->session))
+    in->memory->answers |= rtsp_session_is_answered(in->session);
+    if (in->memory->answers ? rtsp_session_is_answered(in->session)
+                            : rtsp_session_has_begun(in->session))
         note_answer(in, now_ns);
     if (is_silent(in, now_ns))
         return end_silent(in, now_ns);

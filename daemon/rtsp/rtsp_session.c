@@ -436,6 +436,11 @@ bool rtsp_session_plays(const struct rtsp_session *s)
     return s->d.phase == RTSP_STARTING || s->d.phase == RTSP_PLAYING;
 }
 
+bool rtsp_session_has_begun(const struct rtsp_session *s)
+{
+    return s->d.phase == RTSP_PLAYING || s->d.media_ns;
+}
+
 bool rtsp_session_is_answered(const struct rtsp_session *s)
 {
     return s->d.phase == RTSP_PLAYING && !s->d.exchange.method;

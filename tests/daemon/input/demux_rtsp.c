@@ -26,6 +26,7 @@ struct link { // a client's connection
     int fd;
     char in[8192];
     size_t n;
+    bool deaf;
     int64_t kept_ns;    // PLAY, or the last keep-alive that counts; 0: does not play
     int64_t picture_ns; // when the next picture is due
     uint16_t sequence;
@@ -39,8 +40,11 @@ struct camera {
     struct link links[LINKS_MAX];
     int n_links;
     _Atomic bool answers;
+    const char *deaf_after; // answers nothing behind this request, which it answers unless `deaf`
+    bool deaf;
     int64_t session_ns; // media stop where no GET_PARAMETER came for so long; 0: they never do
     int64_t period_ns;  // between two pictures, and up to the first; 0: 40 ms, and none
+    bool upon_play;     // sends the first picture at once
     bool sets;          // sends its parameter sets, which its SDP lacks, ahead of the first picture
     _Atomic bool stop, still, asks_password; // no password is right
     _Atomic int accepted, refused, parameters;
@@ -93,6 +97,9 @@ static void send_sets(const struct link *link)
 static void answer(struct camera *c, struct link *link, const char *request)
 {
     char reply[1024];
+    const bool deafens = c->deaf_after && !strncmp(request, c->deaf_after, strlen(c->deaf_after));
+    const bool mute = link->deaf || (deafens && c->deaf);
+    link->deaf |= deafens;
     const char *cseq = strstr(request, "CSeq: ");
     const char *more = "Session: 7;timeout=2\r\n", *status = "200 OK", *body = "";
     if (c->asks_password) {
@@ -105,7 +112,7 @@ static void answer(struct camera *c, struct link *link, const char *request)
         more = "Session: 7;timeout=2\r\nTransport: RTP/AVP/TCP;interleaved=0-1\r\n";
     } else if (!strncmp(request, "PLAY ", 5)) {
         link->kept_ns = monotonic_ns();
-        link->picture_ns = link->kept_ns + c->period_ns;
+        link->picture_ns = link->kept_ns + (c->upon_play ? 0 : c->period_ns);
     } else if (!strncmp(request, "GET_PARAMETER ", 14)) {
         c->parameters++;
         link->kept_ns = monotonic_ns();
@@ -113,7 +120,8 @@ static void answer(struct camera *c, struct link *link, const char *request)
     int n =
         snprintf(reply, sizeof reply, "RTSP/1.0 %s\r\nCSeq: %d\r\n%sContent-Length: %zu\r\n\r\n%s",
                  status, cseq ? atoi(cseq + 6) : 0, more, strlen(body), body);
-    send(link->fd, reply, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (!mute)
+        send(link->fd, reply, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (c->sets && !strncmp(request, "PLAY ", 5))
         send_sets(link);
 }
@@ -303,6 +311,41 @@ static void test_backlog_is_told(void)
     CHECK(idle > 10 && busy < 5, "waited for %d of 20, busy: %d", idle, busy);
 }
 
+// Some cameras answer no request behind PLAY: without a rhythm the answer to PLAY, or a picture in
+// place of that answer, counts.
+static void test_slow_camera_answers_nothing(void)
+{
+    for (int mute_play = 0; mute_play < 2; mute_play++) {
+        struct camera c = {.answers = true,
+                           .period_ns = 2600 * MS,
+                           .upon_play = mute_play,
+                           .deaf_after = "PLAY",
+                           .deaf = mute_play};
+        struct demux_memory memory = {0};
+        struct demux *demux = open_demux(&c, false, &memory, 0);
+        int rc = -ECANCELED;
+        const int packets = demux ? count_packets(demux, 2, 20000, &rc) : 0;
+        demux_close(demux);
+        CHECK(packets == 2 && c.accepted == 1, "%d packets, %s, %d connections", packets,
+              strerror(-rc), c.accepted);
+        camera_stop(&c);
+    }
+}
+
+// A camera that has answered before, but is dead behind PLAY, gets another connection soon.
+static void test_dead_connection_is_replaced(void)
+{
+    struct camera c = {
+        .answers = true, .period_ns = 60000 * MS, .deaf_after = "OPTIONS", .deaf = true};
+    struct demux_memory memory = {.answers = true};
+    struct demux *demux = open_demux(&c, false, &memory, 0);
+    if (demux)
+        read_for(demux, 2500);
+    demux_close(demux);
+    CHECK(c.accepted == 2, "%d connections", c.accepted);
+    camera_stop(&c);
+}
+
 // `media_timeout` holds before any rhythm is known, with a camera that goes on to answer.
 static void test_media_timeout_holds_at_once(void)
 {
@@ -416,6 +459,8 @@ int main(void)
     TEST(test_late_refusal_counts_once());
     TEST(test_slow_camera_keeps_its_session());
     TEST(test_backlog_is_told());
+    TEST(test_slow_camera_answers_nothing());
+    TEST(test_dead_connection_is_replaced());
     TEST(test_media_timeout_holds_at_once());
     TEST(test_sets_are_of_the_stream());
     return test_end();
