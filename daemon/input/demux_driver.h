@@ -24,7 +24,8 @@ struct demux_memory {
     bool answers;        // requests too while it plays
     int64_t connect_ns;  // from connecting to the answer to PLAY, the last time
     int64_t answer_ns;   // how long to wait for an answer; 0: as usual
-    int64_t silence_ns;  // how long to wait for a picture while no rhythm is known; 0: as usual
+    int64_t silence_ns;  // how long to wait for a picture while no rhythm is known, or while the
+                         // camera answers requests; 0: as usual
     int64_t interval_ns; // of its pictures, by their timestamps, on average
     int intervals;       // that it is the average of, up to a limit
 };

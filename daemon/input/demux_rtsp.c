@@ -52,6 +52,7 @@ struct rtsp_demux {
     int64_t pinged_ns;         // in this silence
     int64_t alive_ns;          // the answer to a ping came, in this silence
     int64_t time_ns;           // of the last unit, by its timestamp
+    int quick;                 // short intervals in a row up to the last unit
     bool silent;               // it ended because nothing came
     bool mute;                 // it ended without an answer: goodbyes are not answered either
     struct secrets *secrets;
@@ -60,7 +61,13 @@ struct rtsp_demux {
 
 // --- how long the camera may be silent
 
-// Timestamps are used because neither the network nor a burst at the start changes them.
+static bool knows_rhythm(const struct rtsp_demux *in)
+{
+    return in->memory->intervals >= INTERVALS_KNOWN;
+}
+
+// Timestamps are used because neither the network nor a burst at the start changes them. Short
+// intervals in a row make a longer patience needless.
 static void learn_interval(struct rtsp_demux *in, const struct rtsp_unit *unit)
 {
     struct demux_memory *memory = in->memory;
@@ -68,13 +75,11 @@ static void learn_interval(struct rtsp_demux *in, const struct rtsp_unit *unit)
     if (in->unit_ns && !unit->unit.restarted && ns < INTERVAL_MAX_S * SECOND_NS) {
         memory->intervals += memory->intervals < INTERVALS_MEAN;
         memory->interval_ns += (ns - memory->interval_ns) / memory->intervals;
+        in->quick = ns < DEMUX_PATIENCE_NS / 2 && !in->next_old ? in->quick + 1 : 0;
     }
+    if (in->quick >= INTERVALS_KNOWN)
+        memory->silence_ns = 0;
     in->time_ns = unit->time_ns;
-}
-
-static bool knows_rhythm(const struct rtsp_demux *in)
-{
-    return in->memory->intervals >= INTERVALS_KNOWN;
 }
 
 // Ten intervals, but no more than 5 s or 2.5 intervals of a slow camera.
@@ -95,12 +100,16 @@ static int64_t rtsp_patience_ns(const struct demux *demux)
     return set_ns ? set_ns : own_patience_ns(in);
 }
 
-// A camera that answers requests may send a picture a minute, or have been told to send none.
+// A camera that answers requests may send a picture a minute, have been told to send none, or have
+// slowed down.
 static int64_t alive_patience_ns(const struct rtsp_demux *in)
 {
-    return bounds_max(rtsp_patience_ns(&in->base), in->context.config->media_timeout.ns ? 0
-                                                   : knows_rhythm(in) ? DEMUX_PATIENCE_NS
-                                                                      : UNKNOWN_S * SECOND_NS);
+    const int64_t own_ns = rtsp_patience_ns(&in->base);
+    if (in->context.config->media_timeout.ns)
+        return own_ns;
+    return bounds_max(own_ns, knows_rhythm(in)
+                                  ? bounds_max(in->memory->silence_ns, DEMUX_PATIENCE_NS)
+                                  : UNKNOWN_S * SECOND_NS);
 }
 
 static bool is_alive(const struct rtsp_demux *in, int64_t now_ns)
@@ -135,14 +144,18 @@ static void ping_silent_camera(struct rtsp_demux *in, int64_t now_ns)
     in->pinged_ns = now_ns;
 }
 
-// Where no rhythm is known, each silence in vain doubles the patience: some cameras that send a
-// picture a minute answer no request while they play.
+// Each silence in vain doubles the patience where no rhythm is known, since some cameras that send
+// a picture a minute answer no request while they play, and where a camera that answers may have
+// slowed down. Nothing but old pictures is no sign of that.
 static int end_silent(struct rtsp_demux *in, int64_t now_ns)
 {
-    in->mute = !is_alive(in, now_ns);
+    const bool alive = is_alive(in, now_ns);
+    const int64_t waited_ns = alive ? alive_patience_ns(in) : own_patience_ns(in);
+    const bool slowed = alive && in->quick < INTERVALS_KNOWN && (in->replay.news || !in->unit_ns);
+    in->mute = !alive;
     in->silent = true;
-    if (in->mute && silent_since_ns(in) && !knows_rhythm(in))
-        in->memory->silence_ns = bounds_min(2 * own_patience_ns(in), UNKNOWN_S * SECOND_NS);
+    if (silent_since_ns(in) && (knows_rhythm(in) ? slowed : !alive))
+        in->memory->silence_ns = bounds_min(2 * waited_ns, UNKNOWN_S * SECOND_NS);
     return -ETIMEDOUT;
 }
 

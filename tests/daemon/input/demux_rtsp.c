@@ -39,18 +39,19 @@ struct camera {
     struct camera_config config; // of the demux that open_demux opens
     struct link links[LINKS_MAX];
     int n_links;
+    uint8_t sent; // pictures over all links, each with other bytes
     _Atomic bool answers;
     const char *deaf_after; // answers nothing behind this request, which it answers unless `deaf`
     bool deaf;
     int64_t session_ns; // media stop where no GET_PARAMETER came for so long; 0: they never do
-    int64_t period_ns;  // between two pictures, and up to the first; 0: 40 ms, and none
-    bool upon_play;     // sends the first picture at once
-    bool sets;          // sends its parameter sets, which its SDP lacks, ahead of the first picture
+    _Atomic int64_t period_ns; // between two pictures, and up to the first; 0: 40 ms, and none
+    bool upon_play;            // sends the first picture at once
+    bool sets; // sends its parameter sets, which its SDP lacks, ahead of the first picture
     _Atomic bool stop, still, asks_password; // no password is right
     _Atomic int accepted, refused, parameters;
 };
 
-static void send_picture(struct link *link, int64_t period_ns)
+static void send_picture(struct camera *c, struct link *link, int64_t period_ns)
 {
     const uint32_t timestamp = (uint32_t)(period_ns / 1000 * 9 / 100) * link->sequence;
     uint8_t frame[] = {
@@ -73,7 +74,7 @@ static void send_picture(struct link *link, int64_t period_ns)
         0x65,
         0x88,
         0x84,
-        (uint8_t)link->sequence,
+        c->sent++,
     };
     link->sequence++;
     link->picture_ns += period_ns;
@@ -152,7 +153,7 @@ static void serve(struct camera *c, struct link *link)
     }
     const bool kept = !c->session_ns || now_ns - link->kept_ns < c->session_ns;
     while (link->kept_ns && kept && !c->still && link->picture_ns <= now_ns)
-        send_picture(link, c->period_ns ? c->period_ns : PICTURE_NS);
+        send_picture(c, link, c->period_ns ? c->period_ns : PICTURE_NS);
 }
 
 static void *play(void *opaque)
@@ -332,6 +333,34 @@ static void test_slow_camera_answers_nothing(void)
     }
 }
 
+// A camera that has become slow, and answers, keeps its session after one that was too short, until
+// it is quick again.
+static void test_slowed_camera_keeps_its_session(void)
+{
+    for (int upon_play = 0; upon_play < 2; upon_play++) {
+        struct camera c = {.answers = true, .period_ns = 6000 * MS, .upon_play = upon_play};
+        struct demux_memory memory = {.intervals = 16, .interval_ns = PICTURE_NS};
+        struct demux *demux = open_demux(&c, false, &memory, 0);
+        char why[256];
+        int rc = -ECANCELED;
+        const int first = demux ? count_packets(demux, 3, 20000, &rc) : 0;
+        demux_close(demux);
+        CHECK(rc == -ETIMEDOUT && first == upon_play, "%d packets, %s", first, strerror(-rc));
+        if (demux_open(&demux, &c.config, &memory, &stop, NULL, why, sizeof why) == 0) {
+            const int second = count_packets(demux, 1 + upon_play, 20000, &rc);
+            CHECK(second == 1 + upon_play && rc == 0 && c.accepted == 2,
+                  "%d packets, %s, %d connections", second, strerror(-rc), c.accepted);
+            CHECK(memory.silence_ns > 6000 * MS, "%lld ns", (long long)memory.silence_ns);
+            c.period_ns = PICTURE_NS;
+            count_packets(demux, 12, 20000, &rc);
+            CHECK(rc == 0 && memory.silence_ns == 0, "quick again: %s, %lld ns", strerror(-rc),
+                  (long long)memory.silence_ns);
+            demux_close(demux);
+        }
+        camera_stop(&c);
+    }
+}
+
 // A camera that has answered before, but is dead behind PLAY, gets another connection soon.
 static void test_dead_connection_is_replaced(void)
 {
@@ -460,6 +489,7 @@ int main(void)
     TEST(test_slow_camera_keeps_its_session());
     TEST(test_backlog_is_told());
     TEST(test_slow_camera_answers_nothing());
+    TEST(test_slowed_camera_keeps_its_session());
     TEST(test_dead_connection_is_replaced());
     TEST(test_media_timeout_holds_at_once());
     TEST(test_sets_are_of_the_stream());
