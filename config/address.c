@@ -166,9 +166,8 @@ int address_parse(struct sink_address *ret, const char *text, const char **wrong
     } else if (skip_scheme(text, "rtsp:")) {
         address.kind = SINK_RTSP;
         rest = text;
-        if (!config_url_has_host(text))
-            *wrong = "has no host, or an invalid port (rtsp://HOST[:PORT]/PATH)";
-        else
+        *wrong = config_url_mistake(text);
+        if (!*wrong)
             *wrong = config_url_libav_mistake(text);
     } else {
         *wrong = "does not begin with a known kind of sink";

@@ -73,12 +73,20 @@ static bool is_clear_host(const char *p)
            (n > 0 && ends && (memchr(p, '.', n) || (n == 9 && !strncasecmp(p, "localhost", n))));
 }
 
-// "admin:12/34@192.0.2.1/": a password with one of "/?#" in it reads as a host and a port.
+// "admin:12/34@192.0.2.1/": a password with one of "/?#" in it reads as a host and a port. A host
+// with a dot is a user only where no other login stands right before the @, as in the path of a
+// proxy.
 static bool has_cut_login(const char *host, const char *end)
 {
     const char *at = strrchr(end, '@');
     const size_t n = strcspn(host, ":/?#");
-    return at && *host != '[' && !memchr(host, '.', n) && is_clear_host(at + 1);
+    if (!at || *host == '[' || !is_clear_host(at + 1))
+        return false;
+    if (!memchr(host, '.', n))
+        return true;
+    const char *segment = memrchr(end, '/', (size_t)(at - end));
+    const bool other_login = segment && memchr(segment, ':', (size_t)(at - segment));
+    return host[n] == ':' && strspn(host, "0123456789.") < n && !other_login;
 }
 
 static size_t count_decoded(const char *begin, const char *end)
@@ -121,7 +129,8 @@ static const char *network_mistake(const char *url)
                                             : NULL;
 }
 
-// "admin:secret@192.0.2.1/stream", "192.0.2.1:554/stream", "rtsp//192.0.2.1/stream"
+// "admin:secret@192.0.2.1/stream", "admin:se/cret@192.0.2.1/stream", "192.0.2.1:554/stream",
+// "rtsp//192.0.2.1/stream"
 static bool lacks_scheme(const char *url)
 {
     const size_t n = strcspn(url, "/?#");
@@ -131,7 +140,9 @@ static bool lacks_scheme(const char *url)
     const bool port = digits > 0 && colon > host && colon + 1 + digits == url + n;
     const bool ipv4 = url + n > host && url[n] == '/' && strchr(host, '.') &&
                       strspn(host, "0123456789.") == (size_t)(url + n - host);
-    const bool login = at && memchr(url, ':', (size_t)(at - url));
+    const char *last = strrchr(url + n, '@');
+    const bool cut_login = last && memchr(url, ':', n) && is_clear_host(last + 1);
+    const bool login = cut_login || (at && memchr(url, ':', (size_t)(at - url)));
     return *url != '.' && (port || ipv4 || login || !strncasecmp(url, "rtsp//", 6) ||
                            !strncasecmp(url, "rtsps//", 7));
 }
