@@ -197,12 +197,17 @@ static bool is_unanswered(const struct rtsp_demux *in, int64_t now_ns)
     const char *url = in->context.config->url;
     const bool proven = in->memory->accepted || !config_url_login(url, &(size_t){0});
     return proven && !in->answered_ns && !(in->unit_ns && knows_rhythm(in)) &&
-           now_ns - rtsp_session_heard_ns(in->session) >= answer_limit_ns(in);
+           now_ns - bounds_max(rtsp_session_heard_ns(in->session), in->tried_ns) >=
+               answer_limit_ns(in);
 }
 
 static int open_session(struct rtsp_demux *in, int64_t now_ns)
 {
-    const struct rtsp_options options = {in->context.config, &in->memory->rtsp};
+    struct demux_memory *memory = in->memory;
+    const struct rtsp_options options = {in->context.config, &memory->rtsp};
+    const bool known =
+        in->context.config->media_timeout.ns || knows_rhythm(in) || memory->silence_ns;
+    memory->rtsp.patience_ns = known ? rtsp_patience_ns(&in->base) : 0;
     in->tried_ns = now_ns;
     return rtsp_session_open(&in->session, &options, now_ns);
 }
@@ -224,6 +229,22 @@ static int reopen_session(struct rtsp_demux *in, int64_t now_ns)
     return 0;
 }
 
+static void enter_read_stage(struct rtsp_demux *in)
+{
+    stage_enter(in->context.stages, STAGE_READ,
+                bounds_max(alive_patience_ns(in), in->context.config->connect_timeout.ns) +
+                    DEMUX_PATIENCE_NS);
+}
+
+// The session falls back to TCP, on another connection.
+static void connect_again(struct rtsp_demux *in, int64_t now_ns)
+{
+    in->answered_ns = in->pinged_ns = in->alive_ns = 0;
+    in->tried_ns = now_ns;
+    in->due_ns = now_ns + in->context.config->connect_timeout.ns;
+    enter_read_stage(in);
+}
+
 static void note_answer(struct rtsp_demux *in, int64_t now_ns)
 {
     if (in->answered_ns)
@@ -239,6 +260,8 @@ static int keep_connecting(struct rtsp_demux *in, int rc, int64_t now_ns)
     in->memory->accepted &= rc != -EACCES;
     if (rc < 0 && rc != -EAGAIN)
         return rc;
+    if (in->answered_ns && !rtsp_session_has_begun(in->session))
+        connect_again(in, now_ns);
     in->memory->answers |= rtsp_session_is_answered(in->session);
     if (in->memory->answers ? rtsp_session_is_answered(in->session)
                             : rtsp_session_has_begun(in->session))
@@ -340,9 +363,7 @@ static int rtsp_read(struct demux *demux, struct packet *ret)
 {
     struct rtsp_demux *in = (void *)demux;
     int rc = 0;
-    stage_enter(in->context.stages, STAGE_READ,
-                bounds_max(alive_patience_ns(in), in->context.config->connect_timeout.ns) +
-                    DEMUX_PATIENCE_NS);
+    enter_read_stage(in);
     if (!in->has_next) {
         rc = read_unit(in, &in->next);
         if (rc == 0 || rc == -EREMCHG)

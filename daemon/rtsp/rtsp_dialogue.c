@@ -34,6 +34,7 @@ int rtsp_dialogue_end(struct rtsp_dialogue *d, int rc, const char *format, ...)
     va_end(arguments);
     log_scrub(d->why, sizeof d->why, text); // a camera's own words may be in it
     learn_keep_alive(d);
+    d->memory->tcp_fails |= d->fell_back && !d->media_ns && rc != -ESHUTDOWN;
     if (d->track)
         rtsp_track_end(d->track);
     d->ended = rc;

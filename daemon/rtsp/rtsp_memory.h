@@ -15,6 +15,8 @@ struct rtsp_memory {
                             // it last; 0: it has named nothing
     bool source_change_logged, complaint_logged;
     bool udp_fails;       // media came over TCP alone: ask for TCP
+    bool tcp_fails;       // it refused TCP in place of a silent UDP: wait on
+    int64_t patience_ns;  // how long its owner lets it send nothing; 0: it is not known to be slow
     bool first_challenge; // after -EACCES: the best challenge was refused, and there is another,
                           // which the next session takes: it may be opened without a pause
     bool digest_offered;  // its password never goes out in clear from then on

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/bounds.h"
 #include "daemon/base/log.h"
 #include "daemon/rtsp/rtp_packet.h"
 #include "daemon/rtsp/rtsp_dialogue.h"
@@ -26,8 +27,9 @@ struct rtsp_session {
     int64_t opened_ns, heard_ns;
     int64_t report_ns, keyframe_ns; // when the last was sent; 0: none yet
     bool wants_keyframe, channel_logged;
-    int other_format; // packets in a row
-    bool busy;        // there is more input than one step takes
+    bool datagram_came; // from the camera: UDP works
+    int other_format;   // packets in a row
+    bool busy;          // there is more input than one step takes
     // Since the last unit, which came at unit_ns (0: none did), the network had nothing for
     // waited_ns; dry_ns: it has had nothing since then; 0: it has something.
     int64_t unit_ns, dry_ns, waited_ns;
@@ -162,6 +164,7 @@ static int read_network(struct rtsp_session *s)
         n = rtp_sockets_read(s->d.carriage.sockets, &datagram);
     if (n >= 0) {
         note_network_data(s);
+        s->datagram_came = true;
         int got = take_packet(s, datagram, (size_t)n);
         return got < 0 ? got : 0;
     }
@@ -235,11 +238,18 @@ static int64_t keyframe_due(const struct rtsp_session *s)
     return s->wants_keyframe ? s->keyframe_ns + SECOND_NS : INT64_MAX;
 }
 
-// When silence over UDP means something; INT64_MAX: media have come.
+// When silence over UDP means that UDP does not work; INT64_MAX: it means nothing.
 static int64_t silence_due(const struct rtsp_session *s)
 {
-    return s->d.carriage.sockets && !s->d.media_ns ? s->d.play_ns + UDP_SILENCE * SECOND_NS
-                                                   : INT64_MAX;
+    if (!s->d.carriage.sockets || s->datagram_came || s->d.memory->tcp_fails)
+        return INT64_MAX;
+    return s->d.play_ns + bounds_max(UDP_SILENCE * SECOND_NS, s->d.memory->patience_ns);
+}
+
+static int fall_back(struct rtsp_session *s)
+{
+    s->opened_ns = s->d.now_ns;
+    return rtsp_dialogue_fall_back(&s->d);
 }
 
 static int64_t multicast_due(const struct rtsp_session *s)
@@ -255,7 +265,7 @@ static int keep_playing(struct rtsp_session *s)
     if (s->d.now_ns >= multicast_due(s))
         rtp_sockets_widen(s->d.carriage.sockets);
     if (s->d.now_ns >= silence_due(s))
-        return rtsp_dialogue_fall_back(&s->d);
+        return fall_back(s);
     if (s->d.now_ns >= report_due(s))
         rc = send_report(s);
     if (rc == 0 && s->d.now_ns >= keyframe_due(s))
@@ -517,6 +527,8 @@ void rtsp_session_close(struct rtsp_session *s)
         return;
     if (!s->d.ended && s->d.phase != RTSP_LEAVING && s->d.connection)
         rtsp_dialogue_leave(&s->d);
+    if (s->d.carriage.sockets && !s->datagram_came)
+        s->d.memory->tcp_fails = false;
     rtsp_dialogue_close(&s->d);
     explicit_bzero(s->d.url.password, sizeof s->d.url.password);
     free(s);

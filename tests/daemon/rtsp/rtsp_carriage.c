@@ -136,6 +136,76 @@ static void test_udp_is_silent(void)
     camera_close(&c);
 }
 
+// A camera that is slow, or whose reports come, is not given up after 3 s.
+static void test_udp_is_slow(void)
+{
+    static const struct {
+        int64_t patience_ns;
+        bool reports;
+    } cases[] = {{0, true}, {30 * INT64_C(1000000000), false}};
+    for (int i = 0; i < 2; i++) {
+        struct camera c;
+        struct player p = {.memory.patience_ns = cases[i].patience_ns};
+        char setup[256];
+        int rtp_port, rtcp_port;
+        int rtp = bind_udp("127.0.0.1", &rtp_port), rtcp = bind_udp("127.0.0.1", &rtcp_port);
+        open_udp(&c, &p, setup, "RTP/AVP;unicast;server_port=%d-%d", rtp_port, rtcp_port);
+        play_on(&c, &p, 150, 1);
+        const uint8_t report[28] = {0x80, 200, 0, 6, 1, 2, 3, 4};
+        if (cases[i].reports)
+            send_to(rtcp, "127.0.0.1", client_port(&c) + 1, report, sizeof report);
+        play_on(&c, &p, 50, 1);
+        p.skew_ns += 20 * S;
+        play_on(&c, &p, 100, 1);
+        send_picture_to(&c, rtp, "127.0.0.1", client_port(&c));
+        play_on(&c, &p, 500, 1);
+        CHECK(p.units == 1 && c.accepted == 1 && !p.memory.udp_fails, "case %d: %d units, %s", i,
+              p.units, rtsp_session_why(p.session));
+        player_close(&p);
+        camera_close(&c);
+        close(rtp), close(rtcp);
+    }
+}
+
+// A camera that refuses TCP in place of a silent UDP is left its next session.
+static void test_tcp_is_refused(void)
+{
+    struct camera c;
+    struct player p = {0};
+    char setup[256];
+    int rtp_port, rtcp_port;
+    int rtp = bind_udp("127.0.0.1", &rtp_port), rtcp = bind_udp("127.0.0.1", &rtcp_port);
+    open_udp(&c, &p, setup, "RTP/AVP;unicast;server_port=%d-%d", rtp_port, rtcp_port);
+    c.n_answers = 0;
+    answer_with(&c, "SETUP RTP/AVP/TCP", "RTSP/1.0 400 Bad Request\r\nCSeq: {cseq}\r\n\r\n");
+    answer_with(&c, "SETUP", setup);
+    answer_with(&c, "DESCRIBE", OK DESCRIBE);
+    answer_with(&c, "PLAY", OK "\r\n");
+    answer_with(&c, "OPTIONS", OK "\r\n");
+    answer_with(&c, "TEARDOWN", OK "\r\n");
+    c.after = NULL;
+    play_on(&c, &p, 150, 1);
+    p.skew_ns += 3 * S;
+    play_on(&c, &p, 500, 1);
+    CHECK(p.rc == -EPROTO && p.memory.tcp_fails, "%d: %s", p.rc, rtsp_session_why(p.session));
+    player_close(&p);
+    c.n_requests = 0;
+    player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
+    play_on(&c, &p, 150, 1);
+    p.skew_ns += 20 * S;
+    play_on(&c, &p, 100, 1);
+    send_picture_to(&c, rtp, "127.0.0.1", client_port(&c));
+    play_on(&c, &p, 500, 1);
+    CHECK(p.units == 1 && p.rc == 0, "%d: %s", p.rc, rtsp_session_why(p.session));
+    player_close(&p);
+    player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
+    play_on(&c, &p, 150, 1);
+    player_close(&p);
+    CHECK(!p.memory.tcp_fails, "nothing came over UDP either");
+    camera_close(&c);
+    close(rtp), close(rtcp);
+}
+
 static void test_udp_is_refused(void)
 {
     static const char *const replies[] = {
@@ -233,6 +303,8 @@ int main(void)
 {
     TEST(test_udp());
     TEST(test_udp_is_silent());
+    TEST(test_udp_is_slow());
+    TEST(test_tcp_is_refused());
     TEST(test_udp_is_refused());
     TEST(test_multicast());
     TEST(test_transport_header());
