@@ -80,6 +80,10 @@ int rtp_receiver_open(struct rtp_receiver **ret, const struct rtp_receiver_optio
                                            .hint = options->ssrc,
                                            .avoids = options->ssrc_avoided,
                                            .avoided = options->avoided};
+    if (options->other_codecs)
+        memcpy(receiver->source.other_codecs, options->other_codecs,
+               sizeof receiver->source.other_codecs);
+    receiver->options.other_codecs = NULL;
     if (receiver->options.clock_rate <= 0)
         receiver->options.clock_rate = 90000;
     if (!options->ordered)

@@ -17,6 +17,7 @@ struct rtp_receiver_options {
     // The SDP has other video tracks: no other payload type is taken for ours. Otherwise 50 packets
     // of a single other type that video may have, and none of ours, are our track.
     bool other_video;
+    const bool *other_codecs; // [128]: types that are not taken for ours either; read by open; NULL
     // As the Transport header says. A hint: the first packet's SSRC is ours whatever it is, but
     // changes to this one as soon as a packet has it.
     bool ssrc_hinted;

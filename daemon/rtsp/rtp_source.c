@@ -25,7 +25,7 @@ static bool has_our_type(struct rtp_source *source, int type)
 {
     if (type == source->payload_type)
         return true;
-    if (source->locked || source->other_video || !may_be_video(type))
+    if (source->locked || source->other_video || source->other_codecs[type] || !may_be_video(type))
         return false;
     source->others = type == source->other_type ? source->others + 1 : 1;
     source->other_type = type;

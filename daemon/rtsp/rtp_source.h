@@ -14,10 +14,11 @@ struct rtp_source_place { // a packet in the numbering of its sender
     uint32_t timestamp;
 };
 
-struct rtp_source { // ready with its first six set and the rest zeroed
+struct rtp_source { // ready with its first seven set and the rest zeroed
     int payload_type;
-    bool other_video; // another payload type may be another video track's
-    bool hinted;      // the camera announced the SSRC `hint`
+    bool other_video;       // another payload type may be another video track's
+    bool other_codecs[128]; // payload types that are known not to be of our codec
+    bool hinted;            // the camera announced the SSRC `hint`
     uint32_t hint;
     bool avoids; // packets of the SSRC `avoided` came before ours could
     uint32_t avoided;

@@ -312,13 +312,17 @@ static void note_choice(struct rtsp_dialogue *d, const struct sdp *sdp, int chos
 {
     d->media = sdp->media[chosen];
     d->has_media = true;
+    d->other_video = false;
+    memset(d->other_formats, 0, sizeof d->other_formats);
+    memset(d->other_codecs, 0, sizeof d->other_codecs);
     for (int i = 0; i < sdp->n_media; i++) {
         const struct sdp_media *other = &sdp->media[i];
-        if (i == chosen || !other->video)
+        const bool same_track = other->section == d->media.section;
+        if (i == chosen)
             continue;
-        d->other_video = true;
-        d->other_formats[other->payload_type] |=
-            other->section == d->media.section && other->codec != SDP_OTHER;
+        d->other_codecs[other->payload_type] |= *other->encoding && other->codec != d->media.codec;
+        d->other_formats[other->payload_type] |= same_track && other->codec != SDP_OTHER;
+        d->other_video |= other->video && !same_track;
     }
 }
 
@@ -395,6 +399,7 @@ static int take_setup(struct rtsp_dialogue *d, const struct rtsp_message *reply)
         .verdict = &d->memory->verdict,
         .ordered = d->transport == TRANSPORT_TCP,
         .other_video = d->other_video,
+        .other_codecs = d->other_codecs,
         .ssrc = d->carriage.ssrc,
         .avoids = d->avoids,
         .avoided = d->avoided,

@@ -43,10 +43,10 @@ struct rtsp_dialogue {
     uint32_t avoided;
     struct sdp_media media;
     bool has_media, other_video;
-    bool
-        other_formats[128]; // payload types that the camera may send in place of media.payload_type
-    bool dynamic_rate;      // the server understands x-Dynamic-Rate
-    bool merged;            // the track's URL is made as RFC 3986 says
+    bool other_formats[128]; // payload types that the camera may send in place of ours
+    bool other_codecs[128];  // payload types that the camera names for other codecs
+    bool dynamic_rate;       // the server understands x-Dynamic-Rate
+    bool merged;             // the track's URL is made as RFC 3986 says
     char base[RTSP_URL_MAX], aggregate[RTSP_URL_MAX];
     // CLOCK_MONOTONIC; 0: not yet. `now_ns` and `media_ns` are set by the session.
     int64_t now_ns, media_ns, play_ns, leave_ns;

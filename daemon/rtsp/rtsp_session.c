@@ -18,6 +18,7 @@ enum {
     MULTICAST_SILENCE = 1, // seconds after PLAY: then from any sender
     UNANSWERED_PLAY = 2,   // seconds, while media flow: PLAY counts as answered
     PING_PATIENCE = 1,     // seconds that a ping waits for an earlier request
+    FORMAT_SILENCE = 1,    // seconds without a packet of our format
     OTHER_FORMAT = 16,     // packets of another format in a row: the camera sends that one
     WAITED_SHARE = 10,     // of the time from unit to unit: so much of it was spent waiting
 };
@@ -58,11 +59,12 @@ static void log_other_source(struct rtsp_session *s)
               s->d.place);
 }
 
-// The camera may send any of the formats that it offers for the track.
+// The camera may send any of the formats that it offers for the track, also beside ours.
 static int note_other_format(struct rtsp_session *s, const uint8_t *data, size_t bytes)
 {
     struct rtp_packet packet;
-    if (rtp_is_rtcp(data, bytes) || rtp_parse(&packet, data, bytes) < 0 ||
+    const bool flows = s->d.media_ns && s->d.now_ns - s->d.media_ns < FORMAT_SILENCE * SECOND_NS;
+    if (flows || rtp_is_rtcp(data, bytes) || rtp_parse(&packet, data, bytes) < 0 ||
         !s->d.other_formats[packet.payload_type] || ++s->other_format < OTHER_FORMAT)
         return RTSP_TRACK_NOTHING;
     s->d.memory->payload_type = packet.payload_type;

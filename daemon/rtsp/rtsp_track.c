@@ -38,6 +38,7 @@ int rtsp_track_open(struct rtsp_track **ret, const struct rtsp_track_options *op
         .clock_rate = media->clock_rate,
         .ordered = options->ordered,
         .other_video = options->other_video,
+        .other_codecs = options->other_codecs,
         .ssrc_hinted = options->ssrc,
         .ssrc = options->ssrc,
         .ssrc_avoided = options->avoids,

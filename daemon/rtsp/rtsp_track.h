@@ -31,6 +31,7 @@ struct rtsp_track_options {
     struct picture_end_verdict *verdict; // outlives the track
     bool ordered;                        // the packets come over TCP
     bool other_video;                    // the camera offers other video tracks too
+    const bool *other_codecs;            // [128]: payload types of other codecs; read by open
     uint32_t ssrc;                       // a hint; 0: none
     bool avoids;                         // packets of the SSRC `avoided` came before SETUP's reply
     uint32_t avoided;

@@ -404,6 +404,87 @@ static void test_other_format(void)
     camera_close(&c);
 }
 
+// Opens a camera with that media description. `reply` is of 512 bytes and outlives it.
+static void open_described(struct camera *c, struct player *p, char *reply, const char *media)
+{
+    open_camera(c);
+    snprintf(reply, 512, OK "Content-Length: %zu\r\n\r\n%s", strlen(media), media);
+    answer_with(c, "DESCRIBE", reply);
+    answer_plainly(c);
+    c->after = NULL;
+    player_open(p, "rtsp://127.0.0.1:%d/a", c->port);
+    play_on(c, p, 300, 1);
+}
+
+// What comes in another payload type alone is adopted, unless that type is named for another codec
+// or another track.
+static void test_adopted_formats(void)
+{
+    static const struct {
+        const char *media;
+        uint8_t type;
+        bool adopted;
+    } cases[] = {
+        {"m=video 0 RTP/AVP 96 97\r\na=rtpmap:96 H264/90000\r\na=rtpmap:97 rtx/90000\r\n", 98,
+         true},
+        {"m=video 0 RTP/AVP 96 97\r\na=rtpmap:96 H264/90000\r\na=rtpmap:97 rtx/90000\r\n", 35,
+         true},
+        {"m=video 0 RTP/AVP 96 97\r\na=rtpmap:96 H264/90000\r\na=rtpmap:97 rtx/90000\r\n", 97,
+         false},
+        {"m=video 0 RTP/AVP 96 97\r\na=rtpmap:96 H264/90000\r\n", 97, true},
+        {"m=video 0 RTP/AVP 96\r\na=rtpmap:97 H264/90000\r\n", 96, true},
+        {"m=audio 0 RTP/AVP 97\r\na=rtpmap:97 MPEG4-GENERIC/16000\r\n"
+         "m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n",
+         97, false},
+        {"m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n"
+         "m=video 0 RTP/AVP 97\r\na=rtpmap:97 H264/90000\r\n",
+         97, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct camera c;
+        struct player p = {0};
+        char reply[512];
+        open_described(&c, &p, reply, cases[i].media);
+        c.payload_type = cases[i].type;
+        for (int n = 0; n < 55 && !p.rc; n++)
+            send_picture(&c, 0);
+        play_on(&c, &p, cases[i].adopted ? 2000 : 200, 6);
+        CHECK(!p.rc && p.units == (cases[i].adopted ? 6 : 0), "case %zu: %d units, %s", i, p.units,
+              rtsp_session_why(p.session));
+        player_close(&p);
+        camera_close(&c);
+    }
+}
+
+// Another listed format beside ours ends nothing, until ours falls silent.
+static void test_format_beside_ours(void)
+{
+    struct camera c;
+    struct player p = {0};
+    char reply[512];
+    open_described(&c, &p, reply,
+                   "m=video 0 RTP/AVP 96 98\r\na=rtpmap:98 H265/90000\r\n"
+                   "a=rtpmap:96 H264/90000\r\n");
+    for (int n = 0; n < 3; n++) {
+        c.payload_type = 96;
+        send_picture(&c, 0);
+        c.sequence += 1000;
+        c.payload_type = 98;
+        for (int i = 0; i < 20; i++)
+            send_picture(&c, 0);
+        c.sequence -= 1020;
+        play_on(&c, &p, 200, 99);
+    }
+    CHECK(!p.rc && p.units == 3, "%d units, %d: %s", p.units, p.rc, rtsp_session_why(p.session));
+    p.skew_ns += S;
+    for (int i = 0; i < 16; i++)
+        send_picture(&c, 0);
+    play_on(&c, &p, 500, 99);
+    CHECK(p.rc == -ETIME, "%d: %s", p.rc, rtsp_session_why(p.session));
+    player_close(&p);
+    camera_close(&c);
+}
+
 int main(void)
 {
     log_record_open();
@@ -411,6 +492,8 @@ int main(void)
     TEST(test_several_tracks());
     TEST(test_changes_of_source());
     TEST(test_other_format());
+    TEST(test_adopted_formats());
+    TEST(test_format_beside_ours());
     TEST(test_long_login());
     TEST(test_password());
     TEST(test_wrong_password());
