@@ -21,7 +21,8 @@ struct demux_memory {
     struct rtsp_memory rtsp;
     struct replay_memory replay;
     bool accepted;       // the last try with user and password gave a picture
-    bool answers;        // requests too while it plays
+    bool answers;        // it has answered requests while it plays,
+    bool deaf;           // or a connection was replaced that answered none behind PLAY
     int64_t connect_ns;  // from connecting to the answer to PLAY, the last time
     int64_t answer_ns;   // how long to wait for an answer; 0: as usual
     int64_t silence_ns;  // how long to wait for a picture while no rhythm is known, or while the

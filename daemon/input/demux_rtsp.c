@@ -47,7 +47,7 @@ struct rtsp_demux {
     int64_t opened_ns, due_ns; // of the demux, and when PLAY must have been answered
     int64_t tried_ns;          // the present connection began
     int64_t answered_ns;       // PLAY was answered in this connection, and OPTIONS behind it
-                               // unless the camera never answers it
+                               // unless PLAY is enough
     int64_t unit_ns;           // the last unit came
     int64_t pinged_ns;         // in this silence
     int64_t alive_ns;          // the answer to a ping came, in this silence
@@ -191,14 +191,25 @@ static int64_t answer_limit_ns(const struct rtsp_demux *in)
 }
 
 // A password that no connection has proven is not sent again before connect_timeout: two tries
-// would count as two wrong ones. Some cameras never answer once they send pictures.
+// would count as two wrong ones.
+static bool may_replace(const struct rtsp_demux *in)
+{
+    return in->memory->accepted || !config_url_login(in->context.config->url, &(size_t){0});
+}
+
+// A connection may die behind the answer to PLAY, but some slow cameras answer nothing behind it.
+// The first connection of that kind is replaced.
+static bool is_play_enough(const struct rtsp_demux *in)
+{
+    const struct demux_memory *memory = in->memory;
+    const bool slow = memory->deaf || in->context.config->media_timeout.ns || !may_replace(in);
+    return in->unit_ns || (slow && !memory->answers);
+}
+
 static bool is_unanswered(const struct rtsp_demux *in, int64_t now_ns)
 {
-    const char *url = in->context.config->url;
-    const bool proven = in->memory->accepted || !config_url_login(url, &(size_t){0});
-    return proven && !in->answered_ns && !(in->unit_ns && knows_rhythm(in)) &&
-           now_ns - bounds_max(rtsp_session_heard_ns(in->session), in->tried_ns) >=
-               answer_limit_ns(in);
+    const int64_t heard_ns = bounds_max(rtsp_session_heard_ns(in->session), in->tried_ns);
+    return !in->answered_ns && may_replace(in) && now_ns - heard_ns >= answer_limit_ns(in);
 }
 
 static int open_session(struct rtsp_demux *in, int64_t now_ns)
@@ -212,13 +223,11 @@ static int open_session(struct rtsp_demux *in, int64_t now_ns)
     return rtsp_session_open(&in->session, &options, now_ns);
 }
 
-// The next connection waits twice as long for an answer. Behind the first picture it is a new
-// stream, which is the owner's to begin.
+// The next connection waits twice as long for an answer.
 static int reopen_session(struct rtsp_demux *in, int64_t now_ns)
 {
     in->memory->answer_ns = bounds_min(2 * answer_limit_ns(in), UNKNOWN_S * SECOND_NS);
-    if (in->unit_ns)
-        return end_silent(in, now_ns);
+    in->memory->deaf |= rtsp_session_has_begun(in->session);
     struct rtsp_session *former = in->session;
     const int rc = open_session(in, now_ns);
     if (rc < 0)
@@ -263,8 +272,8 @@ static int keep_connecting(struct rtsp_demux *in, int rc, int64_t now_ns)
     if (in->answered_ns && !rtsp_session_has_begun(in->session))
         connect_again(in, now_ns);
     in->memory->answers |= rtsp_session_is_answered(in->session);
-    if (in->memory->answers ? rtsp_session_is_answered(in->session)
-                            : rtsp_session_has_begun(in->session))
+    if (is_play_enough(in) ? rtsp_session_has_begun(in->session)
+                           : rtsp_session_is_answered(in->session))
         note_answer(in, now_ns);
     if (is_silent(in, now_ns))
         return end_silent(in, now_ns);
