@@ -472,10 +472,16 @@ void rtp_receiver_lose(struct rtp_receiver *receiver)
     receiver->lose = true;
 }
 
+void rtp_receiver_part(struct rtp_receiver *receiver)
+{
+    receiver->source.parted = true;
+}
+
 struct rtp_statistics rtp_receiver_statistics(const struct rtp_receiver *receiver)
 {
     struct rtp_statistics statistics = receiver->statistics;
     statistics.locked = receiver->source.locked;
+    statistics.parted = receiver->source.parted;
     statistics.ssrc = receiver->source.ssrc;
     statistics.source_changes = receiver->source.changes;
     statistics.jitter = receiver->jitter16 >> 4;

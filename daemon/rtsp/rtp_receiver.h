@@ -39,6 +39,7 @@ struct rtp_statistics { // since it was opened
     uint64_t expected;         // packets, and all numbers missing between them
     uint32_t ssrc;
     bool locked;             // ssrc is known
+    bool parted;             // rtp_receiver_part, and no other source has followed yet
     uint64_t source_changes; // of ssrc
 };
 
@@ -64,6 +65,8 @@ int64_t rtp_receiver_due_ns(const struct rtp_receiver *);
 // Bytes of the connection were skipped: the next packet's lost_unknown is set if its number tells
 // no loss. The packet before it may be wrong at its end.
 void rtp_receiver_lose(struct rtp_receiver *);
+// The source sent BYE: another one may follow at once.
+void rtp_receiver_part(struct rtp_receiver *);
 struct rtp_statistics rtp_receiver_statistics(const struct rtp_receiver *);
 
 #endif

@@ -46,7 +46,7 @@ static bool may_take_over(const struct rtp_source *source, const struct rtp_pack
 {
     const int64_t enough_ns =
         bounds_min(bounds_max(2 * source->pause_ns, SILENCE_MIN_NS), SILENCE_MAX_NS);
-    return silent_ns(source, packet) >= enough_ns ||
+    return source->parted || silent_ns(source, packet) >= enough_ns ||
            (source->hinted && !source->hint_met && packet->ssrc == source->hint);
 }
 
@@ -117,6 +117,7 @@ static void change_source(struct rtp_source *source, const struct rtp_packet *pa
     source->left_until_ns = left_until_ns;
     source->left_by_numbers = by_numbers;
     source->locked = true;
+    source->parted = false;
     source->ssrc = packet->ssrc;
     source->first = source->newest = place_of(packet);
 }

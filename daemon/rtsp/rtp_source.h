@@ -25,6 +25,7 @@ struct rtp_source { // ready with its first seven set and the rest zeroed
     bool locked; // `ssrc` is ours
     uint32_t ssrc;
     uint64_t changes; // of `ssrc`
+    bool parted;      // `ssrc` sent BYE: any other source may follow it
     // Private.
     bool mixes; // the camera sends two streams at once: no SSRC continues another
     struct rtp_source_place first, newest; // packets of `ssrc`

@@ -10,7 +10,8 @@
 #include "daemon/rtsp/rtp_packet.h"
 #include "daemon/rtsp/rtsp_dialogue.h"
 
-static const int64_t SECOND_NS = 1000000000;
+static const int64_t SECOND_NS = 1000000000,
+                     PARTED_NS = 500000000; // after BYE: some cameras send on as another source
 enum {
     ROUNDS_MAX = 512,      // items of input in one step
     REPORT_PERIOD = 5,     // seconds; some cameras end a session after 10 s without a report
@@ -26,6 +27,7 @@ enum {
 struct rtsp_session {
     struct rtsp_dialogue d;
     int64_t opened_ns, heard_ns;
+    int64_t parted_ns;              // BYE came last; 0: never
     int64_t report_ns, keyframe_ns; // when the last was sent; 0: none yet
     bool wants_keyframe, channel_logged;
     bool datagram_came; // from the camera: UDP works
@@ -84,7 +86,7 @@ static int take_packet(struct rtsp_session *s, const uint8_t *data, size_t bytes
     if (got != RTSP_TRACK_NOTHING)
         s->heard_ns = s->d.now_ns;
     if (got == RTSP_TRACK_BYE)
-        return rtsp_dialogue_end(&s->d, -ENODATA, "%s ended the stream", s->d.place);
+        s->parted_ns = s->d.now_ns;
     if (got == RTSP_TRACK_NOTHING)
         return note_other_format(s, data, bytes);
     if (got != RTSP_TRACK_MEDIA)
@@ -305,8 +307,25 @@ static int64_t phase_due(const struct rtsp_session *s)
     return INT64_MAX;
 }
 
+static bool is_parted(const struct rtsp_session *s)
+{
+    return s->d.track && s->d.phase != RTSP_LEAVING && rtsp_track_statistics(s->d.track).parted;
+}
+
+static int64_t parting_due(const struct rtsp_session *s)
+{
+    return is_parted(s) ? s->parted_ns + PARTED_NS : INT64_MAX;
+}
+
+static int end_stream(struct rtsp_session *s)
+{
+    return rtsp_dialogue_end(&s->d, -ENODATA, "%s ended the stream", s->d.place);
+}
+
 static int keep_time(struct rtsp_session *s)
 {
+    if (s->d.now_ns >= parting_due(s))
+        return end_stream(s);
     if (s->d.now_ns >= open_deadline(s))
         return end_late(s);
     if (s->d.now_ns >= phase_due(s) && s->d.phase == RTSP_LEAVING)
@@ -415,6 +434,7 @@ int rtsp_session_poll(const struct rtsp_session *s, struct pollfd *fds, int64_t 
         keep_least(due_ns, rtsp_track_due_ns(s->d.track));
     keep_least(due_ns, open_deadline(s));
     keep_least(due_ns, phase_due(s));
+    keep_least(due_ns, parting_due(s));
     if (s->d.phase == RTSP_PLAYING) {
         keep_least(due_ns, report_due(s));
         keep_least(due_ns, s->d.keep_alive.due_ns);

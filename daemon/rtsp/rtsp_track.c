@@ -87,7 +87,10 @@ static int put_report(struct rtsp_track *t, const uint8_t *data, size_t bytes, i
         take_report(t, &report);
     else if (report.events.report)
         t->early = report;
-    return report.events.bye ? RTSP_TRACK_BYE : RTSP_TRACK_REPORT;
+    if (!report.events.bye || statistics.parted)
+        return RTSP_TRACK_REPORT;
+    rtp_receiver_part(t->receiver);
+    return RTSP_TRACK_BYE;
 }
 
 // Whose the report was that came ahead of the first packet is known by that packet alone.

@@ -23,7 +23,7 @@ enum rtsp_track_got {
     RTSP_TRACK_NOTHING, // neither RTP nor RTCP of ours
     RTSP_TRACK_MEDIA,
     RTSP_TRACK_REPORT, // RTCP
-    RTSP_TRACK_BYE,    // the camera ends the stream
+    RTSP_TRACK_BYE,    // RTCP: the source ended, and another one may follow
 };
 
 struct rtsp_track_options {

@@ -622,6 +622,22 @@ static void bears_late_packets_at_a_change(void)
     }
 }
 
+// Any source may follow one that has sent BYE, with or without its numbers.
+static void follows_a_source_that_has_parted(void)
+{
+    open_receiver(true);
+    check_out((struct sent){.sequence = 1, .ssrc = 7}, "1");
+    check_foreign((struct sent){.sequence = 2000, .timestamp = 1000000000, .ssrc = 8});
+    rtp_receiver_part(receiver);
+    CHECK(FIELD(parted), "it has parted");
+    check_out((struct sent){.sequence = 2001, .timestamp = 1000000000, .ssrc = 8}, "!?2001");
+    CHECK(!FIELD(parted), "another one followed");
+    check_foreign((struct sent){.sequence = 2, .ssrc = 7});
+    rtp_receiver_part(receiver);
+    check_out((struct sent){.sequence = 2002, .timestamp = 1000000000, .ssrc = 9}, "2002");
+    COUNT(restarts, 1);
+}
+
 // Two streams at once, the second of which looks once as if it continued the first.
 static void keeps_to_the_first_of_two_senders(void)
 {
@@ -795,6 +811,7 @@ int main(void)
     TEST(follows_new_numbers_of_a_new_ssrc());
     TEST(follows_changes_whatever_the_network_delays());
     TEST(bears_late_packets_at_a_change());
+    TEST(follows_a_source_that_has_parted());
     TEST(keeps_to_the_first_of_two_senders());
     TEST(avoids_left_overs());
     TEST(knows_slow_cameras());

@@ -344,6 +344,38 @@ static void test_changes_of_source(void)
     camera_close(&c);
 }
 
+// A camera that says BYE for each source goes on with the next one; a last BYE ends the stream.
+static void test_goodbye_of_each_source(void)
+{
+    struct camera c;
+    struct player p = {0};
+    uint8_t bye[] = {0x80, 201, 0, 1, 1, 2, 3, 4, 0x81, 203, 0, 1, 1, 2, 3, 4};
+    open_camera(&c);
+    answer_plainly(&c);
+    player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
+    play_on(&c, &p, 500, 1);
+    for (int i = 1; i < 6; i++) {
+        bye[7] = bye[15] = c.ssrc++;
+        send_frame(&c, 1, bye, sizeof bye);
+        send_frame(&c, 1, bye, sizeof bye); // once more, and after the next one's first packet
+        send_picture(&c, 0);
+        send_frame(&c, 1, bye, sizeof bye);
+        play_on(&c, &p, 500, i + 1);
+        p.skew_ns += 600 * MS;
+    }
+    CHECK(p.units == 6 && !p.rc && c.accepted == 1, "%d units, %d: %s", p.units, p.rc,
+          rtsp_session_why(p.session));
+    bye[7] = bye[15] = c.ssrc;
+    send_frame(&c, 1, bye, sizeof bye);
+    play_on(&c, &p, 100, 99);
+    CHECK(!p.rc, "at once");
+    p.skew_ns += 500 * MS;
+    play_on(&c, &p, 100, 99);
+    CHECK(p.rc == -ENODATA && strstr(rtsp_session_why(p.session), "ended the stream"), "%d", p.rc);
+    player_close(&p);
+    camera_close(&c);
+}
+
 // User, password and query of thousands of letters, as tokens have them, are sent whole.
 static void test_long_login(void)
 {
@@ -491,6 +523,7 @@ int main(void)
     log_level(LOG_LEVEL_INFO);
     TEST(test_several_tracks());
     TEST(test_changes_of_source());
+    TEST(test_goodbye_of_each_source());
     TEST(test_other_format());
     TEST(test_adopted_formats());
     TEST(test_format_beside_ours());
