@@ -23,6 +23,7 @@ struct packet_queue {
     pthread_cond_t room;       // a packet was taken, or the sink is another
     struct packet_list wait;   // for the writer
     struct packet_list recent; // of the last before_ns, from a keyframe on
+    bool recent_broken;        // packets up to the next keyframe are not for `recent`
     enum pool_sink sink;
     bool eager;
     bool broken;      // packets up to the next keyframe are of no use...
@@ -152,7 +153,8 @@ static void remember(struct packet_queue *queue, struct queued_packet *packet)
     if (!packet)
         return;
     forget_old(queue, packet->received_ns);
-    if (queue->recent.first || is_keyframe(packet))
+    queue->recent_broken &= !is_keyframe(packet);
+    if (is_keyframe(packet) || (queue->recent.first && !queue->recent_broken))
         list_append(&queue->recent, packet);
     else
         queued_packet_free(packet);
@@ -182,6 +184,7 @@ static void begin_clip(struct packet_queue *queue)
             queue->broken = true;
         }
     }
+    queue->broken |= queue->recent_broken;
 }
 
 bool packet_queue_request(struct packet_queue *queue, int64_t until_ns)
@@ -228,14 +231,11 @@ static enum loss loss_of(const struct packet_queue *queue, const struct packet *
     return has_room(queue, packet) ? LOSSES : LOSS_OVERFLOW;
 }
 
-// What follows an old packet, which is not recorded again, cannot be decoded without it.
+// Packets up to the next keyframe need the old one, which is not recorded again.
 static void skip_old(struct packet_queue *queue)
 {
-    struct queued_packet *packet;
     pthread_mutex_lock(&queue->lock);
-    while ((packet = list_take(&queue->recent)))
-        queued_packet_free(packet);
-    queue->broken = true;
+    queue->broken = queue->recent_broken = true;
     queue->reason = LOSS_DAMAGED;
     pthread_mutex_unlock(&queue->lock);
 }

@@ -202,6 +202,38 @@ static void test_large_clips(void)
     packet_queue_close(queue);
 }
 
+// Groups that are remembered from before another connection stay, though it begins with old
+// packets; what follows these is of no use until the next keyframe.
+static void test_old_packets(void)
+{
+    for (int late = 0; late < 2; late++) {
+        struct packet_queue *queue = open_queue(1000 * SECOND, false);
+        const int64_t now = monotonic_ns();
+        packet_queue_set_sink(queue, POOL_SINK_OPEN);
+        for (int i = 0; i < 7; i++)
+            add(queue, i, now);
+        for (int i = 5; i < 7; i++)
+            packet_queue_add(queue,
+                             &(struct packet){.av = av,
+                                              .pts_ns = i,
+                                              .received_ns = now,
+                                              .keyframe = i % GOP == 0,
+                                              .old = true},
+                             stream, &stop);
+        if (late)
+            add(queue, 8, now);
+        CHECK(packet_queue_request(queue, INT64_MAX), "refused");
+        expect(queue, 0, 6);
+        add(queue, 9, now);
+        expect(queue, 10, 9);
+        for (int i = 10; i < 12; i++)
+            add(queue, i, now);
+        expect(queue, 10, 11);
+        expect_account(10, LOSS_DAMAGED, 1);
+        packet_queue_close(queue);
+    }
+}
+
 int main(void)
 {
     av = av_packet_alloc();
@@ -214,6 +246,7 @@ int main(void)
     TEST(test_skip());
     TEST(test_clips());
     TEST(test_large_clips());
+    TEST(test_old_packets());
     av_packet_free(&av);
     avcodec_parameters_free(&stream);
     return test_end();
