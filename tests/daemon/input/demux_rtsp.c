@@ -26,7 +26,7 @@ struct link { // a client's connection
     int fd;
     char in[8192];
     size_t n;
-    bool deaf;
+    bool deaf, udp;
     int64_t kept_ns;    // PLAY, or the last keep-alive that counts; 0: does not play
     int64_t picture_ns; // when the next picture is due
     uint16_t sequence;
@@ -107,8 +107,10 @@ static void answer(struct camera *c, struct link *link, const char *request)
     } else if (!strncmp(request, "DESCRIBE ", 9)) {
         body = SDP;
     } else if (!strncmp(request, "SETUP ", 6)) {
-        more = "Session: 7;timeout=2\r\nTransport: RTP/AVP/TCP;interleaved=0-1\r\n";
-    } else if (!strncmp(request, "PLAY ", 5)) {
+        link->udp = strstr(request, "client_port=");
+        more = link->udp ? "Session: 7;timeout=2\r\nTransport: RTP/AVP;unicast;server_port=9-10\r\n"
+                         : "Session: 7;timeout=2\r\nTransport: RTP/AVP/TCP;interleaved=0-1\r\n";
+    } else if (!strncmp(request, "PLAY ", 5) && !link->udp) {
         link->kept_ns = monotonic_ns();
         link->picture_ns = link->kept_ns + (c->upon_play ? 0 : c->period_ns);
     } else if (!strncmp(request, "GET_PARAMETER ", 14)) {
@@ -215,7 +217,9 @@ static struct demux *open_demux(struct camera *c, bool with_user, struct demux_m
     struct demux *demux = NULL;
     char why[256];
     camera_start(c);
+    const enum transport transport = c->config.transport;
     c->config = config_of(with_user ? c->with_user : c->url, 2000, media_ms);
+    c->config.transport = transport;
     const int rc = demux_open(&demux, &c->config, memory, &stop, NULL, why, sizeof why);
     CHECK(rc == 0, "%s", why);
     return demux;
@@ -337,6 +341,20 @@ static void test_slow_camera_answers_nothing(void)
               c.accepted);
         camera_stop(&c);
     }
+}
+
+// UDP is given up after media_timeout, which then begins again: TCP gets as much time.
+static void test_tcp_gets_its_own_time(void)
+{
+    struct camera c = {.answers = true, .period_ns = 2600 * MS, .config.transport = TRANSPORT_UDP};
+    struct demux_memory memory = {0};
+    struct demux *demux = open_demux(&c, false, &memory, 3500);
+    int rc = -ECANCELED;
+    const int packets = demux ? count_packets(demux, 1, 20000, &rc) : 0;
+    demux_close(demux);
+    CHECK(packets == 1 && rc == 0 && c.accepted == 2 && memory.rtsp.udp_fails,
+          "%d packets, %s, %d connections", packets, strerror(-rc), c.accepted);
+    camera_stop(&c);
 }
 
 // A camera that has become slow, and answers, keeps its session after one that was too short, until
@@ -494,6 +512,7 @@ int main(void)
     TEST(test_slow_camera_keeps_its_session());
     TEST(test_backlog_is_told());
     TEST(test_slow_camera_answers_nothing());
+    TEST(test_tcp_gets_its_own_time());
     TEST(test_slowed_camera_keeps_its_session());
     TEST(test_dead_connection_is_replaced());
     TEST(test_media_timeout_holds_at_once());
