@@ -97,7 +97,7 @@ check-long: ## 82,000 cases of the warps, 50 pictures of each recipe (check: 14,
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/tests/kernels/cpu/versions $(B)/tests/daemon/cluster/simulation client
 	@SEED=$(SEED) CASES=20000 $(B)/tests/daemon/cluster/simulation
-	@B=$(B) LONG=1 tests/run tests/kernels/cpu/versions.c test_recipes test_page
+	@B=$(B) LONG=1 tests/run tests/kernels/cpu/versions.c tests/style/compilers.py test_recipes test_page
 	@$(MAKE) --no-print-directory $(JOBS) NVCC= SAN=address,undefined CFLAGS='-O1 -g1' B=$(B)/long CASES=2000 check-kernels
 
 coverage: ## print which share of each folder's lines the tests run, and the files with the smallest

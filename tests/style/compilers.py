@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""What the build does not prove. clang takes every C file without a warning. A header that the source of its name includes
-first stands by itself already; here the others are compiled alone. wire.h and framed.h are C++ too."""
+"""What the build does not prove. clang takes the C files of clients and kernels without a warning; wire.h and framed.h are
+C++ too. A header that the source of its name includes first stands by itself already; here the others are compiled alone. With
+LONG set, clang takes every C file, and CUDA's headers stand alone too."""
 import glob
 import os
 import platform
@@ -64,14 +65,17 @@ def main():
     cuda = sorted(glob.glob("kernels/**/*.cuh", recursive=True)) + [path for path in headers if "cuda" in path]
     cuda = [path for path in cuda if not is_proven(path, [".cu"])]
     headers = [path for path in headers if "cuda" not in path and not is_proven(path, [".c"])]
+    by_clang = [path for path in sources if os.environ.get("LONG") or path.startswith(("client/", "kernels/"))]
     version = '-DFRAMED_VERSION_TEXT="0"'
     jobs = [
-        *([*call, version, path] for path in sources for call in calls(path, packages, "clang")),
+        *([*call, version, path] for path in by_clang for call in calls(path, packages, "clang")),
         *([*call, "-x", "c", "-include", path, "/dev/null"] for path in headers for call in calls(path, packages, "gcc")),
         *(["clang", *CXX, "-I.", "-Wno-pragma-once-outside-header", path] for path in ("daemon/wire.h", "client/framed.h")),
     ]
     checks = Checks("compilers")
-    if nvcc := next((path for path in NVCC if path and os.path.exists(path)), None):
+    if not os.environ.get("LONG"):
+        print("compilers: make check-long reads more: every C file by clang, and CUDA's headers")
+    elif nvcc := next((path for path in NVCC if path and os.path.exists(path)), None):
         jobs += [[nvcc, *CUDA, "-include", path, "/dev/null"] for path in cuda]
     else:
         checks.skip("the headers for CUDA: no nvcc")
