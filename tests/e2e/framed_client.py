@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -270,7 +271,10 @@ def ffmpeg(*arguments):
 
 
 def make_clip(path, codec="h264", frames=50, size="320x240", rate=25, b_frames=0):
-    """A clip in which every picture differs from every other, a key frame each second."""
+    """A clip in which every picture differs from every other, a key frame each second. tests/run keeps clips for all tests."""
+    kept = os.path.join(os.environ.get("TEST_CLIPS", ""), f"{codec}-{frames}-{size}-{rate}-{b_frames}{os.path.splitext(path)[1]}")
+    if os.path.exists(kept):
+        return shutil.copyfile(kept, path)
     x265 = f"log-level=error:repeat-headers=1:bframes={b_frames}"
     coders = {
         "h264": ["-c:v", "libx264", "-bf", str(b_frames)],
@@ -281,6 +285,9 @@ def make_clip(path, codec="h264", frames=50, size="320x240", rate=25, b_frames=0
     source = f"testsrc2=size={size}:rate={rate}"
     ffmpeg("-f", "lavfi", "-i", source, "-frames:v", str(frames), "-pix_fmt", "yuv420p", "-g", str(rate),
            *coders[codec], path)
+    if "TEST_CLIPS" in os.environ:
+        making = f"{kept}.{os.getpid()}-{threading.get_ident()}"
+        os.rename(shutil.copyfile(path, making), kept)
     return path
 
 
