@@ -38,12 +38,13 @@ cameras:
         size: 640x640
         fps: 10
         slots: 16
+        max_age: 20s
         preset: ultralytics
         memory: {memory}
         sink: ring:{where}/detector.ring
         detections: {{sink: "unix:{where}/objects.sock"}}
 batches:
-  detectors: {{cameras: ["*"], count: 2, tail: zero, size: 640x640, fps: 10, slots: 16, preset: ultralytics, sink: "ring:{where}/batches.ring"}}
+  detectors: {{cameras: ["*"], count: 2, tail: zero, size: 640x640, fps: 10, slots: 16, max_age: 20s, preset: ultralytics, sink: "ring:{where}/batches.ring"}}
 """
 
 
