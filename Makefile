@@ -105,8 +105,9 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 demo: ## cameras in, tensors, boxes and a .y4m out, and the account of every frame (URL=rtsp://... DEMO_SECONDS=60)
 	@scripts/setup demo
-	@scripts/setup detector || echo "demo: it goes on without a detector"
-	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/libframed.so.1
+	@scripts/setup detector & \
+	$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/libframed.so.1; made=$$?; \
+	wait $$! || echo "demo: it goes on without a detector"; exit $$made
 	@B=$(B) scripts/demo
 
 check: ## build and run every test

@@ -10,6 +10,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from checks import Checks
 FOLDERS = ("kernels", "config", "daemon", "client", "examples", "tests", "scripts", "systemd")
+VERSION = 14  # of clang-format: others break some lines elsewhere
 CORPUS = re.compile("tests/fuzz/[a-z]+/")  # bytes, whatever they look like
 TABBED = (b"#!/bin/sh", b"#!/usr/bin/make")  # here-documents and recipes want tabs
 
@@ -44,8 +45,12 @@ def main():
         wrong = list(blemishes(path))
         checks.check(not wrong, "\n".join(wrong))
     code = [path for path in files if path.endswith((".c", ".h", ".cu", ".cuh", ".cpp"))]
-    done = subprocess.run(["clang-format", "--dry-run", "-Werror", *code], capture_output=True, text=True)
-    checks.check(done.returncode == 0, done.stderr)
+    version = subprocess.run(["clang-format", "--version"], capture_output=True, text=True).stdout
+    if f"version {VERSION}." in version:
+        done = subprocess.run(["clang-format", "--dry-run", "-Werror", *code], capture_output=True, text=True)
+        checks.check(done.returncode == 0, done.stderr)
+    else:
+        checks.skip(f"C and CUDA: they are formatted by clang-format {VERSION}, this is {version.strip()}")
     checks.end()
 
 

@@ -84,7 +84,8 @@ int main(void)
     TEST(test_gray("ya8", "-c:v png", "alpha.png", RANGE_FULL));
     TEST(test_gray("gray", "-c:v png", "gray.png", RANGE_FULL));
     TEST(test_gray("gray", "-c:v mjpeg -q:v 1", "gray.jpg", RANGE_FULL));
-    TEST(test_gray("gray", "-c:v ffv1 -color_range tv", "limited.mkv", RANGE_LIMITED));
+    TEST(test_gray("gray", "-c:v libx264 -qp 1 -bsf:v h264_metadata=video_full_range_flag=0",
+                   "limited.mkv", RANGE_LIMITED));
     static const char *const other[] = {"YCgCo", "SMPTE2085", "ICtCp", "chroma-derived-nc",
                                         "bt2020c"};
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
