@@ -60,10 +60,10 @@ def pictures():
 
 
 def make_clip(path):
-    coder = ["-c:v", "ffv1", "-pix_fmt", "yuv420p", "-color_range", "tv"]
-    ffmpeg = ["ffmpeg", "-v", "error", "-y", "-f", "rawvideo", "-pix_fmt", "gray", "-color_range", "tv", "-s", f"{WIDTH}x{HEIGHT}"]
-    subprocess.run([*ffmpeg, "-r", str(RATE), "-i", "-", "-vf", "scale=in_range=tv:out_range=tv", *coder, path],
-                   input=b"".join(picture.tobytes() for picture in pictures()), check=True)
+    ffmpeg = ["ffmpeg", "-v", "error", "-y", "-f", "rawvideo", "-pix_fmt", "yuv420p", "-color_range", "tv", "-s", f"{WIDTH}x{HEIGHT}"]
+    chroma = bytes([128]) * (WIDTH * HEIGHT // 2)
+    subprocess.run([*ffmpeg, "-r", str(RATE), "-i", "-", "-c:v", "ffv1", "-color_range", "tv", path],
+                   input=b"".join(picture.tobytes() + chroma for picture in pictures()), check=True)
 
 
 def seconds_of(reader):
