@@ -350,7 +350,8 @@ static int is_refused(struct http_exchange *exchange, const char *method, const 
 {
     const char *length = http_header(exchange, MHD_HTTP_HEADER_CONTENT_LENGTH);
     struct http_demands demands = demands_of(exchange->client->http);
-    demands.admins_alone = is_for_admins(exchange);
+    const bool writes = exchange->route && exchange->route->writes;
+    demands.admins_alone = writes && is_for_admins(exchange);
     const struct http_credentials given = {
         .authorization = http_header(exchange, MHD_HTTP_HEADER_AUTHORIZATION),
         .host = only_host(exchange->client->connection),
@@ -358,7 +359,7 @@ static int is_refused(struct http_exchange *exchange, const char *method, const 
         .content_type = http_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE),
         .looks = looks(method),
         .open = exchange->route && exchange->route->open,
-        .writes = exchange->route && exchange->route->writes,
+        .writes = writes,
         .has_body = exchange->route && ((length && strcmp(length, "0") != 0) ||
                                         http_header(exchange, MHD_HTTP_HEADER_TRANSFER_ENCODING)),
     };
