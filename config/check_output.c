@@ -407,8 +407,8 @@ static void check_lut(struct output_check *c)
     o->lut.lut = lut_ref(lut_read_earlier(c->config, o));
     if (o->lut.lut)
         return;
-    const char *written = object_written(&output_table, o, "lut");
-    if (cube_read(&lut, o->lut.path, written ? written : o->lut.path, o->interpolation, wrong) < 0)
+    const char *name = object_shown(&output_table, o, "lut", o->lut.path);
+    if (cube_read(&lut, o->lut.path, name, o->interpolation, wrong) < 0)
         refuse_value(c, "lut", "%s", wrong);
     o->lut.lut = lut;
 }

@@ -80,16 +80,22 @@ const char *object_written(const struct table *table, const void *object, const 
     return one ? one->text : NULL;
 }
 
+const char *object_shown(const struct table *table, const void *object, const char *key,
+                         const char *value)
+{
+    const char *written = object_written(table, object, key);
+    return written ? written : value;
+}
+
 char *config_camera_url(const struct camera_config *camera, char *to, size_t size)
 {
-    const char *written = object_written(&camera_table, camera, "url");
-    return config_url_shown(written ? written : camera->url, to, size);
+    return config_url_shown(object_shown(&camera_table, camera, "url", camera->url), to, size);
 }
 
 char *config_sink_url(const struct output_config *output, char *to, size_t size)
 {
-    const char *written = object_written(&output_table, output, "sink");
-    return config_url_shown(written ? written : output->sink.url, to, size);
+    return config_url_shown(object_shown(&output_table, output, "sink", output->sink.url), to,
+                            size);
 }
 
 static void free_written(struct places *places)

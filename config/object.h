@@ -38,6 +38,9 @@ bool object_is_known(const struct table *, const void *object, const char *key);
 int object_set_written(const struct table *, void *object, const struct config_row *, char *text);
 // NULL: no reference took part in the value of `key`.
 const char *object_written(const struct table *, const void *object, const char *key);
+// Returns the member's text as messages show it: as it was written, else `value`.
+const char *object_shown(const struct table *, const void *object, const char *key,
+                         const char *value);
 // The URL of a camera, or of an output's sink, as logs and answers show it, cut to `size` bytes.
 // Each returns `to`.
 char *config_camera_url(const struct camera_config *, char *to, size_t size);

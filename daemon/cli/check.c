@@ -299,8 +299,8 @@ static void print_writable(const struct output_config *output, const char *camer
 {
     if (!output->shared.name)
         return;
-    const char *written = object_written(&output_table, output, "group");
-    const char *group = written ? written : output->group ? output->group : "";
+    const char *group =
+        object_shown(&output_table, output, "group", output->group ? output->group : "");
     printf("%s %s%s%s: `shared` lets all who may open its ring (mode %04o%s%s) change its frames "
            "before others read them\n",
            camera ? "output" : "batch", output->name, camera ? " of " : "", camera ? camera : "",
@@ -310,11 +310,11 @@ static void print_writable(const struct output_config *output, const char *camer
 static void print_lut(const struct output_config *output, const char *camera)
 {
     const struct lut *lut = output->lut.lut;
-    const char *written = object_written(&output_table, output, "lut");
     if (!lut)
         return;
     printf("%s %s%s%s: colours through %s", camera ? "output" : "batch", output->name,
-           camera ? " of " : "", camera ? camera : "", written ? written : output->lut.path);
+           camera ? " of " : "", camera ? camera : "",
+           object_shown(&output_table, output, "lut", output->lut.path));
     if (lut->curve_points > 0)
         printf(", 1D of %d points", lut->curve_points);
     if (lut->cube_points > 0)
