@@ -24,12 +24,12 @@ CUDART := $(firstword $(wildcard $(patsubst %,$(CUDA_TOP)/%/libcudart_static.a,l
 	-lcudart_static)
 CUDA_KNOWN := $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
 # A package runs on every x86 GPU from Turing on: code for one capability runs on the later ones of the same major number,
-# and PTX of the lowest and the newest covers the rest. Without a list the code is for this machine's GPUs, or, where there
-# is none, for the two that most servers have.
+# and PTX of the lowest and the newest covers the rest. Without a list the code is for this machine's GPUs. A machine without
+# a GPU makes PTX alone, in half the time: a GPU's driver compiles it when framed first starts there.
 CUDA_PACKAGE_ARCHS := $(filter 75 80 89 90 100 120,$(CUDA_KNOWN))
-CUDA_ARCHS ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -nu),75 90)
+CUDA_ARCHS ?= $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -nu)
 ARCHS := $(if $(filter package,$(CUDA_ARCHS)),$(CUDA_PACKAGE_ARCHS),$(CUDA_ARCHS))
-PTX_ARCHS := $(sort $(firstword $(ARCHS)) $(lastword $(ARCHS)))
+PTX_ARCHS := $(or $(sort $(firstword $(ARCHS)) $(lastword $(ARCHS))),75)
 NVCCFLAGS = -O3 -I. -std=c++17 -fmad=false -Xcompiler -Wall,-Wextra,-Werror,-pthread,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
 	$(foreach a,$(ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) \
 	$(foreach a,$(PTX_ARCHS),-gencode=arch=compute_$(a),code=compute_$(a)) -Xfatbin=--compress-all
