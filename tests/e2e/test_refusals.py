@@ -86,8 +86,8 @@ class Fault:
 
 
 def is_theirs(fault, code):
-    """libavformat goes on with what it did not get, here and there. Nothing here can help that."""
-    return code == -11 and "/libav" in fault.noted().get("failed", "")
+    """libavformat, and glibc where it looks up a group, use memory that they were refused. Nothing here can help that."""
+    return code == -11 and any(name in fault.noted().get("failed", "") for name in ("/libav", "/libc.so"))
 
 
 def judge(checks, fault, framed, code):

@@ -210,6 +210,13 @@ def check_killed(checks, where, source, memory):
         checks.check(framed.stop() == 0, framed.errors())
 
 
+def stands_still(client):
+    """True if a client that may have some frames left to read gets none."""
+    before = len(client.order)
+    time.sleep(0.4)
+    return len(client.order) == before
+
+
 def hoard(checks, where, path, memory, good, what):
     """A client takes what there is and is killed. Under `wait` it then has every slot, and all others wait for it."""
     program = HOARDER.format(here=os.path.join(ROOT, "tests", "e2e"))
@@ -217,10 +224,7 @@ def hoard(checks, where, path, memory, good, what):
         took = until(lambda: hoarder.errors().count("frame") >= SLOTS, 20)
         checks.check(took, f"{what}: the hoarder has too little:\n{hoarder.errors()}")
         if what.endswith("waits"):
-            time.sleep(0.2)
-            before = len(good.order)
-            time.sleep(0.4)
-            checks.check(len(good.order) == before, f"{what}: frames although a client has every slot")
+            checks.check(until(lambda: stands_still(good), 5), f"{what}: frames although a client has every slot")
         hoarder.child.send_signal(signal.SIGKILL)
         hoarder.wait(5)
 
