@@ -25,7 +25,7 @@ CUDART := $(firstword $(wildcard $(patsubst %,$(CUDA_TOP)/%/libcudart_static.a,l
 CUDA_KNOWN := $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
 # A package runs on every x86 GPU from Turing on: code for one capability runs on the later ones of the same major number,
 # and PTX of the lowest and the newest covers the rest. Without a list the code is for this machine's GPUs. A machine without
-# a GPU makes PTX alone, in half the time: a GPU's driver compiles it when framed first starts there.
+# a GPU makes PTX alone, in half the time: a GPU's driver compiles it at the first start, in half a minute, and keeps it.
 CUDA_PACKAGE_ARCHS := $(filter 75 80 89 90 100 120,$(CUDA_KNOWN))
 CUDA_ARCHS ?= $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -nu)
 ARCHS := $(if $(filter package,$(CUDA_ARCHS)),$(CUDA_PACKAGE_ARCHS),$(CUDA_ARCHS))

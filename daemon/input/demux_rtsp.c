@@ -197,13 +197,14 @@ static bool may_replace(const struct rtsp_demux *in)
     return in->memory->accepted || !config_url_login(in->context.config->url, &(size_t){0});
 }
 
-// A connection may die behind the answer to PLAY, but some slow cameras answer nothing behind it.
-// The first connection of that kind is replaced.
+// A connection may die behind the answer to PLAY or behind the first picture, but some slow cameras
+// answer nothing there. The first connection of that kind is replaced.
 static bool is_play_enough(const struct rtsp_demux *in)
 {
     const struct demux_memory *memory = in->memory;
     const bool slow = memory->deaf || in->context.config->media_timeout.ns || !may_replace(in);
-    return in->unit_ns || (slow && !memory->answers);
+    const bool by_media = in->unit_ns && rtsp_session_is_starting(in->session);
+    return memory->intervals || by_media || (slow && !memory->answers);
 }
 
 static bool is_unanswered(const struct rtsp_demux *in, int64_t now_ns)
@@ -227,7 +228,6 @@ static int open_session(struct rtsp_demux *in, int64_t now_ns)
 static int reopen_session(struct rtsp_demux *in, int64_t now_ns)
 {
     in->memory->answer_ns = bounds_min(2 * answer_limit_ns(in), UNKNOWN_S * SECOND_NS);
-    in->memory->deaf |= rtsp_session_has_begun(in->session);
     struct rtsp_session *former = in->session;
     const int rc = open_session(in, now_ns);
     if (rc < 0)
@@ -277,8 +277,10 @@ static int keep_connecting(struct rtsp_demux *in, int rc, int64_t now_ns)
         note_answer(in, now_ns);
     if (is_silent(in, now_ns))
         return end_silent(in, now_ns);
-    if (is_unanswered(in, now_ns))
-        return reopen_session(in, now_ns);
+    if (is_unanswered(in, now_ns)) {
+        in->memory->deaf |= rtsp_session_has_begun(in->session);
+        return in->unit_ns ? end_silent(in, now_ns) : reopen_session(in, now_ns);
+    }
     ping_silent_camera(in, now_ns);
     return 0;
 }

@@ -468,6 +468,11 @@ bool rtsp_session_plays(const struct rtsp_session *s)
     return s->d.phase == RTSP_STARTING || s->d.phase == RTSP_PLAYING;
 }
 
+bool rtsp_session_is_starting(const struct rtsp_session *s)
+{
+    return s->d.phase == RTSP_STARTING;
+}
+
 bool rtsp_session_has_begun(const struct rtsp_session *s)
 {
     return s->d.phase == RTSP_PLAYING || s->d.media_ns;

@@ -36,6 +36,7 @@ int rtsp_session_step(struct rtsp_session *, int64_t now_ns);
 // that the owner may call it until -EAGAIN, which says: nothing has come, or the session has ended.
 int rtsp_session_read(struct rtsp_session *, int64_t now_ns, struct rtsp_unit *ret);
 bool rtsp_session_plays(const struct rtsp_session *);       // PLAY was sent, or answered
+bool rtsp_session_is_starting(const struct rtsp_session *); // PLAY was sent, and not answered
 bool rtsp_session_has_begun(const struct rtsp_session *);   // PLAY was answered, or media came
 bool rtsp_session_is_answered(const struct rtsp_session *); // so was PLAY, and all behind it
 // The chosen track, as soon as DESCRIBE was answered; NULL before. Stays the same.

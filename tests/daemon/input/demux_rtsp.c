@@ -398,6 +398,25 @@ static void test_dead_connection_is_replaced(void)
     camera_stop(&c);
 }
 
+// A connection that dies behind its first picture ends soon; the next one of that kind gets the
+// time of a slow camera.
+static void test_connection_dies_behind_its_first_picture(void)
+{
+    struct camera c = {
+        .answers = true, .period_ns = 60000 * MS, .upon_play = true, .deaf_from = "OPTIONS"};
+    struct demux_memory memory = {0};
+    const int64_t begun_ns = monotonic_ns();
+    struct demux *demux = open_demux(&c, false, &memory, 0);
+    int rc = -ECANCELED;
+    const int packets = demux ? count_packets(demux, 2, 20000, &rc) : 0;
+    const int64_t ms = (monotonic_ns() - begun_ns) / MS;
+    demux_close(demux);
+    CHECK(packets == 1 && rc == -ETIMEDOUT && ms < 4500, "%d packets, %s after %lld ms", packets,
+          strerror(-rc), (long long)ms);
+    CHECK(memory.deaf, "the next connection ends as soon");
+    camera_stop(&c);
+}
+
 // `media_timeout` holds before any rhythm is known, with a camera that goes on to answer.
 static void test_media_timeout_holds_at_once(void)
 {
@@ -515,6 +534,7 @@ int main(void)
     TEST(test_tcp_gets_its_own_time());
     TEST(test_slowed_camera_keeps_its_session());
     TEST(test_dead_connection_is_replaced());
+    TEST(test_connection_dies_behind_its_first_picture());
     TEST(test_media_timeout_holds_at_once());
     TEST(test_sets_are_of_the_stream());
     return test_end();
