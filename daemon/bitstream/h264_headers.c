@@ -67,10 +67,9 @@ struct h264_sps h264_sps_read(const uint8_t *unit, size_t bytes)
     read_order(&sps, &bits);
     sps.references = nal_ue(&bits);
     sps.gaps = nal_u(&bits, 1);
-    sps.mb_columns = nal_ue(&bits) + 1;
-    sps.mb_rows = nal_ue(&bits) + 1;
+    nal_ue(&bits); // pic_width_in_mbs_minus1
+    nal_ue(&bits); // pic_height_in_map_units_minus1
     sps.fields = !nal_u(&bits, 1);
-    sps.mb_rows *= sps.fields ? 2 : 1;
     return sps;
 }
 

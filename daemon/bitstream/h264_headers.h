@@ -38,9 +38,8 @@ struct h264_sps {
     uint32_t references; // max_num_ref_frames
     bool gaps;           // gaps_in_frame_num_value_allowed_flag
     uint32_t poc_type;
-    uint32_t poc_lsb_bits;        // 0: of another type than 0
-    bool fields;                  // frame_mbs_only_flag is 0: pictures may be fields
-    uint32_t mb_columns, mb_rows; // macroblocks of a frame
+    uint32_t poc_lsb_bits; // 0: of another type than 0
+    bool fields;           // frame_mbs_only_flag is 0: pictures may be fields
 };
 
 // Up to frame_num and the field.

@@ -15,11 +15,9 @@
 #include "daemon/input/libav_version.h"
 
 enum {
-    ALIGN = 64,    // of planes and strides: what the widest SIMD of libavcodec and libswscale wants
+    ALIGN = 64,    // of planes and strides, for the widest SIMD of libavcodec and libswscale
     OVERREAD = 16, // bytes behind a plane that they may touch
-    AHEAD = 4,     // buffers that are made before there are pictures
     SERVED = 128,  // packets whose frames are counted: more than are decoded at a time
-    AHEAD_BYTES_MAX = 32 << 20, // of each: more is not believed before there is a picture
 };
 
 struct buffer {
@@ -30,29 +28,21 @@ struct buffer {
 
 struct buffers {
     struct early_output *early; // of the context that is served
-    pthread_mutex_t sizing;     // what follows; taken before `mutex`
+    pthread_mutex_t sizing;     // guards the members below; taken before `mutex`
     AVBufferPool *pool;         // of one geometry; NULL before the first
     size_t bytes;
-    pthread_t maker; // makes the first buffers while the stream is waited for
-    bool has_maker;  // to be joined
-    bool makes;      // has not come to its end; `pool` stays until then
-    bool maker_stops;
-    int n_made, n_allowed;     // by now: all at once would take the decoder's time
-    AVBufferRef *ready[AHEAD]; // what it made and nobody has taken
-    int n_ready;
     struct memory_share share;
-    size_t needed, extra; // bytes of the decoder as a whole, and how many of them are not planned
-    size_t left;          // that there were when it was refused
+    size_t needed, extra; // bytes of the whole decoder, and the part beyond its plan
+    size_t left;          // bytes in the reserve at the last refusal
     int width, height;
     bool refused, told;
     struct served {
         int64_t serial; // of the packet
-        int frames;     // that libavcodec asked memory for while it decoded the packet
+        int frames;     // get_buffer2() calls made while decoding the packet
         const AVBuffer *first;
-    } served[SERVED];       // by serial
-    pthread_cond_t changed; // what the maker looks at, or those who wait for it
+    } served[SERVED]; // by serial
 
-    pthread_mutex_t mutex;               // what follows, and the regions of all buffers
+    pthread_mutex_t mutex;               // guards the members below and the regions of all buffers
     struct buffer *all;                  // idle or in use
     const struct backend_driver *driver; // NULL: nobody pins
     struct backend *backend;
@@ -65,7 +55,6 @@ int buffers_open(struct buffers **ret, const struct memory_share *share)
     if (!buffers)
         return -ENOMEM;
     pthread_mutex_init(&buffers->sizing, NULL);
-    pthread_cond_init(&buffers->changed, NULL);
     pthread_mutex_init(&buffers->mutex, NULL);
     if (share)
         buffers->share = *share;
@@ -80,30 +69,14 @@ static void unlock(struct buffers *buffers)
     if (!last)
         return;
     pthread_mutex_destroy(&buffers->mutex);
-    pthread_cond_destroy(&buffers->changed);
     pthread_mutex_destroy(&buffers->sizing);
     free(buffers);
-}
-
-// Under `sizing`, which it gives up while it waits for the maker.
-static void drop_pool(struct buffers *buffers)
-{
-    buffers->maker_stops = true;
-    pthread_cond_broadcast(&buffers->changed);
-    while (buffers->makes)
-        pthread_cond_wait(&buffers->changed, &buffers->sizing);
-    if (buffers->has_maker)
-        pthread_join(buffers->maker, NULL);
-    buffers->has_maker = false;
-    while (buffers->n_ready > 0)
-        av_buffer_unref(&buffers->ready[--buffers->n_ready]);
-    av_buffer_pool_uninit(&buffers->pool);
 }
 
 void buffers_trim(struct buffers *buffers)
 {
     pthread_mutex_lock(&buffers->sizing);
-    drop_pool(buffers);
+    av_buffer_pool_uninit(&buffers->pool);
     pthread_mutex_unlock(&buffers->sizing);
 }
 
@@ -142,8 +115,8 @@ void buffers_leave(struct buffers *buffers)
     pthread_mutex_unlock(&buffers->mutex);
 }
 
-// One that could not be pinned makes all MEMORY_HOST: what is made for one kind of memory would be
-// made anew with every change.
+// One buffer that could not be pinned makes all MEMORY_HOST: a plan is made for one kind of memory
+// and would be remade at every change.
 enum memory buffers_memory(struct buffers *buffers, const AVFrame *frame)
 {
     bool own = false, pinned = true;
@@ -175,7 +148,7 @@ static void unlink_buffer(struct buffers *buffers, struct buffer *buffer)
         buffer->next->previous = buffer->previous;
 }
 
-// Closing the region under the lock lets buffers_leave rely on finding all that is pinned.
+// Closes the region under the lock: buffers_leave must find every pinned one.
 static void free_buffer(void *opaque, uint8_t *data)
 {
     (void)data;
@@ -210,61 +183,18 @@ static AVBufferRef *make_buffer(void *opaque, size_t bytes)
     return ref;
 }
 
-// Under `sizing`.
-static void choose_pool(struct buffers *buffers, size_t bytes)
+// Idle buffers of another size are freed at once, those in use with their last picture.
+static AVBufferRef *get(struct buffers *buffers, size_t bytes)
 {
+    pthread_mutex_lock(&buffers->sizing);
     if (buffers->bytes != bytes)
-        drop_pool(buffers);
+        av_buffer_pool_uninit(&buffers->pool);
     if (!buffers->pool)
         buffers->pool = av_buffer_pool_init2(bytes, buffers, make_buffer, NULL);
     buffers->bytes = bytes;
-}
-
-// Under `sizing`. A buffer that the maker is at is ready sooner than another.
-static bool is_at_another(const struct buffers *buffers)
-{
-    return buffers->makes && buffers->n_ready == 0 && buffers->n_made < buffers->n_allowed;
-}
-
-static AVBufferRef *get(struct buffers *buffers, size_t bytes)
-{
-    AVBufferRef *ref = NULL;
-    pthread_mutex_lock(&buffers->sizing);
-    // Whoever is served during the wait may have wanted other sizes.
-    while (choose_pool(buffers, bytes), is_at_another(buffers))
-        pthread_cond_wait(&buffers->changed, &buffers->sizing);
-    if (buffers->n_ready > 0)
-        ref = buffers->ready[--buffers->n_ready];
-    else if (buffers->pool)
-        ref = av_buffer_pool_get(buffers->pool);
+    AVBufferRef *ref = buffers->pool ? av_buffer_pool_get(buffers->pool) : NULL;
     pthread_mutex_unlock(&buffers->sizing);
     return ref;
-}
-
-// The maker: the first touch of a buffer's pages takes as long as the decoder for a good part of
-// the picture, and longer on virtual machines.
-static void *make_ahead(void *opaque)
-{
-    struct buffers *buffers = opaque;
-    pthread_setname_np(pthread_self(), "buffers");
-    pthread_mutex_lock(&buffers->sizing);
-    while (buffers->n_made < AHEAD && !buffers->maker_stops) {
-        if (buffers->n_made == buffers->n_allowed) {
-            pthread_cond_wait(&buffers->changed, &buffers->sizing);
-            continue;
-        }
-        pthread_mutex_unlock(&buffers->sizing);
-        AVBufferRef *ref = av_buffer_pool_get(buffers->pool);
-        pthread_mutex_lock(&buffers->sizing);
-        if (ref)
-            buffers->ready[buffers->n_ready++] = ref;
-        buffers->n_made++;
-        pthread_cond_broadcast(&buffers->changed);
-    }
-    buffers->makes = false;
-    pthread_cond_broadcast(&buffers->changed);
-    pthread_mutex_unlock(&buffers->sizing);
-    return NULL;
 }
 
 // --- planes
@@ -283,8 +213,7 @@ static int align_rows(int linesize[4], enum AVPixelFormat format, int width, con
     return 0;
 }
 
-// The frame's planes one behind the other, room for width x height pixels: their places, and the
-// bytes of them all.
+// Places and total bytes of the frame's planes, one behind the other, for width x height pixels.
 struct plane_places {
     int linesize[4];
     size_t size[4], offset[4], bytes;
@@ -339,7 +268,7 @@ int buffers_keep(struct buffers *buffers, AVFrame *frame, enum AVPixelFormat for
 
 // --- the limit
 
-// Under `sizing`. Takes from the host what a decoder of `needed` bytes has beyond its plan.
+// Under `sizing`. Takes the bytes beyond the decoder's plan from the reserve.
 static void take_extra(struct buffers *buffers, size_t needed)
 {
     const struct memory_share *share = &buffers->share;
@@ -411,7 +340,7 @@ static void count_served(struct buffers *buffers, const AVFrame *frame)
     pthread_mutex_unlock(&buffers->sizing);
 }
 
-// The picture itself is the first frame. If film grain is applied, another frame with it comes out.
+// The picture itself is the first frame. If film grain is applied, libavcodec gives out another.
 bool buffers_stood_in(struct buffers *buffers, const AVFrame *picture)
 {
     const int64_t serial = libav_serial(picture);
@@ -450,41 +379,4 @@ void buffers_serve(struct buffers *buffers, AVCodecContext *context, struct earl
     context->opaque = buffers;
     context->get_buffer2 = get_buffer;
     libav_allow_threaded_callbacks(context);
-}
-
-void buffers_prepare(struct buffers *buffers, enum AVCodecID codec, enum AVPixelFormat format,
-                     int width, int height)
-{
-    struct plane_places places;
-    int align[AV_NUM_DATA_POINTERS];
-    AVCodecContext *like = avcodec_alloc_context3(NULL);
-    if (!like)
-        return;
-    like->codec_id = codec;
-    like->pix_fmt = format;
-    avcodec_align_dimensions2(like, &width, &height, align);
-    avcodec_free_context(&like);
-    if (pixel_format_map_format(format) == PIXEL_NONE ||
-        lay_out(&places, format, width, height, align) < 0 || places.bytes > AHEAD_BYTES_MAX)
-        return;
-    pthread_mutex_lock(&buffers->sizing);
-    if (!buffers->pool || buffers->bytes != places.bytes) {
-        choose_pool(buffers, places.bytes);
-        buffers->maker_stops = false;
-        buffers->n_made = 0;
-        buffers->n_allowed = 1;
-        buffers->makes = buffers->has_maker =
-            buffers->pool && pthread_create(&buffers->maker, NULL, make_ahead, buffers) == 0;
-    }
-    pthread_mutex_unlock(&buffers->sizing);
-}
-
-void buffers_decoded(struct buffers *buffers)
-{
-    pthread_mutex_lock(&buffers->sizing);
-    if (buffers->makes && buffers->n_allowed < AHEAD) {
-        buffers->n_allowed++;
-        pthread_cond_broadcast(&buffers->changed);
-    }
-    pthread_mutex_unlock(&buffers->sizing);
 }

@@ -11,10 +11,6 @@
 #include "daemon/decode/picture.h"
 #include "daemon/input/libav_version.h"
 
-enum {
-    H264_HIGH = 100,        // profile_idc
-    MACROBLOCKS_MAX = 1024, // in a row or a column
-};
 static const int64_t NO_SERIAL = 0; // theirs begin with 1
 
 // Threads that decode several pictures at once give each picture some packets late. libdav1d knows
@@ -29,8 +25,8 @@ static void forbid_delay(AVCodecContext *context)
         context->flags |= AV_CODEC_FLAG_LOW_DELAY;
 }
 
-// Where libavcodec would hold back pictures that are to be shown at once. Of keyframes alone it
-// does not know the order either: what they count on from is missing.
+// True where pictures are shown as soon as they are decoded. libavcodec would hold them back, and
+// it cannot order keyframes alone, whose POC continues pictures that it did not get.
 static bool shows_at_once(const struct decode_options *options)
 {
     return options->low_delay || options->pictures == PICTURES_KEYFRAMES;
@@ -55,40 +51,6 @@ static int set_up(struct codec *codec, AVCodecContext *context,
         forbid_delay(context);
     buffers_serve(buffers, context, codec->early);
     return 0;
-}
-
-// The size that an SPS of H.264 in front of the stream says, which libavcodec looks at with the
-// first picture. Only of what is mostly sent: 8 bits, 4:2:0.
-static void read_h264_size(const AVCodecContext *context, int *width, int *height)
-{
-    struct nal_reader reader = {
-        .data = context->extradata,
-        .size = (size_t)context->extradata_size,
-        .length_bytes = h264_length_bytes(context->extradata, (size_t)context->extradata_size)};
-    for (struct nal unit; reader.length_bytes == 0 && nal_next(&reader, &unit);) {
-        if (unit.size < 4 || h264_unit_type(&unit) != H264_UNIT_SPS)
-            continue;
-        const struct h264_sps sps = h264_sps_read(unit.data, unit.size);
-        if (sps.profile <= H264_HIGH && sps.mb_columns <= MACROBLOCKS_MAX &&
-            sps.mb_rows <= MACROBLOCKS_MAX) {
-            *width = (int)sps.mb_columns * 16;
-            *height = (int)sps.mb_rows * 16;
-        }
-    }
-}
-
-// Live pictures are waited for: what they will need is made while none is there.
-static void prepare_buffers(const AVCodecContext *context, struct buffers *buffers)
-{
-    int width = FFMAX(context->width, context->coded_width);
-    int height = FFMAX(context->height, context->coded_height);
-    enum AVPixelFormat format = context->pix_fmt;
-    if (context->codec_id == AV_CODEC_ID_H264 && width == 0) {
-        read_h264_size(context, &width, &height);
-        format = AV_PIX_FMT_YUV420P;
-    }
-    if (width > 0 && height > 0 && format != AV_PIX_FMT_NONE)
-        buffers_prepare(buffers, context->codec_id, format, width, height);
 }
 
 static int open_early(struct codec *codec, const AVCodecParameters *parameters,
@@ -122,8 +84,6 @@ int codec_open(struct codec *codec, const AVCodecParameters *parameters,
         return rc == AVERROR(ENOMEM) ? -ENOMEM : -ENOTSUP;
     }
     codec->context = context;
-    if (!device && shows_at_once(options))
-        prepare_buffers(context, buffers);
     return 0;
 }
 
@@ -273,8 +233,6 @@ int codec_send(struct codec *codec, const AVPacket *packet, int64_t serial)
     else if (rc >= 0 && (packet || !codec->idr))
         rc = libav_send(codec->context, packet, serial);
     leave(codec);
-    if (!codec->nvdec.device)
-        buffers_decoded(codec->context->opaque);
     return rc;
 }
 

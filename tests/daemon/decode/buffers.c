@@ -5,7 +5,6 @@
 #include <libavutil/frame.h>
 #include <libavutil/log.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include "daemon/base/memory_reserve.h"
 #include "daemon/decode/picture.h"
@@ -55,14 +54,6 @@ static void unpin(struct backend *of, void *memory)
     else
         pins.unknown++;
     pthread_mutex_unlock(&pins.mutex);
-}
-
-static int pins_made(void)
-{
-    pthread_mutex_lock(&pins.mutex);
-    const int made = pins.made;
-    pthread_mutex_unlock(&pins.mutex);
-    return made;
 }
 
 static const struct backend_driver pinning = {.name = "pinning", .pin = pin, .unpin = unpin};
@@ -196,7 +187,7 @@ static void test_geometry(void)
     run_close(&run);
 }
 
-// Plans are made for one kind of memory: pictures do not go to and fro between two.
+// A plan is made for one kind of memory: pictures do not alternate between two.
 static void test_one_fails(void)
 {
     struct run run;
@@ -217,74 +208,6 @@ static void test_one_fails(void)
     pins.fails_after = 0;
 }
 
-// --- ahead of the first picture
-
-// Of a camera of which nothing is known but its parameter sets.
-static int open_live(struct run *run, const char *file)
-{
-    const struct decode_options live = {.threads = 2, .in_flight = 4, .low_delay = true};
-    AVCodecParameters *parameters = avcodec_parameters_alloc();
-    if (!run_open(run, file, &on_cpu))
-        return -EIO;
-    decoder_close(run->decoder);
-    avcodec_parameters_copy(parameters, demux_parameters(run->demux));
-    CHECK(parameters->extradata_size > 0, "%s: no parameter sets", file);
-    parameters->width = parameters->height = 0;
-    parameters->format = AV_PIX_FMT_NONE;
-    int rc = decoder_open(&run->decoder, parameters, &live);
-    if (rc == 0)
-        rc = decoder_join(run->decoder, &pinned);
-    avcodec_parameters_free(&parameters);
-    return rc;
-}
-
-// A buffer is there before the first packet, then always one more than was needed, and they are
-// those that the pictures need.
-static void test_ahead(const char *encoder, const char *file, int buffers)
-{
-    enum { PATIENCE_MS = 10000 };
-    struct run run;
-    struct frame frame;
-    clips_make("182x98", 10, encoder, file);
-    pins.made = 0;
-    const int rc = open_live(&run, file);
-    CHECK(rc == 0, "%s: %s", file, strerror(-rc));
-    if (rc < 0)
-        return;
-    for (int wanted = 1; wanted <= buffers; wanted++) {
-        for (int ms = 0; ms < PATIENCE_MS && pins_made() < wanted; ms++)
-            usleep(1000);
-        CHECK(pins_made() == wanted, "%s: %d buffers, not %d", file, pins_made(), wanted);
-        if (run_next(&run, &frame))
-            frame_release(&frame);
-    }
-    while (run_next(&run, &frame))
-        frame_release(&frame);
-    CHECK(run.frames == 10 && pins_made() == buffers, "%s: %d pictures, %d buffers", file,
-          run.frames, pins_made());
-    decoder_leave(run.decoder);
-    run_close(&run);
-    CHECK(pins.now == 0 && pins.unknown == 0, "%s: %d left pinned", file, pins.now);
-}
-
-// A camera that goes away meanwhile, and one that sends other pictures than it said.
-static void test_ahead_in_vain(void)
-{
-    struct buffers *buffers;
-    AVFrame *frame = av_frame_alloc();
-    for (int i = 0; i < 20; i++) {
-        CHECK(buffers_open(&buffers, NULL) == 0, "no memory");
-        buffers_prepare(buffers, AV_CODEC_ID_H264, AV_PIX_FMT_YUV420P, 2048, 1024);
-        if (i % 2) {
-            CHECK(buffers_keep(buffers, frame, AV_PIX_FMT_YUV420P, 640 + i, 480) == 0, "%d", i);
-            CHECK(frame->width == 640 + i && frame->data[0], "%d", i);
-        }
-        buffers_close(buffers);
-        av_frame_unref(frame);
-    }
-    av_frame_free(&frame);
-}
-
 // --- frames on a device
 
 static void count_free(void *counter, uint8_t *data)
@@ -293,54 +216,8 @@ static void count_free(void *counter, uint8_t *data)
     ++*(int *)counter;
 }
 
-struct asker { // a thread that wants a buffer
-    pthread_t thread;
-    struct buffers *buffers;
-    int width, height, rc;
-    size_t bytes;
-};
-
-static void *ask(void *opaque)
-{
-    struct asker *asker = opaque;
-    AVFrame *frame = av_frame_alloc();
-    asker->rc =
-        buffers_keep(asker->buffers, frame, AV_PIX_FMT_YUV420P, asker->width, asker->height);
-    asker->bytes = asker->rc < 0 ? 0 : frame->buf[0]->size;
-    av_frame_free(&frame);
-    return NULL;
-}
-
-// Two threads want buffers of different sizes while the first one is being made.
-static void test_two_sizes_at_once(void)
-{
-    enum { ROUNDS = 50, WIDTH = 2048, HEIGHT = 1024 };
-    AVCodecContext *like = avcodec_alloc_context3(NULL);
-    int small = 0, width = WIDTH, height = HEIGHT, align[AV_NUM_DATA_POINTERS];
-    like->codec_id = AV_CODEC_ID_H264;
-    like->pix_fmt = AV_PIX_FMT_YUV420P;
-    avcodec_align_dimensions2(like, &width, &height, align);
-    avcodec_free_context(&like);
-    for (int round = 0; round < ROUNDS; round++) {
-        struct buffers *buffers;
-        if (buffers_open(&buffers, NULL) < 0)
-            abort();
-        struct asker asker[2] = {{.buffers = buffers, .width = width, .height = height},
-                                 {.buffers = buffers, .width = 64, .height = 64}};
-        buffers_prepare(buffers, AV_CODEC_ID_H264, AV_PIX_FMT_YUV420P, WIDTH, HEIGHT);
-        for (int i = 0; i < 2; i++)
-            pthread_create(&asker[i].thread, NULL, ask, &asker[i]);
-        for (int i = 0; i < 2; i++) {
-            pthread_join(asker[i].thread, NULL);
-            small += asker[i].bytes < (size_t)asker[i].width * (size_t)asker[i].height * 3 / 2;
-        }
-        buffers_close(buffers);
-    }
-    CHECK(small == 0, "%d of %d buffers are too small", small, 2 * ROUNDS);
-}
-
-// They go back to the device on the decoder's thread, once for all that were released; without a
-// decoder with the last user.
+// Released frames go back to the device on the decoder's thread, all at once; without a decoder,
+// with their last user.
 static void test_reaping(void)
 {
     struct buffers *buffers;
@@ -370,8 +247,8 @@ static void test_reaping(void)
     buffers_close(buffers);
 }
 
-// Two keyframes, a second apart. While the pictures do not fit all are lost, and one sentence says
-// so; once there is room the next keyframe is shown.
+// Two keyframes, a second apart. Pictures that do not fit are lost, with one notice; once there is
+// room, the next keyframe is shown.
 static void test_limit(const char *encoder, const char *file)
 {
     struct memory_reserve reserve;
@@ -420,10 +297,6 @@ int main(void)
     TEST(test_outlive());
     TEST(test_geometry());
     TEST(test_one_fails());
-    TEST(test_ahead("-c:v libx264 -bf 0 -refs 1", "ahead.h264", 3));
-    TEST(test_ahead("-c:v libx265 -x265-params log-level=none:bframes=0:ref=1", "ahead.h265", 4));
-    TEST(test_ahead_in_vain());
-    TEST(test_two_sizes_at_once());
     TEST(test_reaping());
     TEST(test_limit("-c:v libx264 -bf 0 -g 25", "limit.mp4"));
     TEST(test_limit("-c:v libx265 -x265-params log-level=none:bframes=0:keyint=25:scenecut=0",
