@@ -229,7 +229,7 @@ struct camera_config {
     int decode_threads;          // of the cpu decoder; 0: auto
     int threads;                 // not a key: decode_threads, or what config_load chose for auto
     struct dimensions picture;   // largest picture expected; 0x0: auto, as `stream` says
-    struct stream_memory stream; // not a key: set by the code that probes the stream
+    struct stream_memory stream; // not a key: of a plan's copy, from the running camera or a probe
     double fps;
     enum decoded_pictures pictures; // that are decoded
     bool loop;

@@ -240,10 +240,7 @@ void object_free(const struct table *table, void *object)
 
 struct camera_config *config_copy_camera(const struct camera_config *camera)
 {
-    struct camera_config *copy = object_copy(&camera_table, camera);
-    if (copy)
-        copy->stream = camera->stream;
-    return copy;
+    return object_copy(&camera_table, camera);
 }
 
 struct output_config *config_copy_output(const struct output_config *output)

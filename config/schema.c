@@ -165,7 +165,7 @@ static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, decode_threads, "auto", "threads of the cpu decoder; each takes the memory of about one picture; for a live input the threads share each picture, which adds no delay and helps if pictures are coded in several slices, or in rows that can be decoded side by side (H.265's wavefronts), but of H.264 it is one thread, as libavcodec tells damage only then; for a file each thread decodes a picture of its own, which adds one frame of delay for each thread after the first; auto: for a network input its share of the processors, at most 4; otherwise 1", RANGE(0, 64),
           .zero = "auto"),
     FIELD(struct camera_config, picture, "auto",
-          "largest picture expected, for which memory is planned; auto: the size of the file or of the running camera, or 1920x1080 until that is known; larger pictures are accepted while this box, or the control group, has memory beside the plan of all cameras; else they are lost as `config`, and the log says so once",
+          "largest picture expected, for which memory is planned; auto: the size of the running camera, 1920x1080 until its first picture, while the decoder of a file has no plan; larger pictures are accepted while this box, or the control group, has memory beside the plan of all cameras; else they are lost as `config`, and the log says so once",
           RANGE(1, IMAGE_SIDE_MAX), .zero = "auto"),
     FIELD(struct camera_config, fps, "0",
           "most frames per second that the outputs get; 0: all; in `defaults`, fps sets this key, not the fps of outputs",

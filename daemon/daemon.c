@@ -17,7 +17,6 @@
 #include "daemon/base/state_file.h"
 #include "daemon/cli/check.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/decode/dpb_files.h"
 #include "daemon/device/devices.h"
 #include "daemon/input/libav_log.h"
 #include "daemon/input/login_pause.h"
@@ -32,9 +31,6 @@ enum {
     LEAVE_MS = 1700, // then the loop thread leaves what hangs, with an account of it
     LOG_MS = 5000,   // that repeated log lines are summed up before they are printed
 };
-
-// A start waits no longer for files to say what they are.
-static const int64_t PROBE_NS = 2 * INT64_C(1000000000);
 
 enum { SIGNALS = 4 };
 static const int signals[SIGNALS] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
@@ -602,7 +598,6 @@ int daemon_run(struct config *config, const struct daemon_options *options)
     reload_warn_of_gone(config);
     writers_prepare(config);
     groups_look_up(config);
-    dpb_probe_files(config, PROBE_NS);
     int rc = open_loop(&daemon);
     if (rc < 0) {
         log_event(LOG_LEVEL_ERROR, "no event loop: %s", strerror(-rc));

@@ -129,12 +129,7 @@ struct preview_source *camera_preview(const struct camera *camera)
 
 struct stream_memory camera_memory(const struct camera *camera)
 {
-    const struct camera_description description = camera_report_describe(&camera->report);
-    if (description.memory.width == 0)
-        return camera->config->stream;
-    struct stream_memory ret = description.memory;
-    ret.packet_bytes = camera->config->stream.packet_bytes;
-    return ret;
+    return camera_report_describe(&camera->report).memory;
 }
 
 struct camera *camera_of_event(struct event *event)

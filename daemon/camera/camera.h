@@ -56,7 +56,7 @@ void camera_close(struct camera *); // after camera_join and the sinks' end; acc
 
 // Where its pictures may be looked at; NULL: nowhere.
 struct preview_source *camera_preview(const struct camera *);
-// What memory its stream takes by its last picture, or else by its configuration.
+// The memory of its stream by its last picture; zeroed before the first.
 struct stream_memory camera_memory(const struct camera *);
 struct camera *camera_of_changes(struct event *);
 struct camera *camera_of_event(struct event *);

@@ -18,16 +18,12 @@
 #include "daemon/base/log.h"
 #include "daemon/cli/probe_cameras.h"
 #include "daemon/decode/decoder.h"
-#include "daemon/decode/dpb_files.h"
 #include "daemon/device/budget.h"
 #include "daemon/device/devices.h"
 #include "daemon/device/pinning.h"
 #include "daemon/input/libav_log.h"
 #include "daemon/supervisor/machine_check.h"
 #include "kernels/cpu/versions.h"
-
-// The deadline for reading all files.
-static const int64_t PROBE_NS = 30 * INT64_C(1000000000);
 
 // What memory is computed for.
 struct basis {
@@ -371,24 +367,16 @@ static void warn_of_readers(const struct config *config)
     free(warning);
 }
 
-// EXIT_OK or EXIT_CONFIG. With `probes` there are no warnings: the cameras will show their sizes.
-static int check_auto_pictures(const struct config *config, bool probes)
+// Outputs that the assumed picture cannot fill.
+static void warn_of_geometry(const struct config *config)
 {
-    int code = EXIT_RUNTIME;
-    struct mistakes *mistakes = calloc(1, sizeof *mistakes),
-                    *warnings = calloc(1, sizeof *warnings);
-    if (mistakes && warnings) {
-        machine_check_auto_pictures(mistakes, warnings, config);
-        if (!probes)
-            mistakes_print(warnings, "warning: ", &config->files, stderr);
-        mistakes_print(mistakes, "", &config->files, stderr);
-        code = mistakes->total > 0 ? EXIT_CONFIG : EXIT_OK;
-        mistakes_free(mistakes);
-        mistakes_free(warnings);
-    }
-    free(mistakes);
+    struct mistakes *warnings = calloc(1, sizeof *warnings);
+    if (!warnings)
+        return;
+    machine_check_auto_pictures(warnings, config);
+    mistakes_print(warnings, "warning: ", &config->files, stderr);
+    mistakes_free(warnings);
     free(warnings);
-    return code;
 }
 
 int check_box(struct config *config, const char *file, bool probes)
@@ -397,16 +385,17 @@ int check_box(struct config *config, const char *file, bool probes)
     log_open(LOG_LEVEL_ERROR);
     libav_log_open();
     warn_of_readers(config);
-    dpb_probe_files(config, PROBE_NS);
-    int code = check_auto_pictures(config, probes);
-    if (code != EXIT_OK)
-        return code;
     struct basis basis;
     choose(&basis, config);
     if (!basis.driver) {
         fprintf(stderr, "%s: backend: cuda: this framed was built without CUDA\n", file);
         return EXIT_NO_DEVICE;
     }
+    int code = EXIT_OK;
+    if (probes)
+        code = probe_cameras(config, file);
+    else
+        warn_of_geometry(config);
     int rc = budget_check(config, basis.driver, true, basis.gpus, basis.n_gpus, why, sizeof why);
     if (rc == 0)
         print_good(config, file);
@@ -418,7 +407,7 @@ int check_box(struct config *config, const char *file, bool probes)
     print_remarks(config);
     print_folders_to_be(config);
     if (rc == 0)
-        return probes ? probe_cameras(config, file) : EXIT_OK;
+        return code;
     fflush(stdout);
     fprintf(stderr, "%s: %s\n", file, why);
     return EXIT_CONFIG;

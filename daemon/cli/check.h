@@ -5,11 +5,11 @@
 
 #include "config/config.h"
 
-// Prints to standard output that it is good, unless it is not, and what memory each camera needs;
-// where that is too much, one line to standard error. `file` stands for the configuration. Works
-// without a GPU, which may be another box's, and says where one is missing; but a backend that is
-// not in this build is refused. Starts nothing, but reads the cameras' files, and opens all cameras
-// with `probes`. Returns an exit code.
+// Prints to standard output that it is good, unless it is not, and the memory that each camera
+// needs; if that is too much, one line to standard error. `file` names the configuration. Works
+// without a GPU, which may be another box's, and says where one is missing; a backend that is not
+// in this build is refused. With `probes` it opens all cameras first and plans for their pictures;
+// else it opens none. Returns an exit code.
 int check_box(struct config *, const char *file, bool probes);
 
 // Whether others than the owner and the group may read the file, and a secret stands in it: one

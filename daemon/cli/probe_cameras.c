@@ -13,6 +13,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/exit_code.h"
 #include "daemon/decode/decoder.h"
+#include "daemon/decode/dpb.h"
 #include "daemon/device/devices.h"
 #include "daemon/input/demux.h"
 #include "daemon/input/orientation.h"
@@ -22,7 +23,7 @@
 enum { THREADS_MAX = 32 };
 
 struct probe {
-    const struct camera_config *camera;
+    struct camera_config *camera;
     bool done;
     int status;     // 0, or negative errno: it delivers no picture
     char text[640]; // what the stream is, or what is wrong
@@ -96,7 +97,7 @@ static void check_picture(struct probes *probes, const struct probe *probe,
 
 static int decode_first(struct probes *probes, struct probe *probe, struct demux *demux)
 {
-    const struct camera_config *camera = probe->camera;
+    struct camera_config *camera = probe->camera;
     const struct decode_options options = {.decode.by = DECODE_CPU,
                                            .threads = 1,
                                            .low_delay = demux_is_live(camera->url),
@@ -105,6 +106,7 @@ static int decode_first(struct probes *probes, struct probe *probe, struct demux
     const struct decode_target use = {.driver = &cpu_backend};
     struct decoder *decoder = NULL;
     struct frame frame = {0};
+    int rate_num, rate_den;
     int rc = decoder_open(&decoder, demux_parameters(demux), &options);
     if (rc == 0)
         rc = decoder_join(decoder, &use);
@@ -114,6 +116,9 @@ static int decode_first(struct probes *probes, struct probe *probe, struct demux
         set_orientation(&frame, camera, demux, decoder);
         describe_picture(probe, demux, &frame.image);
         check_picture(probes, probe, &frame.image);
+        decoder_memory(decoder, &camera->stream);
+        demux_rate(demux, &rate_num, &rate_den);
+        camera->stream.packet_bytes = dpb_packet_bytes(demux_parameters(demux), rate_num, rate_den);
         frame_release(&frame);
     } else {
         snprintf(probe->text, sizeof probe->text, "%s: %s", demux_describe(demux),
@@ -209,7 +214,7 @@ static int run_probes(struct probes *probes, const struct config_files *files)
     return code;
 }
 
-int probe_cameras(const struct config *config, const char *file)
+int probe_cameras(struct config *config, const char *file)
 {
     struct probes probes = {.lock = PTHREAD_MUTEX_INITIALIZER,
                             .changed = PTHREAD_COND_INITIALIZER,

@@ -4,10 +4,11 @@
 
 #include "config/config.h"
 
-// Prints one line for each camera, in the order of the file: to standard output what the stream is,
-// or to standard error what is wrong. Several cameras are opened at once, each within its own
-// deadlines. Pipes and fifos are not opened: what is read from them is gone. EXIT_OK; EXIT_RUNTIME:
-// a camera delivers no picture; EXIT_CONFIG: an output cannot be made from a camera's picture.
-int probe_cameras(const struct config *, const char *file);
+// Prints one line for each camera, in the order of the file: its stream to standard output, or what
+// is wrong to standard error. Fills in the camera's `stream`. Several cameras are opened at once,
+// each within its own deadlines. Pipes and fifos are not opened: a reader takes their bytes for
+// good. EXIT_OK; EXIT_RUNTIME: a camera delivers no picture; EXIT_CONFIG: an output cannot be made
+// from a camera's picture.
+int probe_cameras(struct config *, const char *file);
 
 #endif

@@ -1,23 +1,20 @@
 #include "daemon/decode/dpb.h"
 
-#include <errno.h>
 #include <libavcodec/avcodec.h>
 #include <libavutil/pixdesc.h>
 #include <math.h>
 
 #include "daemon/base/bounds.h"
 #include "daemon/decode/pixel_format_map.h"
-#include "daemon/input/demux.h"
 
 enum {
-    H264_PICTURES_MAX = 16, // that a stream of any level may keep
-    HEVC_PICTURES = 6,      // that one as large as its level allows may keep
-    NVDEC_SPARE = 5,        // surfaces that libavcodec adds to what the stream needs
+    H264_PICTURES_MAX = 16,      // that a stream of any level may keep
+    HEVC_PICTURES = 6,           // that one as large as its level allows may keep
+    NVDEC_SPARE = 5,             // surfaces that libavcodec adds to what the stream needs
+    PACKET_BYTES_MAX = 64 << 20, // a file may say any bit rate
     // Motion vectors, reference indices and types: by the sizes of libavcodec's tables.
     H264_MACROBLOCK = 141,
     HEVC_MACROBLOCK = 200,
-    PROBE_PACKETS = 64,          // in which a picture must come
-    PACKET_BYTES_MAX = 64 << 20, // a file may say any bit rate
     // Pictures on the host, with the padding that libavcodec asks for: see decode/buffers.c.
     PAGE = 4096,
     PICTURE_COLUMNS = 128,
@@ -176,58 +173,9 @@ size_t dpb_bytes(const struct stream_memory *stream, const struct image *source,
            (size_t)(stream->pictures + threads + 1) * tables + (size_t)(threads - 1) * THREAD_BYTES;
 }
 
-// --- a stream that nobody decodes yet
-
-static int decode_first(AVCodecContext *context, AVFrame *frame, struct demux *demux)
+int dpb_packet_bytes(const AVCodecParameters *parameters, int num, int den)
 {
-    for (int i = 0; i < PROBE_PACKETS; i++) {
-        struct packet packet;
-        int rc = demux_read(demux, &packet);
-        if (rc < 0)
-            return rc;
-        avcodec_send_packet(context, packet.av); // a damaged one is followed by others
-        if (avcodec_receive_frame(context, frame) == 0)
-            return 0;
-    }
-    return -ENOTSUP;
-}
-
-static int mean_packet(const struct demux *demux)
-{
-    int num, den;
-    demux_rate(demux, &num, &den);
-    int64_t bit_rate = demux_parameters(demux)->bit_rate;
-    if (num <= 0 || den <= 0 || bit_rate <= 0)
+    if (num <= 0 || den <= 0 || parameters->bit_rate <= 0)
         return 0;
-    return (int)fmin((double)bit_rate / 8 * den / num, PACKET_BYTES_MAX);
-}
-
-int dpb_probe(struct stream_memory *ret, const struct camera_config *config,
-              const _Atomic bool *stop)
-{
-    char why[256];
-    struct demux *demux = NULL;
-    struct camera_config full = *config;
-    full.pace = PACE_FULL;
-    int rc = demux_open(&demux, &full, NULL, stop, NULL, why, sizeof why);
-    if (rc < 0)
-        return rc;
-    const AVCodecParameters *parameters = demux_parameters(demux);
-    const AVCodec *decoder = avcodec_find_decoder(parameters->codec_id);
-    AVCodecContext *context = decoder ? avcodec_alloc_context3(decoder) : NULL;
-    AVFrame *frame = av_frame_alloc();
-    rc = context && frame ? 0 : -ENOMEM;
-    if (rc == 0 && (avcodec_parameters_to_context(context, parameters) < 0 ||
-                    avcodec_open2(context, decoder, NULL) < 0))
-        rc = -ENOTSUP;
-    if (rc == 0)
-        rc = decode_first(context, frame, demux);
-    if (rc == 0) {
-        dpb_measure(ret, context);
-        ret->packet_bytes = mean_packet(demux);
-    }
-    av_frame_free(&frame);
-    avcodec_free_context(&context);
-    demux_close(demux);
-    return rc;
+    return (int)fmin((double)parameters->bit_rate / 8 * den / num, PACKET_BYTES_MAX);
 }

@@ -6,6 +6,7 @@
 #include "kernels/image.h"
 
 struct AVCodecContext;
+struct AVCodecParameters;
 
 enum stream_codec dpb_codec(int codec_id); // of an enum AVCodecID
 
@@ -20,8 +21,7 @@ size_t dpb_picture_bytes(const struct stream_memory *, const struct image *sourc
 size_t dpb_bytes(const struct stream_memory *, const struct image *source, int threads,
                  int in_flight);
 
-// Opens the camera's input and decodes its first picture on the cpu. Blocks for as long as the
-// camera's deadlines allow, and until *stop is set. 0, or negative errno, and *ret stays as it is.
-int dpb_probe(struct stream_memory *ret, const struct camera_config *, const _Atomic bool *stop);
+// Of a mean packet by the stream's bit rate at num / den pictures a second; 0: not known.
+int dpb_packet_bytes(const struct AVCodecParameters *, int num, int den);
 
 #endif

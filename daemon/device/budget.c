@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "config/op.h"
+#include "config/url.h"
 #include "daemon/base/cgroup.h"
 #include "daemon/base/pool_region.h"
 #include "daemon/decode/dpb.h"
@@ -15,7 +16,7 @@
 
 enum {
     DEVICE_PERCENT = 95, // that cameras may take of a device
-    // Of a stream that nobody has looked at.
+    // Assumed of a stream until its first picture.
     WIDTH = 1920,
     HEIGHT = 1080,
     PIXEL_BITS = 12, // 4:2:0
@@ -92,8 +93,7 @@ static int64_t area(const struct dimensions *size)
     return (int64_t)size->width * size->height;
 }
 
-// What is known of the stream, and what is assumed of the rest. `picture` may expect more than
-// there is now.
+// `picture` may expect more than the stream has now.
 struct stream_memory budget_stream(const struct camera_config *camera)
 {
     struct stream_memory stream = camera->stream;
@@ -240,11 +240,36 @@ static struct memory_need outputs_need(const struct camera_config *camera,
     return need;
 }
 
+// The size of a file's pictures is assumed only for lack of better: it refuses no configuration.
+static bool reserves_later(const struct camera_config *camera)
+{
+    return camera->stream.width == 0 && camera->picture.width == 0 &&
+           config_url_kind(camera->url) == URL_FILE;
+}
+
 size_t budget_decoder(const struct camera_config *camera)
 {
-    const struct stream_memory stream = budget_stream(camera);
+    struct camera_config own = *camera;
+    own.stream = (struct stream_memory){0};
+    const struct stream_memory stream = budget_stream(&own);
     const struct image source = picture_of(&stream, &cpu_backend, false);
-    return dpb_bytes(&stream, &source, camera->threads, FRAMES_HELD_MAX);
+    return reserves_later(&own) ? 0 : dpb_bytes(&stream, &source, camera->threads, FRAMES_HELD_MAX);
+}
+
+static struct memory_need pictures_need(const struct camera_config *camera,
+                                        const struct backend_driver *driver, bool nvdec)
+{
+    const struct stream_memory stream = budget_stream(camera);
+    const struct image source = picture_of(&stream, driver, nvdec);
+    if (camera->paused.line)
+        return (struct memory_need){0};
+    if (nvdec)
+        return (struct memory_need){.device =
+                                        budget_nvdec(stream.codec, source.width, source.height,
+                                                     stream.pixel_bits > PIXEL_BITS ? 10 : 8,
+                                                     stream.surfaces + FRAMES_HELD_MAX)};
+    return (struct memory_need){
+        .pinned = dpb_bytes(&stream, &source, camera->threads, frames_in_flight(driver))};
 }
 
 struct memory_need budget_camera(const struct camera_config *camera,
@@ -254,22 +279,15 @@ struct memory_need budget_camera(const struct camera_config *camera,
         return (struct memory_need){0}; // whether it fits is asked once it is resumed
     const struct stream_memory stream = budget_stream(camera);
     const struct image source = picture_of(&stream, driver, nvdec);
-    const int depth = frames_in_flight(driver);
     struct memory_need need = outputs_need(camera, driver, &stream, &source);
+    add(&need, pictures_need(camera, driver, nvdec));
     if (camera_config_analyses(camera)) {
         need.pinned += ANALYSIS_BYTES;
         need.device += nvdec ? ANALYSIS_BYTES : 0;
     }
     need.pinned += CAMERA_BYTES + (driver->takes_cuda || nvdec ? CUDA_CAMERA_BYTES : 0);
-    if (nvdec) {
-        need.pinned += nvdec_host_bytes(&stream, &source, depth);
-        need.device += budget_nvdec(stream.codec, source.width, source.height,
-                                    stream.pixel_bits > PIXEL_BITS ? 10 : 8,
-                                    stream.surfaces + FRAMES_HELD_MAX);
-    } else {
-        need.pinned += dpb_bytes(&stream, &source, camera->threads, depth) +
-                       PACKETS * (size_t)stream.packet_bytes;
-    }
+    need.pinned += nvdec ? nvdec_host_bytes(&stream, &source, frames_in_flight(driver))
+                         : PACKETS * (size_t)stream.packet_bytes;
     return need;
 }
 
@@ -277,6 +295,20 @@ bool budget_wants_nvdec(const struct camera_config *camera, const struct backend
 {
     return camera->decode.by == DECODE_NVDEC ||
            (camera->decode.by == DECODE_AUTO && driver->takes_cuda);
+}
+
+// Without the memory that the camera takes only with its first picture, if there is some.
+static struct memory_need certain_need(const struct camera_config *camera,
+                                       const struct backend_driver *driver, bool nvdec)
+{
+    const bool decodes = nvdec && budget_wants_nvdec(camera, driver);
+    struct memory_need need = budget_camera(camera, driver, decodes);
+    if (reserves_later(camera)) {
+        const struct memory_need later = pictures_need(camera, driver, decodes);
+        need.device -= later.device;
+        need.pinned -= later.pinned;
+    }
+    return need;
 }
 
 struct gpu_share budget_share(const struct camera_config *camera,
@@ -348,6 +380,18 @@ struct memory_need budget_sum(const struct config *config, const struct backend_
     return sum;
 }
 
+size_t budget_reserved(const struct config *config, const struct backend_driver *driver, bool nvdec)
+{
+    size_t sum = budget_sum(config, driver, nvdec).pinned;
+    for (int i = 0; i < config->n_cameras; i++) {
+        const struct camera_config *camera = &config->cameras[i];
+        if (camera->paused.line || (nvdec && budget_wants_nvdec(camera, driver)))
+            continue;
+        sum += budget_decoder(camera) - pictures_need(camera, driver, false).pinned;
+    }
+    return sum;
+}
+
 size_t budget_limit(const struct config *config, size_t device_bytes)
 {
     size_t room = device_bytes ? device_bytes / 100 * DEVICE_PERCENT : SIZE_MAX;
@@ -411,7 +455,7 @@ static void place_cameras(const struct config *config, const struct backend_driv
         const struct gpu_share share = budget_share(camera, driver, nvdec);
         struct gpu_share *taken =
             &gpus[placement_choose(gpus, n, &camera->device, share.bytes)].taken;
-        taken->bytes += share.bytes;
+        taken->bytes += certain_need(camera, driver, nvdec).device;
         taken->pixels += share.pixels;
         taken->cameras++;
     }
@@ -421,14 +465,17 @@ int budget_check(const struct config *config, const struct backend_driver *drive
                  const struct placement_gpu gpus[], int n, char *why, size_t size)
 {
     struct placement_gpu placed[GPUS_MAX] = {{.limit = budget_limit(config, 0)}};
-    size_t pinned = budget_sum(config, driver, nvdec).pinned;
+    size_t pinned = budget_shared(config, driver, nvdec).pinned;
     char what[40] = "device memory";
     int rc = 0;
     if (n > 0)
         memcpy(placed, gpus, (size_t)n * sizeof *placed);
     place_cameras(config, driver, nvdec, placed, n > 0 ? n : 1);
+    for (int i = 0; i < config->n_cameras; i++)
+        pinned += certain_need(&config->cameras[i], driver, nvdec).pinned;
     for (int i = 0; i < config->n_batches; i++) {
         const struct memory_need need = budget_batch(config, &config->batches[i], driver);
+        pinned += need.pinned;
         for (int k = 0; k < (n > 0 ? n : 1); k++) // on one of them, or of several GPUs on the host
             placed[k].taken.bytes += need.device;
         pinned += n > 1 ? need.device : 0;

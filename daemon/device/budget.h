@@ -18,8 +18,8 @@ int frames_in_flight(const struct backend_driver *);
 // (0: not known), and what it keeps beside them. As measured on an H200, driver 580.
 size_t budget_nvdec(enum stream_codec, int width, int height, int bits, int surfaces);
 
-// What is known of a camera's stream, and what is assumed where nobody has looked at it: pictures
-// of 1920x1080, and as many of them as H.264 allows. Pictures are at least as large as `picture`.
+// The camera's stream; before its first picture one of 1920x1080 is assumed, with as many pictures
+// as H.264 allows. Pictures are at least as large as `picture`.
 struct stream_memory budget_stream(const struct camera_config *);
 
 // One camera with pictures of 8 bits, on that backend; `nvdec`: decoded there. Outputs that cannot
@@ -28,7 +28,8 @@ struct stream_memory budget_stream(const struct camera_config *);
 struct memory_need budget_camera(const struct camera_config *, const struct backend_driver *,
                                  bool nvdec);
 
-// What budget_camera counts for the pictures and tables of its decoder on the cpu, bytes.
+// Bytes planned for the pictures and tables of the camera's decoder on the cpu before it has shown
+// any. 0: a file without `picture`, which takes all with its first picture.
 size_t budget_decoder(const struct camera_config *);
 
 // Pictures that an output with crops keeps of a camera with num / den pictures a second (0/0: not
@@ -54,6 +55,10 @@ struct memory_need budget_shared(const struct config *, const struct backend_dri
 // All cameras and batches together, and what they share; `nvdec`: this box has it.
 struct memory_need budget_sum(const struct config *, const struct backend_driver *, bool nvdec);
 
+// Bytes of the host for all of them where each decoder on the cpu counts with budget_decoder: what
+// decoders need beyond it, they take from the memory_reserve.
+size_t budget_reserved(const struct config *, const struct backend_driver *, bool nvdec);
+
 // Memory that may be used of a device that has `device_bytes` (0: not known): `cuda.memory`,
 // and never more than leaves some for contexts and kernels. SIZE_MAX where nothing is known.
 size_t budget_limit(const struct config *, size_t device_bytes);
@@ -61,11 +66,11 @@ size_t budget_limit(const struct config *, size_t device_bytes);
 // Memory of this box, or what its control group allows where that is less, bytes.
 size_t budget_host_limit(void);
 
-// Whether all cameras have room: on each GPU, once placement_choose has given them out in their
-// order, within its limit (budget_limit), and in the memory that this box has and the control group
-// allows. n 0: no GPU. `framed check` and `framed run` ask it before a camera starts. 0; or
-// -ENOSPC, and `why` says what is too much: "cameras need 151.2 GiB of device memory, cuda.memory
-// allows 139.0 GiB", and what to turn.
+// Returns whether all cameras have room: on each GPU within its limit (budget_limit), placed in
+// their order by placement_choose, and in the memory of this box and its control group. A file
+// without `picture` counts without its decoder until it has shown a picture. n 0: no GPU.
+// `framed check` and `framed run` call it before a camera starts. 0; or -ENOSPC with a sentence in
+// `why`: "cameras need 151.2 GiB of device memory, cuda.memory allows 139.0 GiB", and the keys.
 int budget_check(const struct config *, const struct backend_driver *, bool nvdec,
                  const struct placement_gpu[], int n, char *why, size_t size);
 

@@ -312,7 +312,7 @@ int devices_admit(struct devices *devices, const struct config *config, char *wh
         rc = budget_check(config, driver, nvdec, gpus, n, why, size);
     if (rc == 0)
         memory_reserve_plan(&devices->reserve, budget_host_limit(),
-                            budget_sum(config, driver, nvdec).pinned);
+                            budget_reserved(config, driver, nvdec));
     const char *demanding = camera_that_demands_nvdec(config);
     if (rc == 0 && demanding && devices->n_gpus > 0 && n == 0)
         warn_of_camera(demanding, "NVDEC is demanded and its device has failed: the cpu decodes "

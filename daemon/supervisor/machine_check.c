@@ -242,33 +242,28 @@ void machine_check_picture(struct mistakes *mistakes, const struct camera_config
     }
 }
 
-// The picture that memory is planned for: `picture`, or the file's own, or an assumed one.
+// By `picture`, or an assumed one.
 static struct image planned_picture(const struct camera_config *camera)
 {
     const struct stream_memory stream = budget_stream(camera);
     return (struct image){.format = PIXEL_YUV420P, .width = stream.width, .height = stream.height};
 }
 
-static void judge_auto_picture(struct mistakes *mistakes, struct mistakes *warnings,
-                               const struct camera_config *camera)
+static void judge_auto_picture(struct mistakes *warnings, const struct camera_config *camera)
 {
     const struct image picture = planned_picture(camera);
-    struct output_judge judge = {.camera = camera, .picture = &picture};
-    judge.assumed = camera->stream.width == 0;
-    judge.mistakes = judge.assumed ? warnings : mistakes;
-    judge.whose = judge.assumed ? "the assumed picture" : "the file's picture";
     for (int i = 0; i < camera->n_outputs; i++) {
-        judge.output = &camera->outputs[i];
+        const struct output_judge judge = {
+            warnings, camera, &camera->outputs[i], &picture, "the assumed picture", true};
         judge_geometry(&judge);
     }
 }
 
-void machine_check_auto_pictures(struct mistakes *mistakes, struct mistakes *warnings,
-                                 const struct config *config)
+void machine_check_auto_pictures(struct mistakes *warnings, const struct config *config)
 {
     for (int i = 0; i < config->n_cameras; i++)
         if (config->cameras[i].picture.width == 0) // else machine_check_machine has judged it
-            judge_auto_picture(mistakes, warnings, &config->cameras[i]);
+            judge_auto_picture(warnings, &config->cameras[i]);
 }
 
 static void judge_group(const struct output_judge *judge, const char *key, const char *name)

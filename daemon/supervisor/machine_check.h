@@ -15,11 +15,9 @@ void machine_check_process(struct mistakes *, const struct config *);
 // without opening the camera: demuxers and their options, geometry if `picture` is set, groups and
 // folders.
 void machine_check_machine(struct mistakes *, const struct config *);
-// Notes outputs that cannot be made if `picture` is auto. `mistakes`: from a file's pictures, whose
-// size is in the camera's `stream`; `warnings`: from the size assumed for a camera without a
-// `stream`, whose pictures may be larger.
-void machine_check_auto_pictures(struct mistakes *mistakes, struct mistakes *warnings,
-                                 const struct config *);
+// Notes outputs that the picture assumed for `picture: auto` cannot fill; the camera's own may be
+// larger.
+void machine_check_auto_pictures(struct mistakes *warnings, const struct config *);
 // Notes outputs that cannot be made from a picture of the camera.
 void machine_check_picture(struct mistakes *, const struct camera_config *, const struct image *);
 

@@ -349,6 +349,8 @@ def check_probe(checks, where, clip):
         checks.check(re.match(r"h264.* over rtsp/tcp", rows.get("street", "")) and "320x240" in rows["street"],
                      f"probe: {output}")
         checks.check("not opened" in rows.get("std", ""), f"probe: {output}")
+        planned = dict(re.findall(r"^(\w+) +(\d+x\d+\*?) +[\d.]+$", output, re.M))
+        checks.check(planned == {"file": "320x240", "street": "320x240", "std": "1920x1080*"}, f"probe plans: {output}")
         more = f"""
   gone: {{url: {where}/gone.mp4, outputs: {{o: {{sink: "tcp:0"}}}}}}
   refused: {{url: "rtsp://viewer:{SECRET}@127.0.0.1:1/x", outputs: {{o: {{sink: "tcp:0"}}}}}}"""
@@ -369,7 +371,7 @@ DOUBTFUL = [
 
 
 def check_auto_geometry(checks, clip):
-    """Without `picture`, only the size of the file's own pictures makes a geometry a mistake."""
+    """Without `picture`, the assumed size makes no geometry a mistake."""
     for keys, word, key, message in DOUBTFUL:
         text = config("url: 'rtsp://127.0.0.1:1/x'", f'sink: "tcp:0", {keys}')
         code, output, errors = run("check", "-c", "-", stdin=text)
@@ -379,9 +381,11 @@ def check_auto_geometry(checks, clip):
         code, _, errors = run("check", "--probe", "-c", "-", stdin=text)
         checks.check(code == 1 and "warning" not in errors, f"{keys} of a camera that was asked: exit {code}, {errors}")
     text = config(f"url: {clip}", 'sink: "tcp:0", crop: [0, 0, 640, 480]')
-    code, output, errors = run("check", "-c", "-", stdin=text)
-    told = f"stdin:{column(text, '[0, 0')}: cameras.gate.outputs.o.crop: reaches beyond the file's picture of 320x240 ("
-    checks.check(code == 78 and not output and errors.startswith(told), f"a crop beyond a file: exit {code}, {errors}")
+    code, _, errors = run("check", "-c", "-", stdin=text)
+    checks.check(code == 0 and not errors, f"a crop beyond a file that nobody opened: exit {code}, {errors}")
+    code, _, errors = run("check", "--probe", "-c", "-", stdin=text)
+    told = f"stdin:{column(text, '[0, 0')}: cameras.gate.outputs.o.crop: reaches beyond the camera's picture of 320x240 ("
+    checks.check(code == 78 and errors.startswith(told), f"a crop beyond a file: exit {code}, {errors}")
 
 
 def check_probed_geometry(checks, clip):

@@ -171,14 +171,14 @@ CAMERAS = """
 backend: {backend}
 cuda: {{memory: {memory}}}
 cameras:
-  gate: {{url: x.mp4, decode: {decode}, outputs: {{o: {{sink: "tcp:0"}}}}}}
+  gate: {{url: "{url}", decode: {decode}, decode_threads: 1, outputs: {{o: {{sink: "tcp:0"}}}}}}
   a_camera_of_long_name_1: {{url: x.mp4, picture: 64x64, decode: cpu, outputs: {{o: {{sink: "tcp:0", slots: 3}}}}}}
 """
 
 
 def check_memory(checks):
     """check says what every camera needs, and what all do."""
-    text = CAMERAS.format(backend="cpu", memory="auto", decode="auto")
+    text = CAMERAS.format(url="x.mp4", backend="cpu", memory="auto", decode="auto")
     code, output, errors = run("check", "-c", "-", stdin=text)
     checks.check(code == 0 and not errors, f"memory: exit {code}, {errors!r}")
     lines = output.splitlines()
@@ -197,7 +197,7 @@ def check_memory(checks):
 
 def check_overcommitment(checks, where):
     """More memory than there is is refused with the figures, before anything starts."""
-    text = CAMERAS.format(backend="cpu", memory="64MiB", decode="nvdec")
+    text = CAMERAS.format(url="rtsp://127.0.0.1/x", backend="cpu", memory="64MiB", decode="nvdec")
     code, output, errors = run("check", "-c", "-", stdin=text)
     expected = f"-: cameras need 236.8 MiB of device memory, cuda.memory allows 64.0 MiB {HINT}\n"
     checks.check(code == 78 and errors == expected, f"cuda.memory: exit {code}, {errors!r}")
@@ -205,6 +205,10 @@ def check_overcommitment(checks, where):
     checks.check("good" not in output, f"cuda.memory: {output}")
     code, _, errors = run("check", "-c", "-", stdin=text.replace("64MiB", "237MiB"))
     checks.check(code == 0 and not errors, f"cuda.memory that is enough: exit {code}, {errors!r}")
+    text = CAMERAS.format(url="x.mp4", backend="cpu", memory="64MiB", decode="nvdec")
+    code, output, errors = run("check", "-c", "-", stdin=text)
+    checks.check(code == 0 and not errors and re.search(r"^gate +1920x1080\* +236\.8 ", output, re.M),
+                 f"a file's assumed size: exit {code}, {output}{errors}")
     outputs = "\n".join(
         f"      o{i}: {{size: 16384x16384, tensor: {{dtype: f32}}, slots: 256, sink: 'tcp:0'}}" for i in range(16)
     )
@@ -213,7 +217,7 @@ def check_overcommitment(checks, where):
         file.write(f"backend: cpu\ncameras:\n  gate:\n    url: x.mp4\n    outputs:\n{outputs}\n")
     for command in "check", "run":
         code, _, errors = run(command, "-c", path)
-        said = re.search(r"cameras need 12288\.1 GiB of memory, (this box has|its .* allows) [\d.]+ [GM]iB ", errors, re.M)
+        said = re.search(r"cameras need 12288\.0 GiB of memory, (this box has|its .* allows) [\d.]+ [GM]iB ", errors, re.M)
         checks.check(code == 78 and said and HINT in errors, f"{command} with 12 TiB: exit {code}, {errors!r}")
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""What `framed check` plans for cameras is what a framed takes with them: never less, and at most 1.3 times as much. A camera
-with larger pictures gets more while there is memory, and else hurts no other camera."""
+"""The plan of `framed check --probe` is the memory that a framed takes with these cameras: never less, and at most 1.3 times as
+much. A camera with larger pictures gets more while there is memory, and else hurts no other camera. Nothing refuses a file for
+an assumed size."""
 import contextlib
 import glob
 import os
@@ -76,7 +77,7 @@ def make_large_packets(where):
 
 def check_ratio(checks, where, alone, name, cameras, url):
     text = "backend: cpu\ncameras:\n" + "".join(CAMERA.format(i=i, url=url, where=where) for i in range(cameras))
-    code, output, errors = run("check", "-c", "-", stdin=text)
+    code, output, errors = run("check", "--probe", "-c", "-", stdin=text)
     planned = re.search(r"^sum +([\d.]+)$", output, re.M)
     if not checks.check(code == 0 and planned, f"{name}: exit {code}, {output!r}, {errors!r}"):
         return
@@ -90,6 +91,7 @@ def check_ratio(checks, where, alone, name, cameras, url):
 # --- a control group
 
 LIMIT = 1 << 30
+FILES = 16  # as 1920x1080 they would take more
 STREAM = """
   {name}:
     url: {url}
@@ -170,6 +172,15 @@ def check_enforced(checks, where, group, codec, size, fits):
             checks.check(framed.stop() == 0, f"{what}: exit:\n{framed.errors()}")
 
 
+def check_files(checks, where, group, clip):
+    """Small files that the assumed size would not let in."""
+    text = "backend: cpu\ncameras:" + "".join(CAMERA.format(i=i, url=clip, where=where) for i in range(FILES))
+    with framed_in(group, where, text) as framed:
+        readers = [Reader(f"unix:{where}/{i}.sock", keep=False) for i in range(FILES)]
+        checks.check(until(lambda: min(reader.count for reader in readers) > 0, 30), f"files: {framed.errors()}")
+        checks.check(framed.stop() == 0, f"files: {framed.errors()}")
+
+
 def check_group(checks):
     with control_group() as group:
         if not group:
@@ -178,6 +189,8 @@ def check_group(checks):
         for codec, size, fits in ("h264", "8192x8192", False), ("h264", "2560x1440", True), ("h265", "2560x1440", True):
             with folder() as where:
                 check_enforced(checks, where, group, codec, size, fits)
+        with folder() as where:
+            check_files(checks, where, group, make_clip(where, "320x180", 16))
 
 
 def main():

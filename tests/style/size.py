@@ -11,7 +11,7 @@ from checks import Checks
 
 FOLDERS = ("client", "config", "daemon", "kernels")
 SHORT = 50  # lines
-LIMITS = {"lines": 107_600, "files": 847, "short files": 358}
+LIMITS = {"lines": 107_300, "files": 845, "short files": 357}
 SLACK = {"lines": 250, "files": 2, "short files": 2}  # by which a limit may lie above the tree
 
 

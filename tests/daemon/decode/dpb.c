@@ -1,30 +1,25 @@
 // What memory a stream takes, told by its first picture.
 #include "daemon/decode/dpb.h"
 
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include "config/load.h"
-#include "config/object.h"
-#include "daemon/decode/dpb_files.h"
-#include "tests/daemon/clips.h"
+#include "tests/daemon/decode/decoding.h"
 
 enum { SPARE = 5 }; // surfaces that libavcodec adds
 
 static struct stream_memory probe(const char *file)
 {
-    _Atomic bool stop = false;
-    struct duration second = {1000000000};
+    static const struct decode_options one_thread = {
+        .decode.by = DECODE_CPU, .threads = 1, .in_flight = 4};
     struct stream_memory ret = {0};
-    struct camera_config config = {.name = (char *)"gate",
-                                   .url = (char *)file,
-                                   .pace = PACE_REALTIME,
-                                   .connect_timeout = second,
-                                   .media_timeout = second,
-                                   .close_timeout = second};
-    int rc = dpb_probe(&ret, &config, &stop);
-    CHECK(rc == 0, "%s: %d", file, rc);
+    struct frame frame;
+    struct run run;
+    if (!run_open(&run, file, &one_thread))
+        return ret;
+    decoder_memory(run.decoder, &ret);
+    CHECK(ret.width == 0, "%s: known before its first picture", file);
+    CHECK(run_next(&run, &frame), "%s: no picture", file);
+    decoder_memory(run.decoder, &ret);
+    frame_release(&frame);
+    run_close(&run);
     return ret;
 }
 
@@ -65,60 +60,10 @@ static void test_streams(void)
     CHECK(deep.pictures >= 5 && deep.pictures <= 16, "%d pictures", deep.pictures);
 }
 
-// Cameras of one file are looked at once; a file that is none, and what is no file, are left alone.
-static void test_files(void)
-{
-    static const char text[] =
-        "cameras:\n"
-        "  a: {url: two.mp4, pace: realtime, outputs: {o: {sink: 'ring:/a'}}}\n"
-        "  b: {url: none.mp4, outputs: {o: {sink: 'ring:/b'}}}\n"
-        "  c: {url: two.mp4, outputs: {o: {sink: 'ring:/c'}}}\n"
-        "  d: {url: 'tcp://127.0.0.1:1', outputs: {o: {sink: 'ring:/d'}}}\n";
-    static const int widths[] = {320, 0, 320, 0};
-    struct config *config = NULL;
-    CHECK(config_load_text(&config, text, sizeof text - 1, "test", stderr) == 0, "%s", text);
-    dpb_probe_files(config, INT64_C(20000000000));
-    for (int i = 0; i < 4; i++)
-        CHECK(config->cameras[i].stream.width == widths[i], "%s: %d", config->cameras[i].name,
-              config->cameras[i].stream.width);
-    struct camera_config *copy = config_copy_camera(&config->cameras[2]);
-    CHECK(copy->stream.width == 320, "a copy knows it too");
-    config_free_camera(copy);
-    config_free(config);
-}
-
-// What was looked at in time is known, though there is no time for all.
-static void test_many_files(void)
-{
-    enum { FILES = 1000 };
-    char *text = NULL;
-    size_t size;
-    int known = 0;
-    struct config *config = NULL;
-    FILE *to = open_memstream(&text, &size);
-    fputs("cameras:\n", to);
-    for (int i = 0; i < FILES; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "%d.mp4", i);
-        CHECK(symlink("pyramid.mp4", name) == 0, "%s", name);
-        fprintf(to, "  c%d: {url: %s, outputs: {o: {sink: 'ring:/%d'}}}\n", i, name, i);
-    }
-    fclose(to);
-    CHECK(config_load_text(&config, text, size, "test", stderr) == 0, "%d cameras", FILES);
-    dpb_probe_files(config, 1000000000);
-    for (int i = 0; i < FILES; i++)
-        known += config->cameras[i].stream.width == 1280;
-    CHECK(known > 0, "%d known", known);
-    config_free(config);
-    free(text);
-}
-
 int main(void)
 {
     clips_open();
     TEST(test_streams());
-    TEST(test_files());
-    TEST(test_many_files());
     clips_close();
     return test_end();
 }

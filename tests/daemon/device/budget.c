@@ -51,8 +51,8 @@ static struct config *load(const char *top, const char *camera, const char *outp
     char text[1024];
     struct config *config = NULL;
     int n = snprintf(text, sizeof text,
-                     "%s\ncameras: {gate: {url: x, %s outputs: {o: {sink: 'ring:/r', %s}}}}", top,
-                     camera, output);
+                     "%s\ncameras: {gate: {url: 'pipe:0', %s outputs: {o: {sink: 'ring:/r', %s}}}}",
+                     top, camera, output);
     CHECK(config_load_text(&config, text, (size_t)n, "test", stderr) == 0, "%s", text);
     return config;
 }
@@ -325,6 +325,40 @@ static void test_check(void)
     config_free(config);
 }
 
+// The size assumed for a file refuses nothing: before its first picture its decoder has no plan.
+// What it then takes, it takes from the reserve, which goes on so when a reload knows its size.
+static void test_file(void)
+{
+    static char file[] = "x";
+    const char *refusal = "cameras need 241.5 MiB of device memory, cuda.memory allows 128.0 MiB";
+    const size_t beside = CAMERA + 5 * PACKET + SLOTS;
+    struct config *config = load("cuda: {memory: 128MiB}", "", "");
+    struct camera_config *camera = config->cameras;
+    char *const url = camera->url;
+    check(config, 0, refusal);
+    CHECK(budget_decoder(camera) == (16 + 1 + 5) * PICTURE + 18 * BESIDE, "%zu",
+          budget_decoder(camera));
+    CHECK(budget_reserved(config, &cpu_backend, false) == beside + budget_decoder(camera), "%zu",
+          budget_reserved(config, &cpu_backend, false));
+    camera->url = file;
+    check(config, 0, "");
+    CHECK(budget_decoder(camera) == 0, "%zu", budget_decoder(camera));
+    CHECK(budget_reserved(config, &cpu_backend, false) == beside, "%zu",
+          budget_reserved(config, &cpu_backend, false));
+    CHECK(budget_camera(camera, &cpu_backend, false).pinned == DECODED + SLOTS, "not as printed");
+    camera->stream = budget_stream(camera);
+    check(config, 0, refusal);
+    CHECK(budget_decoder(camera) == 0, "seen: %zu", budget_decoder(camera));
+    CHECK(budget_reserved(config, &cpu_backend, false) == beside, "seen: %zu",
+          budget_reserved(config, &cpu_backend, false));
+    camera->stream = (struct stream_memory){0};
+    camera->picture = (struct dimensions){1920, 1080};
+    check(config, 0, refusal);
+    CHECK(budget_decoder(camera) > 0, "`picture` plans nothing");
+    camera->url = url;
+    config_free(config);
+}
+
 static void check_two(const struct config *config, size_t first, size_t second,
                       const char *expected)
 {
@@ -390,6 +424,7 @@ int main(void)
     TEST(test_crops());
     TEST(test_limit());
     TEST(test_check());
+    TEST(test_file());
     TEST(test_check_two());
     TEST(test_check_host());
     return test_end();
