@@ -236,6 +236,7 @@ struct camera_config {
     enum pace pace;
     enum turning rotate; // whether pictures are rotated as the stream says
     enum damaged damaged;
+    bool check_hashes;
     struct rois rois;
     bool stats; // whether pictures are analysed (daemon/scene/scene.h) without a gate too
     struct dimensions grid; // cells whose means the analysis gives

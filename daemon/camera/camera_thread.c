@@ -341,6 +341,7 @@ static int open_decoder(struct camera_thread *t)
         .memory = devices_memory_reserve(t->context.devices),
         .planned = budget_decoder(config),
         .damaged = config->damaged,
+        .check_hashes = config->check_hashes,
         .pictures = config->pictures,
         .low_delay = t->live,
         .losses_known = demux_knows_losses(t->demux),

@@ -28,6 +28,7 @@ struct decode_options {
     size_t planned;                // bytes that the plan has for a decoder on the cpu
     enum damaged damaged;
     enum decoded_pictures pictures; // that are decoded
+    bool check_hashes;              // of H.265's pictures, decoded on the cpu
     bool losses_known;              // packets say what is missing, and libavcodec need not be asked
     struct stage_watch *stages;     // NULL: nobody watches
 };

@@ -52,6 +52,7 @@ int decoder_open(struct decoder **ret, const AVCodecParameters *parameters,
         return -ENOMEM;
     }
     d->inspection.parameters = d->takeover.parameters;
+    d->inspection.reads_hashes = options->check_hashes;
     *ret = d;
     return 0;
 }
@@ -351,15 +352,16 @@ static void follow_signal(const struct decoder *d, const AVFrame *av, struct fra
         info->flags |= FRAMED_FLAG_HDR;
 }
 
-// What libavcodec decodes of H.265 without an error may have some.
+// Errors in pictures of H.265 that libavcodec does not report. Hardware has its own layout of
+// pictures and checks no hashes.
 static void find_errors(struct decoder *d, const AVFrame *av)
 {
     struct packet_info *info = packet_history_info(&d->takeover.history, libav_serial(av));
-    if (info->serial != libav_serial(av))
+    if (info->serial != libav_serial(av) || codec_on_device(&d->takeover.codec) ||
+        d->takeover.parameters->codec_id != AV_CODEC_ID_HEVC)
         return;
     info->damaged |= hash_checker_tells_errors(&d->hash_checker, &info->hash, av);
-    if (d->takeover.parameters->codec_id != AV_CODEC_ID_HEVC || d->takeover.options.losses_known ||
-        codec_on_device(&d->takeover.codec) || !buffers_stood_in(d->takeover.buffers, av))
+    if (d->takeover.options.losses_known || !buffers_stood_in(d->takeover.buffers, av))
         return;
     info->lacks_reference = true;
     corruption_missing_reference(&d->takeover.corruption, info->serial);

@@ -41,7 +41,7 @@ void packet_inspection_order(struct packet_inspection *inspection, const AVPacke
     info->whole_from = recovery_packet(&inspection->recovery, packet, info->serial);
 }
 
-// In H.265 pictures of a higher temporal layer may be made from what its own layer does not need.
+// In H.265 a picture that its own temporal layer does not refer to may serve a higher layer.
 static bool is_disposable_hevc(struct packet_inspection *inspection, const struct nal *unit,
                                int type)
 {
@@ -76,10 +76,10 @@ void packet_inspection_content(struct packet_inspection *inspection, const AVPac
 {
     const AVCodecParameters *own = inspection->parameters;
     const bool key = packet->flags & AV_PKT_FLAG_KEY;
-    if (own->codec_id != AV_CODEC_ID_H264) // which numbers its references, so others may be missing
+    if (own->codec_id != AV_CODEC_ID_H264) // its numbers tell a lost reference
         info->lacks_reference = info->reference_lost && !key;
-    if (own->codec_id != AV_CODEC_ID_HEVC)
+    if (own->codec_id != AV_CODEC_ID_HEVC || !inspection->reads_hashes)
         return;
-    int length_bytes = hevc_length_bytes(own->extradata, (size_t)own->extradata_size);
+    const int length_bytes = hevc_length_bytes(own->extradata, (size_t)own->extradata_size);
     info->hash = picture_hash_read(packet->data, (size_t)packet->size, length_bytes);
 }

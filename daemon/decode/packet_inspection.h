@@ -1,5 +1,6 @@
 // Damage that a packet shows and libavcodec does not report: lost pictures of H.264, and hashes of
-// pictures of H.265. One thread uses it; zeroed but for `parameters` it is ready.
+// pictures of H.265. One thread uses it; zeroed except for `parameters` and `reads_hashes` it is
+// ready.
 #ifndef FRAMED_DAEMON_DECODE_PACKET_INSPECTION_H
 #define FRAMED_DAEMON_DECODE_PACKET_INSPECTION_H
 
@@ -14,19 +15,19 @@ struct packet_inspection {
     const struct AVCodecParameters *parameters; // the owner's
     struct h264_loss h264_loss;
     struct recovery recovery;
-    int highest_layer; // temporal, of H.265, that came so far
+    int highest_layer; // the highest temporal layer of H.265 so far
+    bool reads_hashes; // of H.265
 };
 
 void packet_inspection_begin(struct packet_inspection *); // another stream, or another place in it
 void packet_inspection_finish(struct packet_inspection *);
-// Takes every packet, in order. Marks it as damaged if a picture that it is made from never came or
-// if it is noise, and fills in `whole_from`.
+// Takes every packet, in order. Marks it as damaged if a reference of it never came or if it is
+// noise, and fills in `whole_from`.
 void packet_inspection_order(struct packet_inspection *, const struct AVPacket *,
                              struct packet_info *);
-// Whether no other picture is made from a packet's, by the packet itself: of H.264 and H.265.
+// Returns whether the packet says that no other picture refers to its own: H.264 and H.265.
 bool packet_inspection_disposable(struct packet_inspection *, const struct AVPacket *);
-// For a packet that will be decoded: fills in its hash, and whether a picture that it is made from
-// was lost before it.
+// Fills in the hash of a packet that will be decoded, and whether a reference of it was lost.
 void packet_inspection_content(struct packet_inspection *, const struct AVPacket *,
                                struct packet_info *);
 

@@ -17,7 +17,7 @@ enum {
     SEI_BYTES_MAX = 128, // a hash takes 51 with its headers; other messages may come before it
     // The standard begins with 0xffff and ends with 16 more bits of zeros, libavutil does without.
     CRC_BEGIN = 0x1d0f,
-    MISMATCHED_MAX = 8, // pictures from the first on: then it is taken for the encoder's mistake
+    MISMATCHED_MAX = 8, // first pictures: after them the encoder is wrong
 };
 
 static int bytes_of(enum hash_method method)
@@ -37,7 +37,7 @@ static size_t read_sum(const uint8_t *sei, size_t size, size_t *at)
     return *at < size ? sum + sei[(*at)++] : sum;
 }
 
-// Pictures without colour have one component's.
+// Pictures without colour have one component.
 static void read_payload(struct picture_hash *ret, const uint8_t *payload, size_t size)
 {
     if (size < 1 || payload[0] > HASH_CHECKSUM - HASH_MD5)

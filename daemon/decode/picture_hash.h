@@ -24,21 +24,23 @@ struct picture_hash {
     uint8_t digest[3][HASH_BYTES_MAX]; // by colour component
 };
 
-// Compares the hashes of one stream. An encoder may compute a component's hashes wrongly. So those
+// Compares the hashes of one stream. An encoder may compute a component's hashes wrongly: hashes
 // that never matched since the stream began count for its first pictures only, and the CRC of
-// chroma, which x265 3.5 gets wrong, not at all. One thread uses it; zeroed it is ready.
+// chroma, wrong in x265 3.5, does not count. libavcodec can check MD5 alone, and says the result
+// only in its log. One thread uses it; zeroed it is ready.
 struct hash_checker {
     struct AVMD5 *md5; // allocated with the first picture that has such a hash
     bool matched[3];   // by component: once at least
     int mismatched[3]; // pictures whose component did not, before any did
 };
 
-// That of the packet's picture; HASH_NONE where it has none. `length_bytes`: see struct nal_reader.
+// The hash of the packet's picture; HASH_NONE if it has none. `length_bytes`: see struct
+// nal_reader.
 struct picture_hash picture_hash_read(const uint8_t *data, size_t size, int length_bytes);
-// Whether a picture, which was not cropped, has errors. False where that is not known: it has no
-// hash, or lies on a device.
+// Returns whether a picture, which was not cropped, has errors. False if it has no hash or lies on
+// a device.
 bool hash_checker_tells_errors(struct hash_checker *, const struct picture_hash *,
                                const struct AVFrame *);
-void hash_checker_finish(struct hash_checker *); // it is ready for another stream
+void hash_checker_finish(struct hash_checker *); // ready for another stream
 
 #endif

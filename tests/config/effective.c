@@ -72,8 +72,10 @@ static void test_cameras(void)
     static const char *const texts[] = {
         "url: rtsp://10.0.0.5/a, transport: udp, tls: {verify: false, legacy: true}, "
         "decode: cpu, decode_threads: 3, picture: 1280x720, fps: 29.97, pictures: keyframes",
-        "url: a.mp4, loop: true, pace: realtime, rotate: ignore, damaged: hold, connect_timeout: "
-        "1.5s, media_timeout: 90s, close_timeout: 250ms, device: GPU-01234567-89ab-cdef-0123-"
+        "url: a.mp4, loop: true, pace: realtime, rotate: ignore, damaged: hold, check_hashes: "
+        "true, "
+        "connect_timeout: 1.5s, media_timeout: 90s, close_timeout: 250ms, device: "
+        "GPU-01234567-89ab-cdef-0123-"
         "456789abcdef",
         "url: a.raw, demuxer: rawvideo, device: 3",
         "url: a, rois: {door: [0, 0, 640, 480], lane: [1, 2, 3, 4]}, stats: true, grid: 16x9, "
