@@ -38,8 +38,8 @@ $(SIMULATED): $(B)/tests/daemon/cluster/%: $(B)/tests/daemon/cluster/%.o $(SIMUL
 $(SIMULATED): LDFLAGS += -Wl,--wrap=pthread_create,--wrap=pthread_clockjoin_np,--wrap=log_event,--wrap=member_report
 
 $(B)/tests/daemon/output/disk $(B)/tests/daemon/output/keep: $(B)/tests/faults/disk.o
-$(B)/tests/daemon/decode/hardware_codec $(B)/tests/daemon/decode/hardware_retry: $(B)/tests/faults/decoder.o
-$(B)/tests/daemon/decode/hardware $(B)/tests/daemon/decode/hardware_codec $(B)/tests/daemon/decode/hardware_retry: LDFLAGS += -Wl,--wrap=monotonic_ns
+$(B)/tests/daemon/decode/fallback: $(B)/tests/faults/decoder.o
+$(B)/tests/daemon/decode/fallback: LDFLAGS += -Wl,--wrap=monotonic_ns
 $(B)/tests/daemon/alert/alerts: LDFLAGS += -Wl,--wrap=posix_spawn
 $(B)/tests/daemon/service/control: LDFLAGS += -Wl,--wrap=calloc
 $(B)/tests/daemon/decode/early_output: LDFLAGS += -Wl,--wrap=early_output_open

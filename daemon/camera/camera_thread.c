@@ -335,7 +335,7 @@ static int open_decoder(struct camera_thread *t)
     struct decode_options options = {
         // Whether NVDEC is there was the start's question; if it fails, the cpu is to go on.
         .decode = config->decode,
-        .hardware = devices_hardware(t->context.devices),
+        .verified = devices_verified_decoders(t->context.devices),
         .threads = config->threads,
         .in_flight = FRAMES_HELD_MAX,
         .memory = devices_memory_reserve(t->context.devices),

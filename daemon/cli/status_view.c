@@ -114,22 +114,6 @@ static void print_gpus(const json_t *devices, FILE *to)
     }
 }
 
-static void print_decoder_bans(const json_t *bans, FILE *to)
-{
-    const json_t *ban;
-    size_t i;
-    json_array_foreach((json_t *)bans, i, ban)
-    {
-        const time_t until = (time_t)count_at(ban, "until");
-        struct tm local;
-        char left[32], when[32] = "";
-        if (localtime_r(&until, &local))
-            strftime(when, sizeof when, "%H:%M:%S", &local);
-        fprintf(to, "decoder %s: no camera opens it until %s (%s): %s\n", text_at(ban, "decoder"),
-                when, span(number_at(ban, "left_s"), left, sizeof left), text_at(ban, "why"));
-    }
-}
-
 // What each bottleneck means; a newer daemon may know others.
 static const struct {
     const char *stage, *text;
@@ -442,7 +426,6 @@ void status_view(const json_t *status, FILE *to)
     print_daemon(status, to);
     if (several)
         print_gpus(devices, to);
-    print_decoder_bans(json_object_get(status, "decoder_bans"), to);
     print_bottleneck(json_object_get(status, "bound"), several, to);
     print_unfinished(json_object_get(status, "unfinished"), to);
     putc('\n', to);

@@ -15,7 +15,7 @@
 #include "config/object.h"
 #include "daemon/base/clock.h"
 #include "daemon/decode/decoder.h"
-#include "daemon/decode/hardware_codec.h"
+#include "daemon/decode/hardware.h"
 #include "daemon/input/demux.h"
 #include "kernels/backend.h"
 
@@ -145,7 +145,6 @@ static int next_picture(struct pass *pass)
 // How fast it is, over and over, behind the first picture: a driver may open its decoder for that.
 static void time_clip(struct pass *pass, struct verify_result *ret)
 {
-    const struct hardware_codec *hardware = decoder_hardware(pass->decoder);
     if (demux_rewind(pass->demux) < 0)
         return;
     decoder_restart(pass->decoder);
@@ -157,9 +156,6 @@ static void time_clip(struct pass *pass, struct verify_result *ret)
     while (next_picture(pass) == 0)
         ;
     ret->fps = (double)(pass->pictures - before) * 1e9 / (double)(monotonic_ns() - begun_ns);
-    int copies = 0;
-    const int64_t copy_ns = hardware ? hardware_codec_copy_ns(hardware, &copies) : 0;
-    ret->copy_ms = copies > 0 ? (double)copy_ns / 1e6 / copies : 0;
 }
 
 // "vaapi cannot be opened (Permission denied): decoding on the cpu", without the end.
@@ -204,7 +200,7 @@ static struct verify_result decode(const struct verify_clip *clip,
         time_clip(&pass, &ret);
     if (pass.decoder && decoder_hardware(pass.decoder))
         snprintf(ret.driver, sizeof ret.driver, "%s",
-                 hardware_codec_driver(decoder_hardware(pass.decoder)));
+                 hardware_driver(decoder_hardware(pass.decoder)));
     return ret; // the process ends
 }
 

@@ -17,7 +17,6 @@ struct verify_result {
     enum verify_verdict verdict;
     int picture;      // VERIFY_DIFFERS: the first that is another, from 0
     double fps;       // pictures a second; 0: not known
-    double copy_ms;   // of a picture to the host; 0: there is no copy
     char driver[128]; // as it calls itself; "": it does not
     char why[256];
 };

@@ -9,7 +9,7 @@
 
 #include "daemon/base/exit_code.h"
 #include "daemon/cli/verify_clip.h"
-#include "daemon/decode/hardware_decoder.h"
+#include "daemon/decode/hardware.h"
 #include "daemon/decode/hardware_record.h"
 
 struct candidates {
@@ -56,7 +56,7 @@ static void add_all(struct candidates *candidates)
 {
     add(candidates, DECODE_NVDEC, "nvdec", "");
     add_vaapi(candidates);
-    for (const char *const *name = hardware_decoder_names(); *name; name++)
+    for (const char *const *name = hardware_names(); *name; name++)
         if (strcmp(*name, "vaapi") != 0)
             add(candidates, DECODE_HARDWARE, *name, "");
 }
@@ -74,7 +74,7 @@ static void print_box(void)
 {
     struct utsname system = {0};
     uname(&system);
-    printf("framed %s, FFmpeg %s, %s %s %s\n", FRAMED_VERSION_TEXT, hardware_decoder_version(),
+    printf("framed %s, FFmpeg %s, %s %s %s\n", FRAMED_VERSION_TEXT, av_version_info(),
            system.sysname, system.release, system.machine);
 }
 
@@ -97,8 +97,6 @@ static void print_result(const struct decoder_choice *choice, const struct verif
         printf("DIFFERS from picture %d on", result->picture);
     else
         printf("equal  %7.1f frames/s", result->fps);
-    if (result->verdict == VERIFY_EQUAL && result->copy_ms > 0)
-        printf(", copy %.2f ms", result->copy_ms);
     printf("%s%s\n", result->driver[0] ? "  " : "", result->driver);
 }
 
@@ -157,7 +155,7 @@ static bool verify_one(const struct decoder_choice *choice, struct hardware_reco
         const bool decodes = result.verdict >= VERIFY_FAILED;
         print_result(choice, clip, &result);
         if (decodes && choice->by == DECODE_HARDWARE)
-            note(record, choice, hardware_decoder_codec(clip->codec),
+            note(record, choice, avcodec_descriptor_get_by_name(clip->codec)->id,
                  result.verdict == VERIFY_EQUAL);
         good &= !decodes || result.verdict == VERIFY_EQUAL;
         if (result.verdict == VERIFY_NOT_OPENED || result.verdict == VERIFY_FAILED)

@@ -7,7 +7,7 @@
 #include "daemon/decode/buffers.h"
 #include "daemon/decode/decode_options.h"
 #include "daemon/decode/early_output.h"
-#include "daemon/decode/hardware_codec.h"
+#include "daemon/decode/hardware.h"
 #include "daemon/decode/picture.h"
 #include "daemon/input/libav_version.h"
 
@@ -97,8 +97,8 @@ int codec_open_hardware(struct codec *codec, const AVCodecParameters *parameters
     if (rc == 0 && avcodec_parameters_to_context(context, parameters) < 0)
         rc = -ENOMEM;
     if (rc == 0)
-        rc = hardware_codec_open(&codec->hardware, parameters, choice, shows_at_once(options),
-                                 buffers, why, size);
+        rc = hardware_open(&codec->hardware, parameters, choice, shows_at_once(options), buffers,
+                           why, size);
     if (rc < 0) {
         avcodec_free_context(&context);
         return rc;
@@ -151,7 +151,7 @@ void codec_close(struct codec *codec)
     enter(codec);
     pictures_reap(codec->pictures);
     early_output_close(codec->early);
-    hardware_codec_close(codec->hardware);
+    hardware_close(codec->hardware);
     avcodec_free_context(&codec->context);
     leave(codec);
     av_packet_free(&codec->idr);
@@ -218,8 +218,8 @@ int codec_send(struct codec *codec, const AVPacket *packet, int64_t serial)
     int rc = 0;
     codec->draining |= !packet;
     if (codec->hardware) {
-        rc = hardware_codec_send(codec->hardware, packet, serial, codec->keyframes_only);
-        hardware_codec_describe(codec->hardware, codec->context);
+        rc = hardware_send(codec->hardware, packet, serial, codec->keyframes_only);
+        hardware_describe(codec->hardware, codec->context);
         return rc;
     }
     enter(codec);
@@ -263,7 +263,7 @@ static bool has_work_left(const struct codec *codec)
 int codec_receive(struct codec *codec, AVFrame *frame)
 {
     if (codec->hardware)
-        return hardware_codec_receive(codec->hardware, frame);
+        return hardware_receive(codec->hardware, frame);
     bool works = has_work_left(codec);
     if (works)
         enter(codec);
@@ -277,7 +277,7 @@ int codec_receive(struct codec *codec, AVFrame *frame)
 int64_t codec_late(struct codec *codec)
 {
     if (codec->hardware)
-        return hardware_codec_late(codec->hardware);
+        return hardware_late(codec->hardware);
     return codec->early ? early_output_late(codec->early) : 0;
 }
 
@@ -300,7 +300,7 @@ void codec_flush(struct codec *codec, int64_t first)
     codec->first = first;
     codec->unflushed = codec->idr;
     if (codec->hardware) {
-        hardware_codec_flush(codec->hardware);
+        hardware_flush(codec->hardware);
         return;
     }
     enter(codec);

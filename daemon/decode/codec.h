@@ -10,15 +10,15 @@ struct decode_options;
 struct decoder_choice;
 struct early_output;
 struct frame;
-struct hardware_codec;
+struct hardware;
 struct picture;
 struct pictures;
 
 struct codec { // not moved while it is open
     // NULL: not open. Of other hardware it only says what the stream is, and decodes nothing.
     AVCodecContext *context;
-    struct hardware_codec *hardware; // NULL: libavcodec is called here
-    struct nvdec nvdec;              // its device is NULL on the cpu
+    struct hardware *hardware; // NULL: libavcodec is called here
+    struct nvdec nvdec;        // its device is NULL on the cpu
     struct pictures *pictures;
     struct early_output *early; // NULL: the order and the time of output are libavcodec's
     bool keyframes_only;        // nothing else is sent: each is shown at once
@@ -35,8 +35,7 @@ struct codec { // not moved while it is open
 // -ENOTSUP.
 int codec_open(struct codec *, const AVCodecParameters *, const struct decode_options *,
                struct decode_device *device, struct buffers *buffers, struct pictures *pictures);
-// The same on other hardware, whose pictures are copied to `buffers`. Errors as
-// hardware_codec_open.
+// The same on other hardware, whose pictures are copied to `buffers`. Errors as hardware_open.
 int codec_open_hardware(struct codec *, const AVCodecParameters *, const struct decode_options *,
                         const struct decoder_choice *, struct buffers *buffers,
                         struct pictures *pictures, char *why, size_t size);

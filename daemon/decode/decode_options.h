@@ -16,14 +16,14 @@ int decode_device_open(struct decode_device **ret, int ordinal, int threads);
 uint64_t decode_device_busy_ns(struct decode_device *);
 void decode_device_close(struct decode_device *); // accepts NULL; after every decoder and frame
 
-struct hardware;
+struct hardware_record;
 
 struct decode_options {
     struct decoder_choice decode;
-    struct hardware *hardware; // what is known of other hardware than NVDEC; NULL: it is not used
-    int threads;               // of the cpu decoder
-    bool low_delay;            // for live sources: threads share a picture, and hold none back
-    int in_flight;             // frames that may be held at once beside the decoder's own
+    const struct hardware_record *verified; // for `auto`, outlives the decoder; NULL: nothing is
+    int threads;                            // of the cpu decoder
+    bool low_delay;                // for live sources: threads share a picture, and hold none back
+    int in_flight;                 // frames that may be held at once beside the decoder's own
     struct memory_reserve *memory; // NULL: not limited
     size_t planned;                // bytes that the plan has for a decoder on the cpu
     enum damaged damaged;

@@ -138,6 +138,8 @@ static int send_end(struct decoder *d)
     int rc = codec_send(&d->takeover.codec, NULL, 0);
     if (rc >= 0 || rc == AVERROR_EOF)
         return 0;
+    if (codec_failed(&d->takeover.codec, rc))
+        return takeover_fall_back(&d->takeover, rc);
     rc = errno_of(d, rc, d->takeover.history.serial);
     d->takeover.lost += rc == -EBADMSG;
     return rc == -EBADMSG ? 0 : rc;
@@ -450,7 +452,7 @@ int64_t decoder_pictures(const struct decoder *d)
     return d->takeover.shown;
 }
 
-const struct hardware_codec *decoder_hardware(const struct decoder *d)
+const struct hardware *decoder_hardware(const struct decoder *d)
 {
     return d->takeover.codec.hardware;
 }

@@ -60,7 +60,7 @@ int64_t decoder_fallbacks(struct decoder *);
 // The same, the last time.
 enum fallback decoder_last_fallback(const struct decoder *);
 // The hardware that decodes now, NVDEC left out; NULL: none.
-const struct hardware_codec *decoder_hardware(const struct decoder *);
+const struct hardware *decoder_hardware(const struct decoder *);
 // Packets that could not be decoded though they, and all since an intact keyframe, came whole.
 // Where that is not known (options.losses_known) it stays 0.
 int64_t decoder_failures(const struct decoder *);

@@ -1,52 +1,67 @@
-// What a process knows of the hardware decoders of its box, NVDEC left out: which of them gave the
-// cpu's pictures when `framed verify --decoders` ran, and which failed since. Shared by all
-// cameras; any thread.
+// A hardware decoder of libavcodec, NVDEC apart: found by the name that the key `decode` takes,
+// opened, and called on a thread of its own, which also copies its pictures to the host. If the
+// driver gives no answer for 3 s, the caller goes on without it. The thread, the decoder and one
+// packet stay behind until the driver returns, and no decoder of that name and device is opened
+// meanwhile. The owner's thread calls everything.
 #ifndef FRAMED_DAEMON_DECODE_HARDWARE_H
 #define FRAMED_DAEMON_DECODE_HARDWARE_H
 
-#include <libavcodec/codec_id.h>
+#include <libavcodec/avcodec.h>
+#include <libavutil/hwcontext.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "config/types.h"
-#include "daemon/decode/hardware_record.h"
 
+struct buffers;
 struct hardware;
 
-enum {
-    HARDWARE_NAME_MAX = DECODER_NAME_MAX + DECODER_DEVICE_MAX, // bytes
-    HARDWARE_WHY_MAX = 64,
-    HARDWARE_BANS_MAX = 16,
+enum { HARDWARE_NAME_MAX = DECODER_NAME_MAX + DECODER_DEVICE_MAX }; // bytes
+
+// --- names
+
+struct hardware_decoder {
+    const AVCodec *codec;
+    // libavcodec decodes with the device's help (vaapi, cuda), or the decoder is a library that can
+    // be given a device (qsv). AV_HWDEVICE_TYPE_NONE: it finds its own (v4l2m2m, rkmpp).
+    enum AVHWDeviceType device;
+    // Of pictures on the device. AV_PIX_FMT_NONE: the decoder is a library with an order, a delay
+    // and time stamps of its own.
+    enum AVPixelFormat format;
 };
 
-// `verified` is copied; NULL: nothing is known. 0 or -ENOMEM.
-int hardware_open(struct hardware **ret, const struct hardware_record *verified);
-void hardware_close(struct hardware *); // accepts NULL
-
-// What follows accepts NULL, which knows of nothing.
-// The decoder that `decode: auto` takes for a codec, one that is banned where there is no other:
-// false where none is known to be equal.
-bool hardware_choose(struct hardware *, enum AVCodecID, struct decoder_choice *ret);
-// For how long it is not to be opened: 10 minutes after a call of its driver has hung, twice as
-// long each time that it happens again, up to a day. 0: it may be opened.
-int64_t hardware_banned_ns(struct hardware *, const struct decoder_choice *);
-// A call of its driver hangs; `why` says which: "no answer for 3 s". For how long it is banned by
-// that; 0: it was banned already.
-int64_t hardware_hangs(struct hardware *, const struct decoder_choice *, const char *why);
-
-struct hardware_ban {
-    char decoder[HARDWARE_NAME_MAX]; // as hardware_name
-    char why[HARDWARE_WHY_MAX];
-    int64_t left_ns; // 0: it is over
-};
-// The bans since the start, the last one of each decoder; returns how many these are.
-int hardware_bans(struct hardware *, struct hardware_ban ret[HARDWARE_BANS_MAX]);
+// The decoder of that name for a codec: "vaapi", "v4l2m2m", "h264_v4l2m2m". -ENOTSUP: libavcodec
+// has none, or the codec's standard does not define its pictures to the bit.
+int hardware_find(struct hardware_decoder *ret, const char *name, enum AVCodecID);
+// Whether some libavcodec has a decoder of that name.
+bool hardware_is_known(const char *name);
+// Those to try on any machine, up to a NULL.
+const char *const *hardware_names(void);
 // "vaapi:/dev/dri/renderD128", as the key `decode` has it.
 const char *hardware_name(const struct decoder_choice *, char to[HARDWARE_NAME_MAX]);
 
-// Whether it was not known so far that it cannot be opened for that codec: who asks first says it.
-bool hardware_is_news(struct hardware *, const struct decoder_choice *, enum AVCodecID);
-// Whether framed verify found that it gives other pictures than the cpu.
-bool hardware_differs(struct hardware *, const struct decoder_choice *, enum AVCodecID);
+// --- a decoder
+
+// Pictures come to lie in `buffers`. With `early` each is given out as soon as it is decoded
+// (daemon/decode/early_output.h), unless the decoder is a library. 0; -ENOTSUP: hardware_find;
+// -EBUSY: another camera's call of the driver lasts; -ENODEV: the device cannot be opened;
+// -ETIMEDOUT: no answer; -ENOMEM. `why` says so: "Invalid argument".
+int hardware_open(struct hardware **ret, const AVCodecParameters *, const struct decoder_choice *,
+                  bool early, struct buffers *buffers, char *why, size_t size);
+void hardware_close(struct hardware *); // accepts NULL
+
+// As codec_send, codec_receive, codec_late and codec_flush. Any error but AVERROR_INVALIDDATA,
+// AVERROR(EAGAIN) and AVERROR_EOF is the device's: another decoder is to decode the packet.
+int hardware_send(struct hardware *, const AVPacket *, int64_t serial, bool keyframes_only);
+int hardware_receive(struct hardware *, AVFrame *);
+int64_t hardware_late(struct hardware *);
+void hardware_flush(struct hardware *);
+
+// What the decoder knows of the stream. `to` is a context that is not open.
+void hardware_describe(const struct hardware *, AVCodecContext *to);
+bool hardware_refuses(const struct hardware *); // the device does not decode such streams
+// Explains an error of hardware_send or hardware_receive.
+void hardware_why(const struct hardware *, int error, char *why, size_t size);
+const char *hardware_driver(const struct hardware *); // its name and version; "": not known
 
 #endif

@@ -202,3 +202,12 @@ int hardware_record_write(const struct hardware_record *record, const char *fold
         unlink(part);
     return rc;
 }
+
+const struct decoder_choice *hardware_record_choose(const struct hardware_record *record,
+                                                    enum AVCodecID codec)
+{
+    for (int i = 0; record && i < record->n; i++)
+        if (record->list[i].codec == codec && record->list[i].equal)
+            return &record->list[i].decoder;
+    return NULL;
+}

@@ -28,6 +28,9 @@ void hardware_record_key(char ret[65]);
 char *hardware_record_folder(void);
 // 0; -ENOENT and others: there is no record; -EBADMSG: it is none.
 int hardware_record_read(struct hardware_record *ret, const char *folder);
+// The decoder that `auto` takes for a codec; NULL: none is known to be equal, or there is no
+// record.
+const struct decoder_choice *hardware_record_choose(const struct hardware_record *, enum AVCodecID);
 // All or nothing; makes the folder. 0 or negative errno.
 int hardware_record_write(const struct hardware_record *, const char *folder);
 

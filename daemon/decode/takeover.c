@@ -6,8 +6,8 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/decode/buffers.h"
-#include "daemon/decode/hardware_codec.h"
-#include "daemon/decode/hardware_use.h"
+#include "daemon/decode/hardware.h"
+#include "daemon/decode/hardware_record.h"
 #include "daemon/decode/picture.h"
 
 int takeover_open(struct takeover *t, const AVCodecParameters *parameters,
@@ -28,7 +28,6 @@ int takeover_open(struct takeover *t, const AVCodecParameters *parameters,
 void takeover_close(struct takeover *t)
 {
     codec_close(&t->codec);
-    hardware_retry_end(&t->retry);
     nvdec_turn_end(&t->turn);
     packet_history_finish(&t->history);
     avcodec_parameters_free(&t->parameters);
@@ -51,16 +50,41 @@ static void count_fallback(struct takeover *t, enum fallback why)
     t->last_fallback = why;
 }
 
+static bool uses_hardware(const struct takeover *t)
+{
+    return t->hardware && !t->hardware_failed;
+}
+
+// Once, until a connection has ended with the hardware at work: it is tried in each.
+static void say_hardware(struct takeover *t, const char *text)
+{
+    if (!t->hardware_told)
+        takeover_say(t, text);
+    t->hardware_told = true;
+}
+
+static void notice_hardware(struct takeover *t, const char *what, const char *why)
+{
+    char text[256], name[HARDWARE_NAME_MAX];
+    snprintf(text, sizeof text, "%s %s (%s): decoding on the cpu", hardware_name(t->hardware, name),
+             what, why);
+    say_hardware(t, text);
+}
+
 static void notice_refusal(struct takeover *t)
 {
     char text[160];
+    const bool hardware = uses_hardware(t);
     const char *profile = avcodec_profile_name(t->parameters->codec_id, t->parameters->profile);
     snprintf(text, sizeof text, "%s%s%s is not decoded by %s here: decoding on the cpu",
              avcodec_get_name(t->parameters->codec_id), profile ? " " : "", profile ? profile : "",
-             t->hardware.by == DECODE_HARDWARE ? t->hardware.name : "NVDEC");
+             hardware ? t->hardware->name : "NVDEC");
     if (t->options.decode.by != DECODE_AUTO) // it may well take no such stream
         count_fallback(t, FALLBACK_REFUSED);
-    takeover_say(t, text);
+    if (hardware)
+        say_hardware(t, text);
+    else
+        takeover_say(t, text);
 }
 
 // --- which codec
@@ -75,8 +99,7 @@ static void await_keyframe(struct takeover *t)
 
 bool takeover_keeps_packets(const struct takeover *t)
 {
-    return t->device || t->hardware.by == DECODE_HARDWARE ||
-           hardware_retry_is_due(&t->retry, &t->options);
+    return t->device || uses_hardware(t);
 }
 
 static int open_on(struct takeover *t, struct decode_device *device)
@@ -91,18 +114,16 @@ static int open_on(struct takeover *t, struct decode_device *device)
 
 static int open_on_hardware(struct takeover *t)
 {
-    char said[HARDWARE_SAID_MAX];
-    const int rc = hardware_use_open(&t->codec, t->parameters, &t->options, &t->hardware,
-                                     t->buffers, t->pictures, said);
-    if (said[0])
-        takeover_say(t, said);
-    if (rc < 0)
+    char why[128] = "";
+    const int rc = codec_open_hardware(&t->codec, t->parameters, &t->options, t->hardware,
+                                       t->buffers, t->pictures, why, sizeof why);
+    if (rc < 0) {
+        notice_hardware(t, "cannot be opened", why);
         count_fallback(t, rc == -ETIMEDOUT ? FALLBACK_FAILED : FALLBACK_NOT_OPENED);
-    if (rc < 0 && rc != -ENOTSUP)
-        hardware_retry_later(&t->retry, &t->hardware);
-    if (rc == 0)
-        snprintf(t->description, sizeof t->description, "%s %s", t->hardware.name,
+    } else {
+        snprintf(t->description, sizeof t->description, "%s %s", t->hardware->name,
                  avcodec_get_name(t->parameters->codec_id));
+    }
     return rc;
 }
 
@@ -151,14 +172,14 @@ int64_t takeover_held_up_ns(struct takeover *t)
 static void leave_device(struct takeover *t)
 {
     t->device = NULL;
-    t->hardware.by = DECODE_CPU;
+    t->hardware_failed = true;
 }
 
 // Opens what is to decode from now on; the packets that are kept will be replayed to it.
 static int open_codec(struct takeover *t)
 {
     int rc = -ENODEV;
-    if (t->hardware.by == DECODE_HARDWARE)
+    if (uses_hardware(t))
         rc = open_on_hardware(t);
     else if (t->device && (rc = open_on(t, t->device)) < 0)
         notice_refusal(t);
@@ -192,20 +213,20 @@ static void give_up_codec(struct takeover *t, void (*end)(struct codec *))
 
 static void note_failure(struct takeover *t, int error)
 {
-    char said[HARDWARE_SAID_MAX];
-    if (t->codec.hardware)
-        hardware_use_failed(&t->codec, &t->options, &t->hardware, error, said);
-    else
-        snprintf(said, sizeof said, "NVDEC failed (%s): decoding on the cpu", av_err2str(error));
-    takeover_say(t, said);
+    char text[128];
+    if (t->codec.hardware) {
+        hardware_why(t->codec.hardware, error, text, sizeof text);
+        notice_hardware(t, "failed", text);
+    } else {
+        snprintf(text, sizeof text, "NVDEC failed (%s): decoding on the cpu", av_err2str(error));
+        takeover_say(t, text);
+    }
     count_fallback(t, FALLBACK_FAILED);
-    if (t->codec.hardware)
-        hardware_retry_later(&t->retry, &t->hardware);
 }
 
 int takeover_fall_back(struct takeover *t, int error)
 {
-    if (t->codec.nvdec.refused || (t->codec.hardware && hardware_codec_refuses(t->codec.hardware)))
+    if (t->codec.nvdec.refused || (t->codec.hardware && hardware_refuses(t->codec.hardware)))
         notice_refusal(t);
     else
         note_failure(t, error);
@@ -227,12 +248,12 @@ int takeover_join(struct takeover *t, const struct decode_target *target)
     if (by == DECODE_NVDEC && !target->device && !t->joined)
         return -ENODEV;
     t->device = by == DECODE_AUTO || by == DECODE_NVDEC ? target->device : NULL;
-    if (!t->joined && !t->device) // other hardware belongs to no lease: it stays until it fails
-        t->hardware = hardware_use_choose(&t->options, t->parameters->codec_id);
-    if (t->hardware.by == DECODE_HARDWARE)
+    if (!t->joined && by == DECODE_HARDWARE)
+        t->hardware = &t->options.decode;
+    else if (!t->joined && by == DECODE_AUTO && !t->device)
+        t->hardware = hardware_record_choose(t->options.verified, t->parameters->codec_id);
+    if (uses_hardware(t)) // which belongs to no lease: it stays until it fails
         t->device = NULL;
-    if (t->device)
-        hardware_retry_end(&t->retry);
     t->joined = true;
     if (t->device && !t->device->find(t->parameters->codec_id)) {
         notice_refusal(t);
@@ -266,7 +287,10 @@ void takeover_leave(struct takeover *t)
 
 void takeover_restart(struct takeover *t)
 {
-    if (t->device && t->codec.context && !codec_on_device(&t->codec)) {
+    if (t->codec.hardware)
+        t->hardware_told = false;
+    t->hardware_failed = false;
+    if (takeover_keeps_packets(t) && t->codec.context && !codec_on_device(&t->codec)) {
         close_codec(t);
         open_codec(t); // on failure decoder_send returns the error
     }
@@ -274,26 +298,11 @@ void takeover_restart(struct takeover *t)
         await_keyframe(t);
 }
 
-static bool hardware_succeeds(struct takeover *t)
-{
-    char said[HARDWARE_SAID_MAX];
-    const bool succeeds =
-        hardware_retry_succeeds(&t->retry, &t->options, t->parameters, &t->history, said);
-    if (said[0])
-        takeover_say(t, said);
-    if (succeeds)
-        t->hardware = t->retry.choice;
-    return succeeds;
-}
-
-// The cpu has given out all pictures before those that NVDEC or other hardware can give.
+// The cpu has given out all pictures before those that NVDEC can give.
 static bool can_take_over(struct takeover *t)
 {
-    if (codec_on_device(&t->codec))
-        return false;
-    if (!t->device)
-        return hardware_succeeds(t);
-    return t->history.whole && (!t->options.low_delay || nvdec_turn_came(&t->turn, t->device));
+    return t->device && !codec_on_device(&t->codec) && t->history.whole &&
+           (!t->options.low_delay || nvdec_turn_came(&t->turn, t->device));
 }
 
 int takeover_begin(struct takeover *t)

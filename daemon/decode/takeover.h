@@ -8,7 +8,6 @@
 #include "daemon/decode/codec.h"
 #include "daemon/decode/corruption.h"
 #include "daemon/decode/decode_options.h"
-#include "daemon/decode/hardware_retry.h"
 #include "daemon/decode/packet_history.h"
 
 // The decoder reads all of it, hands `codec` its packets, fills `history` and counts `lost` and
@@ -17,11 +16,12 @@ struct takeover {
     struct codec codec;
     AVCodecParameters *parameters;
     struct decode_options options;
-    struct decode_device *device;   // to decode on, now or from a keyframe on; NULL: none
-    struct decoder_choice hardware; // the same, in the place of `device`; DECODE_CPU: none
-    bool keep_on_device, joined;    // joined: once at least
-    bool unopened;                  // a live camera's, on the device: has sent it nothing yet
-    struct hardware_retry retry;    // of hardware that was left
+    struct decode_device *device;          // to decode on, now or from a keyframe on; NULL: none
+    const struct decoder_choice *hardware; // to decode by in the place of `device`; NULL: none
+    bool hardware_failed;                  // the CPU decodes the rest of the connection
+    bool hardware_told;                    // the log says so, and it has not worked since
+    bool keep_on_device, joined;           // joined: once at least
+    bool unopened; // a live camera's, on the device: has sent it nothing yet
     struct nvdec_turn turn;
     int64_t waiting_since_ns; // for the turn; 0: it does not
     struct buffers *buffers;

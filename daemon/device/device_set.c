@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/decode/hardware.h"
 #include "daemon/device/budget.h"
 #include "daemon/device/pinning.h"
 
@@ -183,19 +182,18 @@ static void warn_of_pin(const struct config *config)
     free(rest);
 }
 
-// What `framed verify --decoders` found with the same drivers and libraries.
-static void open_hardware(struct devices *devices)
+static void read_verified_decoders(struct devices *devices)
 {
     struct hardware_record record;
     char *folder = hardware_record_folder(), key[65];
     const int rc = folder ? hardware_record_read(&record, folder) : -ENOENT;
     hardware_record_key(key);
-    const bool holds = rc == 0 && strcmp(key, record.key) == 0;
-    if (rc == 0 && !holds)
+    if (rc == 0 && strcmp(key, record.key) != 0)
         log_event(LOG_LEVEL_WARNING, "the decoders of this box were verified with other drivers or "
                                      "libraries: `decode: auto` does not use them until framed "
                                      "verify --decoders has run again");
-    hardware_open(&devices->hardware, holds ? &record : NULL); // failing, nothing is known
+    else if (rc == 0)
+        devices->verified_decoders = record;
     free(folder);
 }
 
@@ -204,9 +202,9 @@ struct memory_reserve *devices_memory_reserve(struct devices *devices)
     return &devices->reserve;
 }
 
-struct hardware *devices_hardware(struct devices *devices)
+const struct hardware_record *devices_verified_decoders(const struct devices *devices)
 {
-    return devices->hardware;
+    return &devices->verified_decoders;
 }
 
 int devices_open(struct devices **ret, const struct config *config)
@@ -218,7 +216,7 @@ int devices_open(struct devices **ret, const struct config *config)
     warn_of_pin(config);
     const int rc = devices_open_with(ret, config, gpu, &cpu_backend);
     if (rc == 0)
-        open_hardware(*ret);
+        read_verified_decoders(*ret);
     return rc;
 }
 
@@ -236,7 +234,6 @@ void devices_close(struct devices *devices)
     for (int i = 0; i <= devices->n_gpus; i++)
         device_shut_down(devices, &devices->device[i]);
     pthread_mutex_unlock(&devices->lock);
-    hardware_close(devices->hardware);
     pthread_cond_destroy(&devices->changed);
     pthread_mutex_destroy(&devices->lock);
     free(devices);

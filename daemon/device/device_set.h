@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "daemon/base/memory_reserve.h"
+#include "daemon/decode/hardware_record.h"
 #include "daemon/device/devices.h"
 #include "daemon/device/placement.h"
 #include "daemon/input/retry.h"
@@ -40,7 +41,7 @@ struct devices {
     int n_gpus;
     _Atomic uint64_t fallbacks;
     struct memory_reserve reserve;
-    struct hardware *hardware; // other decoders than NVDEC; NULL: nothing is known
+    struct hardware_record verified_decoders;
     pthread_mutex_t lock;
     pthread_cond_t changed; // anything that is under the lock
     bool closing;

@@ -89,8 +89,8 @@ int device_reserve(const struct device_lease *, size_t bytes, size_t *left);
 int device_reserve_spare(const struct device_lease *, size_t bytes, size_t *left);
 void device_unreserve(const struct device_lease *, size_t bytes);
 
-// What is known of the hardware that decodes beside NVDEC and belongs to no lease; may be NULL.
-struct hardware *devices_hardware(struct devices *);
+// Hardware decoders that `framed verify` compared, NVDEC apart; they belong to no lease.
+const struct hardware_record *devices_verified_decoders(const struct devices *);
 struct memory_reserve *devices_memory_reserve(struct devices *);
 
 // For status and metrics; none blocks.

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/decode/hardware.h"
 #include "daemon/supervisor/batches.h"
 
 void metrics_print_head(FILE *to, const char *name, const char *type, const char *help)
@@ -137,24 +136,6 @@ static void print_backend(FILE *to, struct devices *devices)
     metrics_print_head(to, "framed_backend_fallbacks_total", "counter",
                        "Times that other devices took over from a GPU that failed.");
     fprintf(to, "framed_backend_fallbacks_total %" PRIu64 "\n", devices_fallbacks(devices));
-}
-
-// Of the decoders that were banned since the start.
-static void print_decoder_bans(FILE *to, struct devices *devices)
-{
-    struct hardware_ban bans[HARDWARE_BANS_MAX];
-    const int n = hardware_bans(devices_hardware(devices), bans);
-    if (n > 0)
-        metrics_print_head(to, "framed_decoder_banned_seconds", "gauge",
-                           "For how long no camera opens the hardware decoder, since its driver "
-                           "did not come back; 0: the ban is over.");
-    for (int i = 0; i < n; i++) {
-        fputs("framed_decoder_banned_seconds{", to);
-        print_label(to, "decoder", bans[i].decoder);
-        putc(',', to);
-        print_label(to, "why", bans[i].why);
-        fprintf(to, "} %.3f\n", (double)bans[i].left_ns / 1e9);
-    }
 }
 
 typedef void print_device_fn(FILE *, const char *labels, const struct device_status *);
@@ -420,7 +401,6 @@ void metrics_print(FILE *to, const struct metrics *metrics)
     fprintf(to, "framed_build_info{version=\"%s\"} 1\n", FRAMED_VERSION_TEXT);
     print_reloads(to, metrics->reload);
     print_backend(to, metrics->devices);
-    print_decoder_bans(to, metrics->devices);
     print_devices(to, metrics->devices);
     print_cameras(to, metrics);
     metrics_print_head(to, "framed_frames_total", "counter",

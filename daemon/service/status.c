@@ -8,7 +8,6 @@
 #include "config/expand.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/processor_time.h"
-#include "daemon/decode/hardware.h"
 #include "daemon/service/status_cluster.h"
 #include "daemon/service/status_results.h"
 
@@ -57,21 +56,6 @@ static json_t *backend_json(struct devices *devices)
 static json_int_t unix_seconds(int64_t ns)
 {
     return ns / 1000000000;
-}
-
-// Decoders that no camera opens for now, since a call of their driver did not come back.
-static json_t *decoder_bans_json(struct devices *devices)
-{
-    struct hardware_ban bans[HARDWARE_BANS_MAX];
-    const int n = hardware_bans(devices_hardware(devices), bans);
-    json_t *list = json_array();
-    for (int i = 0; list && i < n; i++)
-        if (bans[i].left_ns > 0)
-            json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:I}", "decoder",
-                                                  bans[i].decoder, "why", bans[i].why, "left_s",
-                                                  (double)bans[i].left_ns / 1e9, "until",
-                                                  unix_seconds(realtime_ns() + bans[i].left_ns)));
-    return list;
 }
 
 static json_t *last_reload_json(const struct reload *reload)
@@ -142,14 +126,13 @@ static json_t *unfinished_json(const struct unfinished_files *files)
 static json_t *status_json(const struct status *status, const struct metrics *metrics)
 {
     double uptime = (double)(monotonic_ns() - status->started_ns) / 1e9;
-    return json_pack("{s:i, s:s, s:I, s:f, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o*}",
+    return json_pack("{s:i, s:s, s:I, s:f, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o*}",
                      "schema_version", STATUS_SCHEMA_VERSION, "version", FRAMED_VERSION_TEXT,
                      "time_ms", (json_int_t)(realtime_ns() / 1000000), "uptime_s", uptime,
                      "http_write", metrics->http_write, "config", config_json(metrics->reload),
                      "process", status_process_json(status), "backend",
                      backend_json(metrics->devices), "devices", status_devices_json(&status->load),
-                     "decoder_bans", decoder_bans_json(metrics->devices), "bound",
-                     status_bottleneck_json(&status->load, metrics), "unfinished",
+                     "bound", status_bottleneck_json(&status->load, metrics), "unfinished",
                      unfinished_json(metrics->unfinished), "batches", batches_json(metrics),
                      "cameras", cameras_json(metrics), "cluster", status_cluster_json(metrics));
 }

@@ -16,7 +16,7 @@
 #include "config/url.h"
 #include "daemon/base/descriptors.h"
 #include "daemon/base/groups.h"
-#include "daemon/decode/hardware_decoder.h"
+#include "daemon/decode/hardware.h"
 #include "daemon/device/budget.h"
 #include "daemon/input/demux_options.h"
 #include "daemon/output/sink.h"
@@ -62,7 +62,7 @@ static void judge_pin(struct mistakes *mistakes, const struct config *config)
 static void judge_decoder(struct mistakes *mistakes, const struct camera_config *camera)
 {
     char key[KEY_MAX];
-    if (camera->decode.by != DECODE_HARDWARE || hardware_decoder_is_known(camera->decode.name) ||
+    if (camera->decode.by != DECODE_HARDWARE || hardware_is_known(camera->decode.name) ||
         !object_is_known(&camera_table, camera, "decode"))
         return;
     snprintf(key, sizeof key, "cameras.%s.decode", camera->name);

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""A hardware decoder that cannot be opened, fails, hangs, falls silent: the cpu carries on within a second, clients get
-every picture once, with the cpu's bytes and flags, and one line says what happened. The decoder is libavcodec's for the
-cpu under another name (tests/faults/decoder.c), and libavcodec's with libva and a driver of ours (va_driver.c)."""
+"""A hardware decoder cannot be opened, fails, hangs or falls silent: the CPU goes on for the rest of the connection, at
+once or 3 s later. Clients get every picture once, with the CPU's bytes and flags, and one line says what happened. The
+decoder is libavcodec's for the CPU under another name (tests/faults/decoder.c), or libavcodec's with libva and a driver of
+ours (va_driver.c)."""
 import concurrent.futures
 import contextlib
 import json
 import os
-import re
 import subprocess
 import threading
 import time
@@ -27,14 +27,13 @@ cameras:
     outputs:
       planes: {{kernel: yuv, format: yuv420p, overflow: wait, sink: "unix:{where}/planes.sock"}}
 """
-BANNED = "; no camera opens it for 10 minutes"
 # Fault -> codec and the end of the one line that says it; None: nothing is said.
 FAULTS = {
     "": ("h264", None),
     "open": ("h265", "v4l2m2m cannot be opened (No such device): decoding on the cpu"),
-    "hang-open": ("h264", "v4l2m2m cannot be opened (no answer for 3 s): decoding on the cpu" + BANNED),
+    "hang-open": ("h264", "v4l2m2m cannot be opened (no answer for 3 s): decoding on the cpu"),
     f"fail:{FAULT_AT}": ("h264", "v4l2m2m failed (Input/output error): decoding on the cpu"),
-    f"hang:{FAULT_AT}": ("h265", "v4l2m2m failed (its driver does not come back): decoding on the cpu" + BANNED),
+    f"hang:{FAULT_AT}": ("h265", "v4l2m2m failed (no answer for 3 s): decoding on the cpu"),
     f"silent:{FAULT_AT}": ("h264", "v4l2m2m failed (it gives no pictures): decoding on the cpu"),
     f"wrong:{FAULT_AT}": ("h264", None),
 }
@@ -42,7 +41,7 @@ VAAPI = f"vaapi:{va_pictures.DEVICE}"
 VAAPI_FAULTS = {
     "": ("h265", None),
     f"refused:{FAULT_AT}": ("h264", f"{VAAPI} failed (Input/output error): decoding on the cpu"),
-    f"hang:{FAULT_AT}": ("h264", f"{VAAPI} failed (its driver does not come back): decoding on the cpu" + BANNED),
+    f"hang:{FAULT_AT}": ("h264", f"{VAAPI} failed (no answer for 3 s): decoding on the cpu"),
     f"copy:{FAULT_AT}": ("h265", f"{VAAPI} failed (Input/output error): decoding on the cpu"),
 }
 
@@ -93,9 +92,7 @@ class Run:
                     time.sleep(0.05)
                 asked, env = ["status", "-c", f"{self.where}/framed.yaml"], {"RUNTIME_DIRECTORY": self.where}
                 self.table = run(*asked, env=env)[1]
-                told = json.loads(run(*asked, "--json", env=env)[1])
-                self.camera, = told["cameras"]
-                self.bans = told["decoder_bans"]
+                self.camera, = json.loads(run(*asked, "--json", env=env)[1])["cameras"]
                 self.code = framed.stop()
             else:
                 self.code = framed.wait(30)
@@ -109,18 +106,6 @@ class Run:
     def longest_gap(self):
         times = [came for _, _, came in self.frames]
         return max((b - a for a, b in zip(times, times[1:])), default=None)
-
-
-def check_ban(checks, run):
-    """Of ten minutes that began in the run."""
-    why = "its driver does not come back"
-    ban, = run.bans
-    checks.check((ban["decoder"], ban["why"]) == (run.decode, why) and 500 < ban["left_s"] < 600, str(ban))
-    checks.check(abs(time.time() + ban["left_s"] - ban["until"]) < 60, str(ban))
-    line = rf"^decoder {run.decode}: no camera opens it until \d\d:\d\d:\d\d \(9m \d\ds\): {why}$"
-    checks.check(re.search(line, run.table, re.M), run.table)
-    left = run.metrics.sum("framed_decoder_banned_seconds", decoder=run.decode, why=why)
-    checks.check(500 < left < 600, f"{left} s")
 
 
 def check_run(checks, run, whole, said):
@@ -137,7 +122,9 @@ def check_run(checks, run, whole, said):
         checks.check(not differ, f"{what}: other bytes in {differ}")
     wanted = [header.flags for header, _, _ in whole][:end]
     checks.check(flags == wanted, f"{what}: flags {flags}, not {wanted}")
-    checks.check(run.longest_gap() < 1 * PATIENCE, f"{what}: {run.longest_gap()} s without a picture")
+    waits = run.fault.startswith(("hang", "silent"))  # for the deadline
+    limit = 4 if waits else 1
+    checks.check(run.longest_gap() < limit * PATIENCE, f"{what}: {run.longest_gap()} s without a picture")
     lines = run.warnings()
     checks.check([line.split("camera=gate ")[-1] for line in lines if run.decode in line] == ([said] if said else []),
                  f"{what}: {lines}")
@@ -146,7 +133,6 @@ def check_run(checks, run, whole, said):
     if run.live:
         checks.check((run.camera["decoder"], run.camera["decoder_fallbacks"]) == ("cpu", 1), str(run.camera))
         checks.check("decoder cpu, 1 fallback, backend" in run.table, run.table)
-        check_ban(checks, run)
 
 
 def main():

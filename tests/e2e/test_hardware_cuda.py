@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """NVIDIA's decoder as generic hardware (`decode: cuda`), the way of VAAPI and all others: framed verify finds it and NVDEC
 equal, `decode: auto` takes it where the kernels run on the cpu, and cameras get the cpu's bytes, with and without B-frames
-and a live camera's pictures ahead of libavcodec's output. Where it fails in mid-stream the cpu gives the next picture
-within a second, and a minute later it gives the pictures again. Wants a GPU.
+and a live camera's pictures ahead of libavcodec's output. Where it fails in mid-stream the CPU decodes the rest, and the
+GPU the file again from its start. Wants a GPU.
 
 usage: test_hardware_cuda.py [FOLDER]   with FOLDER only makes the clips there
 environment: FRAMED_CLIPS, such a folder, for a box without ffmpeg"""
@@ -36,7 +36,7 @@ CAMERA = """
 FAILED = "cuda failed ({}): decoding on the cpu"
 FAULTS = {  # what the log says
     f"copy:{FAULT_AT}": FAILED.format("Input/output error"),
-    f"copy-hang:{FAULT_AT}": FAILED.format("its driver does not come back") + "; no camera opens it for 10 minutes",
+    f"copy-hang:{FAULT_AT}": FAILED.format("no answer for 3 s"),
 }
 
 
@@ -180,27 +180,26 @@ def check_faults(checks, where, clips, wanted):
         gap, fallbacks = reader.longest_gap(), framed.metrics().sum("framed_decoder_fallbacks_total", camera="gate")
         print(f"{fault}: {gap:.3f} s between two pictures at most", flush=True)
         checks.check(code == 0 and reader.digests == wanted, f"{fault}: exit {code}, {len(reader.digests)} frames:\n{framed.errors()}")
-        checks.check(gap < 1, f"{fault}: {gap} s without a picture")
+        checks.check(gap < (4 if "hang" in fault else 1), f"{fault}: {gap} s without a picture")
         checks.check(warnings(framed) == [said] and fallbacks == 1, f"{fault}: {fallbacks} fallbacks:\n{framed.errors()}")
 
 
 def check_return(checks, where, clips, wanted):
-    """One copy fails: a minute later the cpu hands the pictures back."""
+    """One copy fails: the CPU decodes until the file begins again."""
     here, fault = f"{where}/return", f"copy:{FAULT_AT}-{FAULT_AT}"
     framed, sink = gate(here, clips, "cuda", "pace: realtime\n    loop: true", fault)
     with framed:
-        begun, reader = time.monotonic(), Reader(sink)
-        until(lambda: len(warnings(framed)) >= 2, 90)
-        lasted, seen = time.monotonic() - begun, len(reader.digests)
-        until(lambda: len(reader.digests) >= seen + 2 * FRAMES, 20)
-        told = json.loads(run("status", "-c", f"{here}/framed.yaml", "--json", env={"RUNTIME_DIRECTORY": here})[1])
+        reader, decoders = Reader(sink), []
+        for pictures in (FAULT_AT + 20, FRAMES + 20):
+            until(lambda: len(reader.digests) >= pictures, 20)
+            told = json.loads(run("status", "-c", f"{here}/framed.yaml", "--json", env={"RUNTIME_DIRECTORY": here})[1])
+            decoders.append(told["cameras"][0]["decoder"])
         framed.stop()
-    print(f"back after {lasted:.1f} s, {reader.longest_gap():.3f} s between two pictures at most", flush=True)
-    checks.check(warnings(framed) == [FAILED.format("Input/output error"), "cuda works again: decoding by it"], framed.errors())
-    checks.check(60 < lasted < 75, f"{lasted} s:\n{framed.errors()}")
-    checks.check(told["cameras"][0]["decoder"] == "cuda", str(told["cameras"]))
+    print(f"{reader.longest_gap():.3f} s between two pictures at most", flush=True)
+    checks.check(warnings(framed) == [FAILED.format("Input/output error")], framed.errors())
+    checks.check(decoders == ["cpu", "cuda"], str(decoders))
     differ = [i for i, digest in enumerate(reader.digests) if digest != wanted[i % FRAMES]]
-    checks.check(len(reader.digests) >= seen + 2 * FRAMES and not differ, f"{len(reader.digests)} frames, other bytes in {differ[:9]}")
+    checks.check(len(reader.digests) >= FRAMES + 20 and not differ, f"{len(reader.digests)} frames, other bytes in {differ[:9]}")
     checks.check(reader.longest_gap() < 1, f"{reader.longest_gap()} s without a picture")
 
 

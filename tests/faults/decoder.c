@@ -3,11 +3,12 @@
 // as a device has them (nv12, p010). They fail as $FRAMED_DECODER says:
 //
 //   open        the device cannot be opened
-//   hang-open   opening it lasts for ever
+//   hang-open   opening it lasts until the variable is another
+//   hang-close  closing it does
 //   stop        so does all else of the process
 //   crash       opening it crashes
 //   fail:N      packet N and those behind it are an error
-//   hang:N      packet N lasts for ever
+//   hang:N      packet N does
 //   full:N      it takes neither packet N nor one behind it
 //   silent:N    no picture of packet N or those behind it comes
 //   hold:N      it keeps N pictures back until the end
@@ -18,7 +19,7 @@
 // Of decoders on a real device (vaapi, cuda) copies to the host fail:
 //
 //   copy:N      copy N of the process and those behind it are an error; copy:N-M: up to M
-//   copy-hang:N copy N lasts for ever
+//   copy-hang:N copy N lasts until the variable is another
 #include <dlfcn.h>
 #include <libavcodec/avcodec.h>
 #include <libavutil/hwcontext.h>
@@ -80,10 +81,10 @@ static struct fake *claim(const AVCodecContext *context, AVCodecContext *cpu)
     return fake;
 }
 
-static void hang(void)
+static void hang_while(const char *fault, int count)
 {
-    for (;;)
-        pause();
+    while (wants(fault, count))
+        usleep(10000);
 }
 
 int avcodec_open2(AVCodecContext *context, const AVCodec *codec, AVDictionary **options)
@@ -92,8 +93,7 @@ int avcodec_open2(AVCodecContext *context, const AVCodec *codec, AVDictionary **
         return REAL(avcodec_open2)(context, codec, options);
     if (wants("open", 0))
         return AVERROR(ENODEV);
-    if (wants("hang-open", 0))
-        hang();
+    hang_while("hang-open", 0);
     if (wants("stop", 0))
         raise(SIGSTOP);
     if (wants("crash", 0))
@@ -119,8 +119,7 @@ int avcodec_send_packet(AVCodecContext *context, const AVPacket *packet)
     fake->packets += packet != NULL;
     if (wants("fail", fake->packets))
         return AVERROR(EIO);
-    if (wants("hang", fake->packets))
-        hang();
+    hang_while("hang", fake->packets);
     if (wants("full", fake->packets))
         return AVERROR(EAGAIN);
     fake->ended = !packet;
@@ -226,6 +225,7 @@ void avcodec_free_context(AVCodecContext **context)
     struct fake *fake = *context ? find(*context) : NULL;
     if (fake) {
         AVCodecContext *cpu = fake->cpu;
+        hang_while("hang-close", 0);
         drop(fake);
         pthread_mutex_lock(&lock);
         fake->context = NULL;
@@ -241,7 +241,6 @@ int av_hwframe_transfer_data(AVFrame *to, const AVFrame *from, int flags)
     const int copy = ++copies;
     if (wants("copy", copy))
         return AVERROR(EIO);
-    if (wants("copy-hang", copy))
-        hang();
+    hang_while("copy-hang", copy);
     return REAL(av_hwframe_transfer_data)(to, from, flags);
 }

@@ -1,0 +1,326 @@
+// Hardware decoders of libavcodec that hold pictures back, fail, fall silent and hang: the CPU goes
+// on until the camera connects again, and no picture is lost, doubled or other than the CPU's.
+// tests/faults/decoder.c stands in the decoder's place. A clock of the test's own goes ahead as if
+// packets came at a camera's pace.
+#include <libavutil/log.h>
+#include <unistd.h>
+
+#include "daemon/decode/hardware.h"
+#include "daemon/decode/hardware_record.h"
+#include "tests/daemon/decode/decoding.h"
+
+int64_t __real_monotonic_ns(void);
+int64_t __wrap_monotonic_ns(void);
+
+enum { PICTURES = 100, PICTURES_MAX = 120 }; // of a clip
+
+static const int64_t SECOND_NS = INT64_C(1000000000);
+static _Atomic int64_t ahead_ns; // threads that wait for a condition use the real clock
+
+int64_t __wrap_monotonic_ns(void)
+{
+    return __real_monotonic_ns() + ahead_ns;
+}
+
+static struct decode_options on_hardware = {
+    .decode = {DECODE_HARDWARE, "v4l2m2m", ""}, .in_flight = 4, .threads = 1};
+
+static void want_fault(const char *fault)
+{
+    setenv("FRAMED_DECODER", fault, 1);
+}
+
+// --- a library's delay
+
+// Gives it up to `n` packets of a camera with so many a second. Returns the number of pictures.
+static int decode_packets(struct run *run, int n, int fps)
+{
+    int pictures = 0;
+    for (int i = 0; i < n; i++) {
+        struct frame frame;
+        int rc;
+        ahead_ns += SECOND_NS / fps;
+        send_next(run);
+        while ((rc = decoder_receive(run->decoder, &frame)) == 0) {
+            pictures++;
+            frame_release(&frame);
+        }
+        CHECK(rc == -EAGAIN, "packet %d: %s", i, strerror(-rc));
+    }
+    return pictures;
+}
+
+// A library keeps pictures back for as long as it likes to look ahead, in each connection.
+static void test_holds(int pictures, int fps)
+{
+    struct run run;
+    char fault[16];
+    snprintf(fault, sizeof fault, "hold:%d", pictures);
+    want_fault(fault);
+    if (!run_join(&run, "flat.mp4", &on_hardware, &no_device))
+        return;
+    for (int connection = 0; connection < 2; connection++) {
+        const int came = decode_packets(&run, 30, fps);
+        const char *said = decoder_notice(run.decoder);
+        CHECK(!said && came == 30 - pictures, "%d held at %d/s, connection %d: %d, %s", pictures,
+              fps, connection, came, said ? said : "");
+        CHECK(demux_rewind(run.demux) == 0, "rewind");
+        decoder_restart(run.decoder);
+    }
+    run_close(&run);
+}
+
+// --- pictures, whether their chroma lies in one plane or in two
+
+struct pictures_seen {
+    int n;
+    struct {
+        uint64_t hash;
+        int64_t pts_ns;
+        uint32_t flags;
+    } picture[PICTURES_MAX];
+};
+
+static struct pictures_seen whole, got; // large
+
+static uint64_t hash_of(const struct image *image)
+{
+    const bool one = pixel_format_planes(image->format) == 2;
+    uint64_t hash = 0xcbf29ce484222325;
+    for (int y = 0; y < image->height; y++)
+        for (int x = 0; x < image->width; x++)
+            hash = (hash ^ image->plane[0].data[y * image->plane[0].stride + x]) * 0x100000001b3;
+    for (int y = 0; y < image->height / 2; y++)
+        for (int x = 0; x < image->width; x++) {
+            const int plane = one ? 1 : 1 + x % 2, at = one ? x : x / 2;
+            hash = (hash ^ image->plane[plane].data[y * image->plane[plane].stride + at]) *
+                   0x100000001b3;
+        }
+    return hash;
+}
+
+static void add(struct pictures_seen *seen, struct frame *frame)
+{
+    if (seen->n < PICTURES_MAX) {
+        seen->picture[seen->n].hash = hash_of(&frame->image);
+        seen->picture[seen->n].pts_ns = frame->info.pts_ns;
+        seen->picture[seen->n].flags = frame->info.flags;
+    }
+    seen->n++;
+    frame_release(frame);
+}
+
+static void see_whole(const char *file)
+{
+    struct run run;
+    struct frame frame;
+    whole.n = 0;
+    if (!run_open(&run, file, &on_cpu))
+        return;
+    while (run_next(&run, &frame))
+        add(&whole, &frame);
+    run_close(&run);
+}
+
+// --- connections
+
+static bool is_on_hardware(const struct run *run)
+{
+    return !strcmp(decoder_describe(run->decoder), "v4l2m2m h264");
+}
+
+// Takes up to `n` pictures.
+static void take_pictures(struct run *run, int n)
+{
+    struct frame frame;
+    while (n-- > 0 && run_next(run, &frame))
+        add(&got, &frame);
+}
+
+// The rest of the connection. All of its pictures must be the CPU's.
+static void end_connection(struct run *run, const char *what)
+{
+    take_pictures(run, PICTURES_MAX);
+    CHECK(got.n == whole.n && whole.n == PICTURES && run->lost == 0, "%s: %d pictures, %d lost",
+          what, got.n, run->lost);
+    for (int i = 0; i < got.n && i < whole.n; i++) {
+        const bool equal = got.picture[i].hash == whole.picture[i].hash &&
+                           got.picture[i].pts_ns == whole.picture[i].pts_ns &&
+                           got.picture[i].flags == whole.picture[i].flags;
+        CHECK(equal, "%s: picture %d", what, i);
+        if (!equal)
+            break;
+    }
+    got.n = 0;
+}
+
+static void connect_again(struct run *run, const char *what)
+{
+    end_connection(run, what);
+    CHECK(demux_rewind(run->demux) == 0, "rewind");
+    decoder_restart(run->decoder);
+}
+
+static bool begin_run(struct run *run, const char *file, const char *fault)
+{
+    got.n = 0;
+    ahead_ns = 0;
+    see_whole(file);
+    want_fault(fault);
+    return run_join(run, file, &on_hardware, &no_device);
+}
+
+static void check_told(struct run *run, const char *fault, int notices, int fallbacks)
+{
+    const int64_t counted = decoder_fallbacks(run->decoder);
+    CHECK(run->notices == notices && counted == fallbacks, "%s: %d notices, %d fallbacks", fault,
+          run->notices, (int)counted);
+}
+
+// The rest of the connection is the CPU's, and the next one the hardware's again.
+static void test_next_connection(const char *file, bool low_delay)
+{
+    struct run run;
+    on_hardware.low_delay = low_delay;
+    if (!begin_run(&run, file, "fail:20"))
+        return;
+    take_pictures(&run, 10);
+    CHECK(is_on_hardware(&run), "%s: %s", file, decoder_describe(run.decoder));
+    take_pictures(&run, 20);
+    want_fault("");
+    take_pictures(&run, 50);
+    CHECK(!is_on_hardware(&run), "%s: in the same connection", file);
+    check_told(&run, file, 1, 1);
+    connect_again(&run, file);
+    CHECK(is_on_hardware(&run), "%s: %s", file, decoder_describe(run.decoder));
+    connect_again(&run, file);
+    check_told(&run, file, 1, 0);
+    want_fault("fail:5");
+    end_connection(&run, file);
+    check_told(&run, file, 2, 1);
+    run_close(&run);
+    on_hardware.low_delay = false;
+}
+
+// Each connection counts, and the log says it once.
+static void test_fails(const char *fault)
+{
+    struct run run;
+    if (!begin_run(&run, "flat.mp4", fault))
+        return;
+    for (int connection = 0; connection < 3; connection++)
+        connect_again(&run, fault);
+    end_connection(&run, fault);
+    check_told(&run, fault, 1, 4);
+    run_close(&run);
+}
+
+// A decoder that is asked again and again comes back from each call.
+static void test_silent(const char *fault)
+{
+    struct run run;
+    if (!begin_run(&run, "flat.mp4", fault))
+        return;
+    const int came = decode_packets(&run, 95, 25);
+    const char *said = decoder_notice(run.decoder);
+    CHECK(came == 95 && said &&
+              !strcmp(said, "v4l2m2m failed (it gives no pictures): decoding on the cpu"),
+          "%s: %d, %s", fault, came, said ? said : "");
+    want_fault("");
+    decoder_restart(run.decoder);
+    CHECK(is_on_hardware(&run), "%s: %s", fault, decoder_describe(run.decoder));
+    run_close(&run);
+}
+
+// --- hangs
+
+// What opening the decoder gives, as another camera does it.
+static int open_other(const char *device, char *why, size_t size)
+{
+    struct decoder_choice choice = on_hardware.decode;
+    AVCodecParameters *parameters = avcodec_parameters_alloc();
+    struct hardware *hardware;
+    snprintf(choice.device, sizeof choice.device, "%s", device);
+    parameters->codec_type = AVMEDIA_TYPE_VIDEO;
+    parameters->codec_id = AV_CODEC_ID_H264;
+    const int rc = hardware_open(&hardware, parameters, &choice, false, NULL, why, size);
+    if (rc == 0)
+        hardware_close(hardware);
+    avcodec_parameters_free(&parameters);
+    return rc;
+}
+
+// The camera goes on after 3 s. Nobody opens the decoder until the call returns.
+static void test_hang(const char *fault)
+{
+    struct run run;
+    char why[128];
+    int rc = 0;
+    const int64_t begun_ns = __real_monotonic_ns();
+    if (!begin_run(&run, "flat.mp4", fault))
+        return;
+    connect_again(&run, fault);
+    const int64_t took_ns = __real_monotonic_ns() - begun_ns;
+    CHECK(took_ns > 2 * SECOND_NS && took_ns < 10 * SECOND_NS, "%s: %lld ms", fault,
+          (long long)(took_ns / 1000000));
+    check_told(&run, fault, 1, 2);
+    CHECK(!is_on_hardware(&run) && open_other("", why, sizeof why) == -EBUSY &&
+              !strcmp(why, "its driver has not returned from a call"),
+          "%s: %s", fault, why);
+    want_fault("");
+    for (int i = 0; i < 500 && (rc = open_other("", why, sizeof why)) == -EBUSY; i++)
+        usleep(10000);
+    CHECK(rc == 0, "%s: %s", fault, why);
+    connect_again(&run, fault);
+    CHECK(is_on_hardware(&run), "%s: %s", fault, decoder_describe(run.decoder));
+    end_connection(&run, fault);
+    check_told(&run, fault, 1, 0);
+    run_close(&run);
+}
+
+// A camera that is removed does not wait for ever.
+static void test_leave(void)
+{
+    struct run run;
+    if (!begin_run(&run, "flat.mp4", "hang-close"))
+        return;
+    take_pictures(&run, 10);
+    const int64_t begun_ns = __real_monotonic_ns();
+    run_close(&run);
+    const int64_t took_ns = __real_monotonic_ns() - begun_ns;
+    CHECK(took_ns < 10 * SECOND_NS, "%lld ms", (long long)(took_ns / 1000000));
+    char why[128];
+    CHECK(open_other("", why, sizeof why) == -EBUSY &&
+              open_other("/dev/video1", why, sizeof why) == 0,
+          "%s", why);
+    want_fault("");
+}
+
+int main(void)
+{
+    av_log_set_level(AV_LOG_QUIET);
+    clips_open();
+    clips_make("128x96", PICTURES, "-c:v libx264 -bf 0 -g 12", "flat.mp4");
+    clips_make("128x96", PICTURES, "-c:v libx264 -bf 3 -g 12 -x264-params scenecut=0:open-gop=1",
+               "open.mp4");
+    TEST(test_holds(4, 25));
+    TEST(test_holds(4, 6));
+    TEST(test_holds(12, 3));
+    TEST(test_next_connection("flat.mp4", true));
+    TEST(test_next_connection("flat.mp4", false));
+    TEST(test_next_connection("open.mp4", true));
+    TEST(test_next_connection("open.mp4", false));
+    TEST(test_fails("open"));
+    TEST(test_fails("fail:1"));
+    TEST(test_fails("silent:1"));
+    TEST(test_fails("silent:30"));
+    TEST(test_silent("silent:1"));
+    TEST(test_silent("silent:10"));
+    TEST(test_silent("full:10"));
+    TEST(test_hang("hang:1"));
+    TEST(test_hang("hang:50"));
+    TEST(test_hang("hang-open"));
+    TEST(test_leave());
+    clips_close();
+    return test_end();
+}
