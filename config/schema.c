@@ -158,7 +158,7 @@ static const struct config_row camera_rows[] = {
     FIELD(struct camera_config, options, NULL, "options of libavformat's demuxer; an unknown option is an error",
           .example = "{pixel_format: bgra, video_size: 1920x1080}", .secret = true),
     FIELD(struct camera_config, decode, "auto",
-          "auto: NVDEC if the GPU can decode this stream, else a decoder that `framed verify --decoders` found equal to the cpu's on this box, else the cpu; another name: that hardware decoder of libavcodec, on the device behind the colon, as in vaapi:/dev/dri/renderD129, or on the first; where it cannot be opened or fails, the cpu decodes"),
+          "auto: NVDEC if the GPU can decode this stream, else a decoder that `framed verify --decoders` found equal to the cpu's and faster on this box, else the cpu; another name: that hardware decoder of libavcodec, on the device behind the colon, as in vaapi:/dev/dri/renderD129, or on the first; where it cannot be opened or fails, the cpu decodes until the next connection"),
     FIELD(struct camera_config, device, "auto",
           "the GPU that decodes this camera's pictures and runs its kernels, by its number or UUID; while that GPU has failed or has no room, the others, then the cpu, take over; auto: the GPU with most room when the camera starts",
           RANGE(0, 63)),

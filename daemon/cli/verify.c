@@ -228,14 +228,14 @@ static void usage(FILE *to)
         "mean.\n"
         "Then it decodes built-in clips by each decoder of this box, prints which of them give "
         "the\n"
-        "cpu's pictures, and keeps that for `decode: auto`.\n"
+        "cpu's pictures and how fast, and keeps that for `decode: auto`.\n"
         "Of each IMAGE, a picture or a video whose first picture it takes, it prints the tensor's\n"
         "size, matrix, means and digest.\n\n"
         "  --preset NAME       one preset alone\n"
         "  --size WxH          of the tensors of images (640x640; of torchvision 1333x800)\n"
         "  --decoders          decoders alone\n"
         "  --decoder NAME      this one alone, as `decode` has it: vaapi:/dev/dri/renderD129\n"
-        "  --again             decoders, if they were verified with other drivers or libraries\n",
+        "  --again             decoders, if they were verified with other libraries\n",
         to);
 }
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 #include "daemon/base/exit_code.h"
 #include "daemon/cli/verify_clip.h"
@@ -51,7 +50,6 @@ static void add_vaapi(struct candidates *candidates)
         add(candidates, DECODE_HARDWARE, "vaapi", "");
 }
 
-// In the order in which `auto` prefers them.
 static void add_all(struct candidates *candidates)
 {
     add(candidates, DECODE_NVDEC, "nvdec", "");
@@ -72,10 +70,8 @@ static const char *name_of(const struct decoder_choice *choice, char *to, size_t
 
 static void print_box(void)
 {
-    struct utsname system = {0};
-    uname(&system);
-    printf("framed %s, FFmpeg %s, %s %s %s\n", FRAMED_VERSION_TEXT, av_version_info(),
-           system.sysname, system.release, system.machine);
+    char libraries[HARDWARE_LIBRARIES_MAX];
+    printf("framed %s, %s\n", FRAMED_VERSION_TEXT, hardware_record_libraries(libraries));
 }
 
 static void print_result(const struct decoder_choice *choice, const struct verify_clip *clip,
@@ -102,35 +98,18 @@ static void print_result(const struct decoder_choice *choice, const struct verif
 
 // --- the record
 
-static void note(struct hardware_record *record, const struct decoder_choice *choice,
-                 enum AVCodecID codec, bool equal)
+static void note_equal(struct hardware_record *record, const struct decoder_choice *choice,
+                       const struct verify_clip *clip, const struct verify_result *verified)
 {
-    struct hardware_result *result = record->list;
-    while (result < record->list + record->n &&
-           (result->codec != codec || strcmp(result->decoder.name, choice->name) != 0 ||
-            strcmp(result->decoder.device, choice->device) != 0))
-        result++;
-    if (result == record->list + HARDWARE_RESULTS_MAX)
-        return;
-    if (result == record->list + record->n) {
-        record->n++;
-        *result = (struct hardware_result){*choice, codec, true};
-    }
-    result->equal &= equal;
-}
-
-static void forget(struct hardware_record *record, const struct decoder_choice *choice)
-{
-    int kept = 0;
-    for (int i = 0; i < record->n; i++)
-        if (strcmp(record->list[i].decoder.name, choice->name) != 0 ||
-            strcmp(record->list[i].decoder.device, choice->device) != 0)
-            record->list[kept++] = record->list[i];
-    record->n = kept;
+    struct hardware_result result = {.decoder = *choice, .bits = clip->bits, .fps = verified->fps};
+    result.codec = avcodec_descriptor_get_by_name(clip->codec)->id;
+    snprintf(result.driver, sizeof result.driver, "%s", verified->driver);
+    hardware_record_add(record, &result);
 }
 
 static void keep(const struct hardware_record *record)
 {
+    char text[512];
     char *folder = hardware_record_folder();
     const int rc = folder ? hardware_record_write(record, folder) : -ENOENT;
     if (rc == 0)
@@ -139,6 +118,9 @@ static void keep(const struct hardware_record *record)
         fprintf(stderr, "framed verify: not kept for `decode: auto`: %s: %s\n",
                 folder ? folder : "no folder", strerror(-rc));
     free(folder);
+    hardware_record_describe(record, text, sizeof text);
+    if (rc == 0 && text[0])
+        printf("without NVDEC it takes %s\n", text);
 }
 
 // --- all of it
@@ -148,18 +130,19 @@ static void keep(const struct hardware_record *record)
 static bool verify_one(const struct decoder_choice *choice, struct hardware_record *record)
 {
     bool good = true;
-    forget(record, choice);
+    hardware_record_forget(record, choice);
     for (int i = 0; i < VERIFY_CLIPS; i++) {
         const struct verify_clip *clip = &verify_clips[i];
         const struct verify_result result = verify_clip(clip, choice);
         const bool decodes = result.verdict >= VERIFY_FAILED;
         print_result(choice, clip, &result);
-        if (decodes && choice->by == DECODE_HARDWARE)
-            note(record, choice, avcodec_descriptor_get_by_name(clip->codec)->id,
-                 result.verdict == VERIFY_EQUAL);
+        if (result.verdict == VERIFY_EQUAL && choice->by != DECODE_NVDEC)
+            note_equal(record, choice, clip, &result);
         good &= !decodes || result.verdict == VERIFY_EQUAL;
-        if (result.verdict == VERIFY_NOT_OPENED || result.verdict == VERIFY_FAILED)
+        if (result.verdict == VERIFY_NOT_OPENED || result.verdict == VERIFY_FAILED) {
+            hardware_record_forget(record, choice);
             break;
+        }
     }
     return good;
 }
@@ -169,16 +152,12 @@ int verify_decoders(const struct decoder_choice list[], int n)
     static const struct decoder_choice cpu = {.by = DECODE_CPU};
     struct candidates all = {0};
     struct hardware_record record = {0};
-    char *folder = hardware_record_folder(), key[65];
+    char *folder = hardware_record_folder();
     if (n == 0)
         add_all(&all);
-    hardware_record_key(key);
-    // Of named decoders: the others stay as they are.
-    if (n == 0 || !folder || hardware_record_read(&record, folder) < 0 ||
-        strcmp(record.key, key) != 0)
-        record = (struct hardware_record){0};
+    else if (folder) // other decoders keep their results
+        hardware_record_read(&record, folder);
     free(folder);
-    memcpy(record.key, key, sizeof key);
     print_box();
     if (!verify_one(&cpu, &record)) {
         printf("the cpu's pictures are not the known ones: nothing else is compared\n");
@@ -194,9 +173,8 @@ int verify_decoders(const struct decoder_choice list[], int n)
 int verify_decoders_again(void)
 {
     struct hardware_record record;
-    char *folder = hardware_record_folder(), key[65];
+    char *folder = hardware_record_folder();
     const int rc = folder ? hardware_record_read(&record, folder) : -ENOENT;
-    hardware_record_key(key);
     free(folder);
-    return rc == 0 && strcmp(record.key, key) != 0 ? verify_decoders(NULL, 0) : EXIT_OK;
+    return rc == -ESTALE ? verify_decoders(NULL, 0) : EXIT_OK;
 }

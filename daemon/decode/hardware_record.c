@@ -1,11 +1,8 @@
 #include "daemon/decode/hardware_record.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libavcodec/avcodec.h>
-#include <libavutil/mem.h>
-#include <libavutil/sha.h>
+#include <libavutil/avutil.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,99 +11,29 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define TITLE "framed decoders 1"
+#include "daemon/bitstream/h264_headers.h"
+#include "daemon/bitstream/hevc_headers.h"
+#include "daemon/decode/hardware.h"
+
+#define TITLE "framed decoders "
 #define NAME  "decoders"
 
-enum { LINE_BYTES_MAX = 256, FACTS_MAX = 256, KEY_BYTES = 32 };
+enum { VERSION = 2, LINE_BYTES_MAX = 512 };
 
-// --- the key
-
-// Of a folder's files, sorted: their names, sizes and times. A driver that is replaced differs.
-static void print_folder(FILE *facts, const char *path)
+const char *hardware_record_libraries(char to[HARDWARE_LIBRARIES_MAX])
 {
-    struct dirent **entries;
-    const int n = scandir(path, &entries, NULL, alphasort);
-    for (int i = 0; i < n; i++) {
-        char file[PATH_MAX];
-        struct stat st;
-        snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name);
-        if (i < FACTS_MAX && stat(file, &st) == 0 && S_ISREG(st.st_mode))
-            fprintf(facts, "%s %lld %lld\n", file, (long long)st.st_size, (long long)st.st_mtime);
-        free(entries[i]);
-    }
-    if (n >= 0)
-        free(entries);
-}
-
-static void print_file(FILE *facts, const char *path)
-{
-    char line[LINE_BYTES_MAX];
-    FILE *file = fopen(path, "re");
-    if (file && fgets(line, sizeof line, file))
-        fprintf(facts, "%s %s\n", path, line);
+    struct utsname system = {0};
+    char nvidia[32] = "";
+    FILE *file = fopen("/sys/module/nvidia/version", "re");
+    if (file && !fgets(nvidia, sizeof nvidia, file))
+        nvidia[0] = 0;
     if (file)
         fclose(file);
-}
-
-// The devices of a class: which they are by their bus, or what they call themselves.
-static void print_devices(FILE *facts, const char *class, const char *prefix)
-{
-    static const char *const files[] = {"device/vendor", "device/device", "name"};
-    struct dirent **entries;
-    const int n = scandir(class, &entries, NULL, alphasort);
-    for (int i = 0; i < n; i++) {
-        char path[PATH_MAX];
-        for (size_t f = 0; f < 3 && strncmp(entries[i]->d_name, prefix, strlen(prefix)) == 0; f++) {
-            snprintf(path, sizeof path, "%s/%s/%s", class, entries[i]->d_name, files[f]);
-            print_file(facts, path);
-        }
-        free(entries[i]);
-    }
-    if (n >= 0)
-        free(entries);
-}
-
-void hardware_record_key(char ret[65])
-{
-    static const char *const settings[] = {"LIBVA_DRIVER_NAME", "LIBVA_DRIVERS_PATH",
-                                           "LIBVA_DRI3_DISABLE", "INTEL_MEDIA_RUNTIME"};
-    static const char *const folders[] = {"/usr/lib/dri",
-                                          "/usr/lib64/dri",
-                                          "/usr/local/lib/dri",
-                                          "/usr/lib/x86_64-linux-gnu/dri",
-                                          "/usr/lib/aarch64-linux-gnu/dri",
-                                          "/usr/lib/x86_64-linux-gnu/mfx"};
-    uint8_t digest[KEY_BYTES];
-    struct AVSHA *sha = av_sha_alloc();
-    struct utsname system;
-    char *text = NULL;
-    size_t bytes = 0;
-    ret[0] = 0;
-    FILE *facts = sha ? open_memstream(&text, &bytes) : NULL;
-    if (!facts) {
-        av_free(sha);
-        return;
-    }
-    fprintf(facts, "%s %u %s\n", FRAMED_VERSION_TEXT, avcodec_version(), av_version_info());
-    if (uname(&system) == 0)
-        fprintf(facts, "%s %s %s\n", system.release, system.version, system.machine);
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        fprintf(facts, "%s=%s\n", settings[i], getenv(settings[i]) ? getenv(settings[i]) : "");
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        print_folder(facts, folders[i]);
-    print_file(facts, "/sys/module/nvidia/version");
-    print_devices(facts, "/sys/class/drm", "renderD");
-    print_devices(facts, "/sys/class/video4linux", "video");
-    const bool good = !ferror(facts);
-    if (fclose(facts) == 0 && good) {
-        av_sha_init(sha, 8 * KEY_BYTES);
-        av_sha_update(sha, (const uint8_t *)text, bytes);
-        av_sha_final(sha, digest);
-        for (int i = 0; i < KEY_BYTES; i++)
-            snprintf(ret + 2 * i, 3, "%02x", digest[i]);
-    }
-    free(text);
-    av_free(sha);
+    nvidia[strcspn(nvidia, "\n")] = 0;
+    uname(&system);
+    snprintf(to, HARDWARE_LIBRARIES_MAX, "FFmpeg %.64s, %s %.64s %.16s%s%s", av_version_info(),
+             system.sysname, system.release, system.machine, nvidia[0] ? ", NVIDIA " : "", nvidia);
+    return to;
 }
 
 // --- the file
@@ -128,53 +55,69 @@ char *hardware_record_folder(void)
     return folder;
 }
 
-// "decoder NAME[:DEVICE] CODEC equal|differs". What is not understood is skipped.
-static void read_line(struct hardware_record *record, const char *line)
+static const char *name_of(const struct decoder_choice *decoder, char to[HARDWARE_NAME_MAX])
 {
-    char decoder[DECODER_NAME_MAX + DECODER_DEVICE_MAX], codec[32], verdict[16];
-    if (record->n == HARDWARE_RESULTS_MAX ||
-        sscanf(line, "decoder %119s %31s %15s", decoder, codec, verdict) != 3)
+    return decoder->by == DECODE_CPU ? "cpu" : hardware_name(decoder, to);
+}
+
+// "decoder NAME[:DEVICE] CODEC BITS PICTURES/S DRIVER". What is not understood is skipped.
+static void read_result(struct hardware_record *record, const char *line)
+{
+    char decoder[HARDWARE_NAME_MAX], codec[32];
+    struct hardware_result result = {.decoder.by = DECODE_HARDWARE};
+    int end = 0;
+    if (sscanf(line, "decoder %119s %31s %d %lf%n", decoder, codec, &result.bits, &result.fps,
+               &end) != 4)
         return;
     const AVCodecDescriptor *descriptor = avcodec_descriptor_get_by_name(codec);
     const size_t length = strcspn(decoder, ":");
-    struct hardware_result result = {.decoder.by = DECODE_HARDWARE};
     if (!descriptor || length >= DECODER_NAME_MAX || strlen(decoder + length) > DECODER_DEVICE_MAX)
         return;
-    memcpy(result.decoder.name, decoder, length);
-    if (decoder[length])
-        memcpy(result.decoder.device, decoder + length + 1, strlen(decoder + length + 1));
+    if (strcmp(decoder, "cpu") == 0) {
+        result.decoder.by = DECODE_CPU;
+    } else {
+        memcpy(result.decoder.name, decoder, length);
+        snprintf(result.decoder.device, DECODER_DEVICE_MAX, "%s",
+                 decoder[length] ? decoder + length + 1 : "");
+    }
     result.codec = descriptor->id;
-    result.equal = strcmp(verdict, "equal") == 0;
-    record->list[record->n++] = result;
+    line += end + (line[end] == ' ');
+    snprintf(result.driver, sizeof result.driver, "%.*s", (int)strcspn(line, "\n"), line);
+    hardware_record_add(record, &result);
 }
 
 int hardware_record_read(struct hardware_record *ret, const char *folder)
 {
-    char path[PATH_MAX], line[LINE_BYTES_MAX];
+    char path[PATH_MAX], line[LINE_BYTES_MAX], libraries[HARDWARE_LIBRARIES_MAX];
+    int version = 0, hardware = 0;
     *ret = (struct hardware_record){0};
     if (snprintf(path, sizeof path, "%s/" NAME, folder) >= (int)sizeof path)
         return -ENAMETOOLONG;
     FILE *file = fopen(path, "re");
     if (!file)
         return -errno;
-    const bool good = fgets(line, sizeof line, file) && strcmp(line, TITLE "\n") == 0 &&
-                      fgets(line, sizeof line, file) &&
-                      sscanf(line, "key %64[0-9a-f]", ret->key) == 1;
-    for (int lines = 0; good && lines < HARDWARE_RESULTS_MAX && fgets(line, sizeof line, file);
-         lines++)
-        read_line(ret, line);
+    const bool good = fgets(line, sizeof line, file) && sscanf(line, TITLE "%d", &version) == 1;
+    bool same = good && version == VERSION && fgets(line, sizeof line, file);
+    line[strcspn(line, "\n")] = 0;
+    same = same && strcmp(line, hardware_record_libraries(libraries)) == 0;
+    while (good && fgets(line, sizeof line, file)) {
+        hardware += strncmp(line, "decoder ", 8) == 0 && strncmp(line, "decoder cpu ", 12) != 0;
+        if (same)
+            read_result(ret, line);
+    }
     fclose(file);
-    return good ? 0 : -EBADMSG;
+    return !good ? -EBADMSG : same ? 0 : hardware ? -ESTALE : -ENOENT;
 }
 
 static bool print_record(FILE *file, const struct hardware_record *record)
 {
-    fprintf(file, TITLE "\nkey %s\n", record->key);
+    char libraries[HARDWARE_LIBRARIES_MAX], name[HARDWARE_NAME_MAX];
+    fprintf(file, TITLE "%d\n%s\n", VERSION, hardware_record_libraries(libraries));
     for (const struct hardware_result *result = record->list; result < record->list + record->n;
          result++)
-        fprintf(file, "decoder %s%s%s %s %s\n", result->decoder.name,
-                result->decoder.device[0] ? ":" : "", result->decoder.device,
-                avcodec_get_name(result->codec), result->equal ? "equal" : "differs");
+        fprintf(file, "decoder %s %s %d %.1f%s%s\n", name_of(&result->decoder, name),
+                avcodec_get_name(result->codec), result->bits, result->fps,
+                result->driver[0] ? " " : "", result->driver);
     return !ferror(file);
 }
 
@@ -203,11 +146,101 @@ int hardware_record_write(const struct hardware_record *record, const char *fold
     return rc;
 }
 
-const struct decoder_choice *hardware_record_choose(const struct hardware_record *record,
-                                                    enum AVCodecID codec)
+// --- results
+
+void hardware_record_add(struct hardware_record *record, const struct hardware_result *result)
 {
-    for (int i = 0; record && i < record->n; i++)
-        if (record->list[i].codec == codec && record->list[i].equal)
-            return &record->list[i].decoder;
-    return NULL;
+    if (record->n < HARDWARE_RESULTS_MAX)
+        record->list[record->n++] = *result;
+}
+
+void hardware_record_forget(struct hardware_record *record, const struct decoder_choice *decoder)
+{
+    char name[HARDWARE_NAME_MAX], other[HARDWARE_NAME_MAX];
+    int kept = 0;
+    for (int i = 0; i < record->n; i++)
+        if (strcmp(name_of(&record->list[i].decoder, other), name_of(decoder, name)) != 0)
+            record->list[kept++] = record->list[i];
+    record->n = kept;
+}
+
+static const struct hardware_result *find_fastest(const struct hardware_record *record,
+                                                  enum decode by, enum AVCodecID codec, int bits)
+{
+    const struct hardware_result *fastest = NULL;
+    for (const struct hardware_result *at = record->list; at < record->list + record->n; at++)
+        if (at->decoder.by == by && at->codec == codec && at->bits == bits &&
+            (!fastest || at->fps > fastest->fps))
+            fastest = at;
+    return fastest;
+}
+
+// general_profile_idc or profile_idc, from the SPS in front of the stream; -1: there is none.
+static int read_profile(const AVCodecParameters *parameters)
+{
+    const bool h264 = parameters->codec_id == AV_CODEC_ID_H264;
+    struct nal_reader reader = {.data = parameters->extradata,
+                                .size = (size_t)parameters->extradata_size};
+    for (struct nal unit; nal_next(&reader, &unit);) {
+        if (h264 && unit.size > 1 && h264_unit_type(&unit) == H264_UNIT_SPS)
+            return unit.data[1];
+        if (!h264 && unit.size > 3 && hevc_unit_type(&unit) == HEVC_UNIT_SPS)
+            return unit.data[3] & 0x1f;
+    }
+    return -1;
+}
+
+// Bits of a sample of 4:2:0; 0: not known. Over RTSP the profile is known alone.
+static int read_depth(const AVCodecParameters *parameters)
+{
+    static const struct {
+        enum AVCodecID codec;
+        int profile, bits;
+    } profiles[] = {{AV_CODEC_ID_H264, 66, 8},   {AV_CODEC_ID_H264, 77, 8},
+                    {AV_CODEC_ID_H264, 88, 8},   {AV_CODEC_ID_H264, 100, 8},
+                    {AV_CODEC_ID_H264, 110, 10}, {AV_CODEC_ID_HEVC, 1, 8},
+                    {AV_CODEC_ID_HEVC, 2, 10}};
+    const int format = parameters->format;
+    if (format != AV_PIX_FMT_NONE)
+        return format == AV_PIX_FMT_YUV420P || format == AV_PIX_FMT_YUVJ420P ? 8
+               : format == AV_PIX_FMT_YUV420P10                              ? 10
+                                                                             : 0;
+    const int profile =
+        parameters->profile >= 0 ? parameters->profile & 0xff : read_profile(parameters);
+    for (size_t i = 0; i < sizeof profiles / sizeof *profiles; i++)
+        if (profiles[i].codec == parameters->codec_id && profiles[i].profile == profile)
+            return profiles[i].bits;
+    return 0;
+}
+
+const struct hardware_result *hardware_record_choose(const struct hardware_record *record,
+                                                     const AVCodecParameters *parameters)
+{
+    const enum AVCodecID codec = parameters->codec_id;
+    const int bits = read_depth(parameters);
+    if (!record)
+        return NULL;
+    const struct hardware_result *cpu = find_fastest(record, DECODE_CPU, codec, bits);
+    const struct hardware_result *fastest = find_fastest(record, DECODE_HARDWARE, codec, bits);
+    return cpu && fastest && fastest->fps > cpu->fps ? fastest : NULL;
+}
+
+void hardware_record_describe(const struct hardware_record *record, char *to, size_t size)
+{
+    size_t used = 0;
+    *to = 0;
+    for (const struct hardware_result *cpu = record->list; cpu < record->list + record->n; cpu++) {
+        char name[HARDWARE_NAME_MAX];
+        const struct hardware_result *fastest =
+            find_fastest(record, DECODE_HARDWARE, cpu->codec, cpu->bits);
+        if (cpu->decoder.by != DECODE_CPU || !fastest || used >= size)
+            continue;
+        hardware_name(&fastest->decoder, name);
+        const bool faster = fastest->fps > cpu->fps;
+        used += (size_t)snprintf(
+            to + used, size - used, "%s%s for %s of %d bits (%.0f pictures/s, %s %.0f)",
+            used ? ", " : "", faster ? name : "the CPU", avcodec_get_name(cpu->codec), cpu->bits,
+            faster ? fastest->fps : cpu->fps, faster ? "the CPU" : name,
+            faster ? cpu->fps : fastest->fps);
+    }
 }

@@ -1,37 +1,47 @@
-// The record of `framed verify --decoders`: which hardware decoders gave the cpu's pictures, with
-// the drivers and libraries that they did so with. A text file, a line for each decoder and codec.
+// The record of `framed verify --decoders`: which hardware decoders gave the known pictures, with
+// which libraries, and how fast they and the CPU are. A text file with a line for each decoder,
+// codec and depth. `decode: auto` takes what is faster than the CPU.
 #ifndef FRAMED_DAEMON_DECODE_HARDWARE_RECORD_H
 #define FRAMED_DAEMON_DECODE_HARDWARE_RECORD_H
 
-#include <libavcodec/codec_id.h>
+#include <libavcodec/avcodec.h>
 #include <stdbool.h>
 
 #include "config/types.h"
 
-enum { HARDWARE_RESULTS_MAX = 64 };
+enum { HARDWARE_RESULTS_MAX = 64, HARDWARE_DRIVER_MAX = 128, HARDWARE_LIBRARIES_MAX = 256 };
 
 struct hardware_record {
     struct hardware_result {
-        struct decoder_choice decoder;
+        struct decoder_choice decoder; // by DECODE_HARDWARE or DECODE_CPU
         enum AVCodecID codec;
-        bool equal; // all clips that it decodes
+        int bits; // of a sample
+        double fps;
+        char driver[HARDWARE_DRIVER_MAX]; // its name and version; "": not known
     } list[HARDWARE_RESULTS_MAX];
     int n;
-    char key[65]; // of hardware_record_key
 };
 
-// What the results hold for: libraries, kernel, drivers and devices of this box, as hex digits.
-void hardware_record_key(char ret[65]);
+// The versions of FFmpeg, the kernel with its drivers, and NVIDIA's driver.
+const char *hardware_record_libraries(char to[HARDWARE_LIBRARIES_MAX]);
 // The folder that records are kept in: the first of $STATE_DIRECTORY, as systemd has it; else
 // /var/lib/framed for root, and .local/state/framed in the home of others ($XDG_STATE_HOME). To be
 // freed; NULL: there is none.
 char *hardware_record_folder(void);
-// 0; -ENOENT and others: there is no record; -EBADMSG: it is none.
+// 0; -ESTALE: hardware was verified with other libraries or by another version of framed; -ENOENT
+// and others: there is no record; -EBADMSG: the file is none. Except with 0 the record is empty.
 int hardware_record_read(struct hardware_record *ret, const char *folder);
-// The decoder that `auto` takes for a codec; NULL: none is known to be equal, or there is no
-// record.
-const struct decoder_choice *hardware_record_choose(const struct hardware_record *, enum AVCodecID);
 // All or nothing; makes the folder. 0 or negative errno.
 int hardware_record_write(const struct hardware_record *, const char *folder);
+
+void hardware_record_add(struct hardware_record *, const struct hardware_result *);
+void hardware_record_forget(struct hardware_record *, const struct decoder_choice *);
+// The fastest decoder for the stream's codec and depth, if it is faster than the CPU; else, and
+// without a record, NULL.
+const struct hardware_result *hardware_record_choose(const struct hardware_record *,
+                                                     const AVCodecParameters *);
+// What `auto` takes for each codec and depth, and why: "vaapi for h264 of 8 bits (412 pictures/s,
+// the CPU 178)". "": no hardware was equal.
+void hardware_record_describe(const struct hardware_record *, char *to, size_t size);
 
 #endif

@@ -112,13 +112,29 @@ static int open_on(struct takeover *t, struct decode_device *device)
     return rc;
 }
 
+// The hardware that the options name, or that `auto` takes for the stream where there is no NVDEC.
+static void choose_hardware(struct takeover *t)
+{
+    const enum decode by = t->options.decode.by;
+    const struct hardware_result *verified = NULL;
+    if (by == DECODE_AUTO && !t->device)
+        verified = hardware_record_choose(t->options.verified, t->parameters);
+    t->hardware = by == DECODE_HARDWARE ? &t->options.decode : verified ? &verified->decoder : NULL;
+    t->driver = verified ? verified->driver : NULL;
+}
+
 static int open_on_hardware(struct takeover *t)
 {
     char why[128] = "";
-    const int rc = codec_open_hardware(&t->codec, t->parameters, &t->options, t->hardware,
-                                       t->buffers, t->pictures, why, sizeof why);
+    int rc = codec_open_hardware(&t->codec, t->parameters, &t->options, t->hardware, t->buffers,
+                                 t->pictures, why, sizeof why);
+    if (rc == 0 && t->driver && strcmp(t->driver, hardware_driver(t->codec.hardware)) != 0) {
+        codec_close(&t->codec);
+        rc = -ESTALE;
+        snprintf(why, sizeof why, "framed verify found another driver");
+    }
     if (rc < 0) {
-        notice_hardware(t, "cannot be opened", why);
+        notice_hardware(t, rc == -ESTALE ? "is not used" : "cannot be opened", why);
         count_fallback(t, rc == -ETIMEDOUT ? FALLBACK_FAILED : FALLBACK_NOT_OPENED);
     } else {
         snprintf(t->description, sizeof t->description, "%s %s", t->hardware->name,
@@ -248,10 +264,8 @@ int takeover_join(struct takeover *t, const struct decode_target *target)
     if (by == DECODE_NVDEC && !target->device && !t->joined)
         return -ENODEV;
     t->device = by == DECODE_AUTO || by == DECODE_NVDEC ? target->device : NULL;
-    if (!t->joined && by == DECODE_HARDWARE)
-        t->hardware = &t->options.decode;
-    else if (!t->joined && by == DECODE_AUTO && !t->device)
-        t->hardware = hardware_record_choose(t->options.verified, t->parameters->codec_id);
+    if (!t->joined)
+        choose_hardware(t);
     if (uses_hardware(t)) // which belongs to no lease: it stays until it fails
         t->device = NULL;
     t->joined = true;

@@ -184,17 +184,17 @@ static void warn_of_pin(const struct config *config)
 
 static void read_verified_decoders(struct devices *devices)
 {
-    struct hardware_record record;
-    char *folder = hardware_record_folder(), key[65];
-    const int rc = folder ? hardware_record_read(&record, folder) : -ENOENT;
-    hardware_record_key(key);
-    if (rc == 0 && strcmp(key, record.key) != 0)
-        log_event(LOG_LEVEL_WARNING, "the decoders of this box were verified with other drivers or "
-                                     "libraries: `decode: auto` does not use them until framed "
-                                     "verify --decoders has run again");
-    else if (rc == 0)
-        devices->verified_decoders = record;
+    char text[512];
+    char *folder = hardware_record_folder();
+    const int rc = folder ? hardware_record_read(&devices->verified_decoders, folder) : -ENOENT;
     free(folder);
+    hardware_record_describe(&devices->verified_decoders, text, sizeof text);
+    if (rc == -ESTALE)
+        log_event(LOG_LEVEL_WARNING,
+                  "`framed verify` ran with other libraries: `decode: auto` takes no hardware "
+                  "decoder but NVDEC until framed verify --decoders has run again");
+    else if (text[0])
+        log_event(LOG_LEVEL_INFO, "without NVDEC `decode: auto` takes %s", text);
 }
 
 struct memory_reserve *devices_memory_reserve(struct devices *devices)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""framed verify --decoders: a decoder that gives the cpu's pictures is equal, any other is not, and none keeps the report
-from its end. `decode: auto` takes what is equal, for as long as drivers and libraries stay. The decoder is libavcodec's for
-the cpu under another name (tests/faults/decoder.c)."""
+"""framed verify --decoders: a decoder that gives the CPU's pictures is equal, any other is not, and none keeps the report
+from its end. `decode: auto` takes a decoder that is equal and faster than the CPU, for as long as libraries and drivers stay.
+The decoder is libavcodec's for the CPU under another name (tests/faults/decoder.c)."""
 import concurrent.futures
 import os
 import re
@@ -14,7 +14,6 @@ SHIM = os.path.join(os.path.dirname(BINARY), "faults", "decoder.so")
 CPU = re.compile(r"^cpu +(h264|hevc) +(8|10) bits +\d+x\d+ +equal +[\d.]+ frames/s$", re.M)
 LINE = re.compile(r"^v4l2m2m +(h264|hevc) +(8|10) bits +\d+x\d+ +(\S+) *(.*)$", re.M)
 ALL = [("h264", "8"), ("h264", "10"), ("hevc", "8"), ("hevc", "10")]
-OTHER_DRIVER = {"LIBVA_DRIVER_NAME": "another"}
 
 CAMERA = """
 cameras:
@@ -32,20 +31,23 @@ def verify(where, fault, *arguments, env=None):
     return code, lines, output + errors
 
 
-def record(where):
+def record(where, decoder):
+    """What the record has of a decoder, without its speed, which must be there."""
     with open(f"{where}/decoders") as file:
-        return [line.rstrip("\n") for line in file if line.startswith("decoder ")]
+        lines = re.findall(rf"^decoder {re.escape(decoder)} (\w+ \d+) \d+\.\d(.*)\n", file.read(), re.M)
+    return [clip + driver for clip, driver in lines]
 
 
+EVERY = ["h264 8", "h264 10", "hevc 8", "hevc 10"]
 # Fault -> exit code, verdicts in the order of ALL, what the report says, the record
 FAULTS = {
-    "": (0, ["equal"] * 4, " frames/s", ["h264 equal", "hevc equal"]),
-    "reopen": (0, ["equal"] * 4, " frames/s", ["h264 equal", "hevc equal"]),
-    "wrong10": (1, ["equal", "DIFFERS"] * 2, "from picture 0 on", ["h264 differs", "hevc differs"]),
-    "fail:9": (1, ["FAILS:"], "v4l2m2m failed (Input/output error)", ["h264 differs"]),
-    "hang:9": (1, ["FAILS:"], "v4l2m2m failed (no answer for 3 s)", ["h264 differs"]),
-    "stop": (1, ["FAILS:"], "no answer for 10 s", ["h264 differs"]),
-    "crash": (1, ["FAILS:"], "it crashed (Aborted)", ["h264 differs"]),
+    "": (0, ["equal"] * 4, "without NVDEC it takes ", EVERY),
+    "reopen": (0, ["equal"] * 4, " frames/s", EVERY),
+    "wrong10": (1, ["equal", "DIFFERS"] * 2, "from picture 0 on", ["h264 8", "hevc 8"]),
+    "fail:9": (1, ["FAILS:"], "v4l2m2m failed (Input/output error)", []),
+    "hang:9": (1, ["FAILS:"], "v4l2m2m failed (no answer for 3 s)", []),
+    "stop": (1, ["FAILS:"], "no answer for 10 s", []),
+    "crash": (1, ["FAILS:"], "it crashed (Aborted)", []),
     "open": (0, [], "v4l2m2m      does not open: v4l2m2m cannot be opened (No such device)", []),
 }
 
@@ -63,7 +65,7 @@ def check_fault(checks, where, fault):
     if fault == "reopen":  # is not what decoding takes, else these would be 16 pictures in each 0.2 s
         fps = float(lines["h264", "10"][1].split()[0])
         checks.check(fps * slowness() > 80, f"{fps} frames/s:\n{output}")
-    checks.check(record(here) == [f"decoder v4l2m2m {line}" for line in kept], f"{fault}: {record(here)}")
+    checks.check((record(here, "cpu"), record(here, "v4l2m2m")) == (EVERY, kept), f"{fault}: {record(here, 'v4l2m2m')}")
     checks.check(f"kept in {here}" in output, output)
     for name in () if fault else ("nvdec", "vaapi", "qsv", "rkmpp", "cuda"):
         checks.check(re.search(rf"^{name}(:\S+)? +\S", output, re.M), f"no {name} in:\n{output}")
@@ -94,36 +96,88 @@ def check_vaapi(checks, where):
         checks.check("not decoded: h264 High 10 is not decoded by vaapi" in lines[1], lines[1])
         for line in lines[:1] + lines[2:]:
             checks.check(f" {verdict} " in line and line.endswith("VAAPI driver: a driver without a GPU."), line)
-        checks.check(record(f"{where}/vaapi") == [f"decoder {decoder} {codec} {'equal' if code == 0 else 'differs'}"
-                                                  for codec in ("h264", "hevc")], str(record(f"{where}/vaapi")))
+        kept = [f"{clip} VAAPI driver: a driver without a GPU." for clip in ("h264 8", "hevc 8", "hevc 10")]
+        checks.check(record(f"{where}/vaapi", decoder) == (kept if code == 0 else []), str(record(f"{where}/vaapi", decoder)))
 
 
 def decoder_of_run(where, state, fault="", env=None):
-    """What `decode: auto` takes, and the warnings."""
+    """What `decode: auto` takes, and what is said of that beside how it runs."""
     os.makedirs(f"{where}/run", exist_ok=True)
-    env = {"STATE_DIRECTORY": state, "LD_PRELOAD": SHIM, "FRAMED_DECODER": fault, **(env or {})}
-    with Framed(f"{where}/run", CAMERA.format(where=where), env) as framed:
+    env = env or {"LD_PRELOAD": SHIM, "FRAMED_DECODER": fault}
+    with Framed(f"{where}/run", CAMERA.format(where=where), {"STATE_DIRECTORY": state, **env}) as framed:
         code = framed.wait(20)
         log = framed.errors()
     said = re.search(r"decoder (\w+) h264", log)
-    return code, said and said[1], [line for line in log.splitlines() if line.startswith("warning")]
+    told = [line for line in log.splitlines() if line.startswith("warning") or "decode: auto" in line]
+    return code, said and said[1], told
+
+
+def libraries_of(state):
+    with open(f"{state}/decoders") as file:
+        return file.read().splitlines()[1]
 
 
 def check_auto(checks, where):
     make_clip(f"{where}/clip.mp4", frames=30)
-    state = f"{where}/none"  # of check_faults
+    state = f"{where}/state"
+    libraries = libraries_of(f"{where}/none")  # of check_faults
+    os.mkdir(state)
+    # What the record has of libraries and decoders; a fault -> the decoder, and what is said
+    equal = "decoder cpu h264 8 100.0\ndecoder v4l2m2m h264 8 {}"
+    without = "info without NVDEC `decode: auto` takes "
+    faster = without + "v4l2m2m for h264 of 8 bits (200 pictures/s, the CPU 100)"
+    stale = "warning `framed verify` ran with other libraries: `decode: auto` takes no hardware decoder but NVDEC until framed verify --decoders has run again"
+    failed = "warning camera=gate v4l2m2m failed (Input/output error): decoding on the cpu"
+    other = "warning camera=gate v4l2m2m is not used (framed verify found another driver): decoding on the cpu"
+    for title, made_with, lines, fault, decoder, said in (
+        (2, libraries, equal.format("200.0"), "", "v4l2m2m", [faster]),
+        (2, libraries, equal.format("200.0"), "fail:1", "cpu", [faster, failed]),
+        (2, libraries, equal.format("200.0 VAAPI driver: 1"), "", "cpu", [faster, other]),
+        (2, libraries, equal.format("50.0"), "", "cpu", [without + "the CPU for h264 of 8 bits (100 pictures/s, v4l2m2m 50)"]),
+        (2, libraries, equal.replace(" 8 ", " 10 ").format("200.0"), "", "cpu", [faster.replace("8 bits", "10 bits")]),
+        (2, libraries + "1", equal.format("200.0"), "", "cpu", [stale]),
+        (1, "key 00ff", "decoder v4l2m2m h264 equal", "", "cpu", [stale]),
+        (2, libraries + "1", "decoder cpu h264 8 100.0", "", "cpu", []),
+    ):
+        with open(f"{state}/decoders", "w") as file:
+            file.write(f"framed decoders {title}\n{made_with}\n{lines}\n")
+        got = decoder_of_run(where, state, fault)
+        checks.check(got == (0, decoder, said), f"{made_with}, {lines}, {fault}: {got}")
     checks.check(decoder_of_run(where, where) == (0, "cpu", []), "without a record")
-    checks.check(decoder_of_run(where, state) == (0, "v4l2m2m", []), "equal")
-    code, decoder, warnings = decoder_of_run(where, state, "fail:1")
-    checks.check((code, decoder, len(warnings)) == (0, "cpu", 1) and "failed" in warnings[0], f"{decoder}: {warnings}")
-    code, decoder, warnings = decoder_of_run(where, state, env=OTHER_DRIVER)
-    checks.check((code, decoder, len(warnings)) == (0, "cpu", 1) and "verified with other drivers" in warnings[0],
-                 f"{decoder}: {warnings}")
-    # Verified again once, with the other driver, which gives other pictures.
-    for env, fault, code, lines in (({}, "wrong:1", 0, 0), (OTHER_DRIVER, "wrong:1", 1, 4), (OTHER_DRIVER, "", 0, 0)):
-        got, verdicts, output = verify(state, fault, "--again", env=env)
-        checks.check((got, len(verdicts)) == (code, lines), f"--again, {env}: {got}:\n{output}")
-    checks.check(decoder_of_run(where, state, env=OTHER_DRIVER) == (0, "cpu", []), "differs")
+
+
+def check_again(checks, where):
+    """Verified again once, with other libraries than before."""
+    state = f"{where}/none"  # of check_faults
+    code, lines, output = verify(state, "wrong:1", "--again")
+    checks.check((code, lines, output) == (0, {}, ""), f"{code}:\n{output}")
+    with open(f"{state}/decoders") as file:
+        text = file.read()
+    with open(f"{state}/decoders", "w") as file:
+        file.write(text.replace("FFmpeg ", "FFmpeg 0."))
+    code, lines, output = verify(state, "wrong:1", "--again")
+    checks.check((code, len(lines)) == (1, 4) and libraries_of(state) == text.splitlines()[1], f"{code}:\n{output}")
+    checks.check((record(state, "cpu"), record(state, "v4l2m2m")) == (EVERY, []), str(record(state, "v4l2m2m")))
+
+
+def check_driver(checks, where):
+    """A driver of VAAPI that is another version than the one that was verified."""
+    if not os.path.exists(va_pictures.DRIVER):
+        checks.skip("libva-dev is not installed: no VAAPI")
+        return
+    state, pictures = f"{where}/driver", f"{where}/driver-pictures"
+    os.mkdir(state)
+    va_pictures.write(pictures, "h264-8", f"{where}/clip.mp4", 320, 240)
+    name = f"vaapi:{va_pictures.DEVICE}"
+    with open(f"{state}/decoders", "w") as file:
+        file.write(f"framed decoders 2\n{libraries_of(f'{where}/none')}\ndecoder cpu h264 8 100.0\n"
+                   f"decoder {name} h264 8 200.0 VAAPI driver: a driver without a GPU.\n")
+    for fault, decoder, said in (
+        ("", "vaapi", []),
+        ("vendor:0", "cpu", [f"warning camera=gate {name} is not used (framed verify found another driver): decoding on the cpu"]),
+    ):
+        code, got, told = decoder_of_run(where, state, env=va_pictures.environment(pictures, fault))
+        checks.check((code, got, told[1:]) == (0, decoder, said) and name in told[0], f"{fault}: {code}, {got}, {told}")
 
 
 def check_refusals(checks, where):
@@ -147,6 +201,8 @@ def main():
         check_faults(checks, where)
         check_vaapi(checks, where)
         check_auto(checks, where)
+        check_driver(checks, where)
+        check_again(checks, where)
         check_refusals(checks, where)
     checks.end()
 

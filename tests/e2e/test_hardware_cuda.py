@@ -101,14 +101,17 @@ class Stream(threading.Thread):
 
 def check_verify(checks, where):
     code, output, errors = run("verify", "--decoders", env={"STATE_DIRECTORY": where}, timeout=120)
-    print(output, end="")  # frames per second, and what a copy takes
+    print(output, end="")  # frames per second
     checks.check(code == 0, f"exit {code}:\n{output}{errors}")
     for decoder in ("nvdec", "cuda"):
         for clip in ("h264  8", "hevc  8", "hevc 10"):
             checks.check(re.search(rf"^{decoder} +{clip} bits .* equal ", output, re.M), f"{decoder} {clip}:\n{output}")
     with open(f"{where}/decoders") as file:
         record = file.read()
-    checks.check("decoder cuda h264 equal\n" in record and "decoder cuda hevc equal\n" in record, record)
+    for clip in ("h264 8", "hevc 8", "hevc 10"):
+        checks.check(re.search(rf"^decoder cuda {clip} \d", record, re.M), record)
+    with open(f"{where}/decoders", "w") as file:  # whatever the processors are
+        file.write(re.sub(r"^(decoder cpu \w+ \d+) .*", r"\1 1.0", record, flags=re.M))
 
 
 def check_files(checks, clips, where):

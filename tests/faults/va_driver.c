@@ -6,7 +6,8 @@
 //   FRAMED_VA_PICTURES  a folder with the files h264-8, hevc-8 and hevc-10: two numbers of 32 bits,
 //                       the width and height, and the pictures, NV12 or P010
 //   FRAMED_VA           refused:N, the call that ends picture N fails; hang:N, picture N is never
-//                       ready; copy:N, it cannot be copied; wrong:N, a bit of it is another
+//                       ready; copy:N, it cannot be copied; wrong:N, a bit of it is another;
+//                       vendor:0, the driver has another name
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -379,7 +380,7 @@ VAStatus __vaDriverInit_1_0(VADriverContextP c)
     c->max_image_formats = 2;
     c->max_subpic_formats = 1;
     c->max_display_attributes = 1;
-    c->str_vendor = "a driver without a GPU";
+    c->str_vendor = wants("vendor", 0) ? "another without a GPU" : "a driver without a GPU";
 #define NOTHING(name) table->name = (__typeof__(table->name))(void (*)(void))nothing
     NOTHING(vaQueryConfigAttributes);
     NOTHING(vaPutSurface);

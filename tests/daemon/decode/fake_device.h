@@ -94,16 +94,21 @@ struct sequence {
     } picture[PICTURES_MAX];
 };
 
+// Chroma in two planes has the hash of the same chroma in one.
 static inline uint64_t hash_of(const struct image *image)
 {
     uint64_t hash = 0xcbf29ce484222325;
-    for (int p = 0; p < pixel_format_planes(image->format); p++) {
-        size_t bytes = plane_row_bytes(image->format, p, image->width);
-        for (int y = 0; y < plane_rows(image->format, p, image->height); y++) {
-            const uint8_t *row = image->plane[p].data + y * image->plane[p].stride;
-            for (size_t x = 0; x < bytes; x++)
-                hash = (hash ^ row[x]) * 0x100000001b3;
-        }
+    const int planes = pixel_format_planes(image->format);
+    for (int p = 0; p < planes && p < 2; p++) {
+        const int together = planes == 3 && p == 1 ? 2 : 1;
+        const size_t bytes = plane_row_bytes(image->format, p, image->width);
+        for (int y = 0; y < plane_rows(image->format, p, image->height); y++)
+            for (size_t x = 0; x < bytes * (size_t)together; x++) {
+                const struct plane *plane = &image->plane[p + (together == 2 && x % 2)];
+                const uint8_t byte =
+                    plane->data[y * plane->stride + (ptrdiff_t)(x / (size_t)together)];
+                hash = (hash ^ byte) * 0x100000001b3;
+            }
     }
     return hash;
 }

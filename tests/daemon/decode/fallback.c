@@ -7,12 +7,12 @@
 
 #include "daemon/decode/hardware.h"
 #include "daemon/decode/hardware_record.h"
-#include "tests/daemon/decode/decoding.h"
+#include "tests/daemon/decode/fake_device.h"
 
 int64_t __real_monotonic_ns(void);
 int64_t __wrap_monotonic_ns(void);
 
-enum { PICTURES = 100, PICTURES_MAX = 120 }; // of a clip
+enum { PICTURES = 100 }; // of a clip
 
 static const int64_t SECOND_NS = INT64_C(1000000000);
 static _Atomic int64_t ahead_ns; // threads that wait for a condition use the real clock
@@ -70,58 +70,6 @@ static void test_holds(int pictures, int fps)
     run_close(&run);
 }
 
-// --- pictures, whether their chroma lies in one plane or in two
-
-struct pictures_seen {
-    int n;
-    struct {
-        uint64_t hash;
-        int64_t pts_ns;
-        uint32_t flags;
-    } picture[PICTURES_MAX];
-};
-
-static struct pictures_seen whole, got; // large
-
-static uint64_t hash_of(const struct image *image)
-{
-    const bool one = pixel_format_planes(image->format) == 2;
-    uint64_t hash = 0xcbf29ce484222325;
-    for (int y = 0; y < image->height; y++)
-        for (int x = 0; x < image->width; x++)
-            hash = (hash ^ image->plane[0].data[y * image->plane[0].stride + x]) * 0x100000001b3;
-    for (int y = 0; y < image->height / 2; y++)
-        for (int x = 0; x < image->width; x++) {
-            const int plane = one ? 1 : 1 + x % 2, at = one ? x : x / 2;
-            hash = (hash ^ image->plane[plane].data[y * image->plane[plane].stride + at]) *
-                   0x100000001b3;
-        }
-    return hash;
-}
-
-static void add(struct pictures_seen *seen, struct frame *frame)
-{
-    if (seen->n < PICTURES_MAX) {
-        seen->picture[seen->n].hash = hash_of(&frame->image);
-        seen->picture[seen->n].pts_ns = frame->info.pts_ns;
-        seen->picture[seen->n].flags = frame->info.flags;
-    }
-    seen->n++;
-    frame_release(frame);
-}
-
-static void see_whole(const char *file)
-{
-    struct run run;
-    struct frame frame;
-    whole.n = 0;
-    if (!run_open(&run, file, &on_cpu))
-        return;
-    while (run_next(&run, &frame))
-        add(&whole, &frame);
-    run_close(&run);
-}
-
 // --- connections
 
 static bool is_on_hardware(const struct run *run)
@@ -129,28 +77,12 @@ static bool is_on_hardware(const struct run *run)
     return !strcmp(decoder_describe(run->decoder), "v4l2m2m h264");
 }
 
-// Takes up to `n` pictures.
-static void take_pictures(struct run *run, int n)
-{
-    struct frame frame;
-    while (n-- > 0 && run_next(run, &frame))
-        add(&got, &frame);
-}
-
 // The rest of the connection. All of its pictures must be the CPU's.
 static void end_connection(struct run *run, const char *what)
 {
-    take_pictures(run, PICTURES_MAX);
-    CHECK(got.n == whole.n && whole.n == PICTURES && run->lost == 0, "%s: %d pictures, %d lost",
-          what, got.n, run->lost);
-    for (int i = 0; i < got.n && i < whole.n; i++) {
-        const bool equal = got.picture[i].hash == whole.picture[i].hash &&
-                           got.picture[i].pts_ns == whole.picture[i].pts_ns &&
-                           got.picture[i].flags == whole.picture[i].flags;
-        CHECK(equal, "%s: picture %d", what, i);
-        if (!equal)
-            break;
-    }
+    decode_some(run, PICTURES_MAX);
+    CHECK(whole.n == PICTURES && run->lost == 0, "%s: %d lost", what, run->lost);
+    same(&got, &whole, 0, 0, what);
     got.n = 0;
 }
 
@@ -165,7 +97,7 @@ static bool begin_run(struct run *run, const char *file, const char *fault)
 {
     got.n = 0;
     ahead_ns = 0;
-    see_whole(file);
+    decode_all(&whole, file);
     want_fault(fault);
     return run_join(run, file, &on_hardware, &no_device);
 }
@@ -184,11 +116,11 @@ static void test_next_connection(const char *file, bool low_delay)
     on_hardware.low_delay = low_delay;
     if (!begin_run(&run, file, "fail:20"))
         return;
-    take_pictures(&run, 10);
+    decode_some(&run, 10);
     CHECK(is_on_hardware(&run), "%s: %s", file, decoder_describe(run.decoder));
-    take_pictures(&run, 20);
+    decode_some(&run, 20);
     want_fault("");
-    take_pictures(&run, 50);
+    decode_some(&run, 50);
     CHECK(!is_on_hardware(&run), "%s: in the same connection", file);
     check_told(&run, file, 1, 1);
     connect_again(&run, file);
@@ -250,12 +182,22 @@ static int open_other(const char *device, char *why, size_t size)
     return rc;
 }
 
+// Ends the fault, and waits until others may open the decoder.
+static void end_fault(const char *fault)
+{
+    char why[128];
+    int rc = 0;
+    want_fault("");
+    for (int i = 0; i < 500 && (rc = open_other("", why, sizeof why)) == -EBUSY; i++)
+        usleep(10000);
+    CHECK(rc == 0, "%s: %s", fault, why);
+}
+
 // The camera goes on after 3 s. Nobody opens the decoder until the call returns.
 static void test_hang(const char *fault)
 {
     struct run run;
     char why[128];
-    int rc = 0;
     const int64_t begun_ns = __real_monotonic_ns();
     if (!begin_run(&run, "flat.mp4", fault))
         return;
@@ -267,10 +209,7 @@ static void test_hang(const char *fault)
     CHECK(!is_on_hardware(&run) && open_other("", why, sizeof why) == -EBUSY &&
               !strcmp(why, "its driver has not returned from a call"),
           "%s: %s", fault, why);
-    want_fault("");
-    for (int i = 0; i < 500 && (rc = open_other("", why, sizeof why)) == -EBUSY; i++)
-        usleep(10000);
-    CHECK(rc == 0, "%s: %s", fault, why);
+    end_fault(fault);
     connect_again(&run, fault);
     CHECK(is_on_hardware(&run), "%s: %s", fault, decoder_describe(run.decoder));
     end_connection(&run, fault);
@@ -284,7 +223,7 @@ static void test_leave(void)
     struct run run;
     if (!begin_run(&run, "flat.mp4", "hang-close"))
         return;
-    take_pictures(&run, 10);
+    decode_some(&run, 10);
     const int64_t begun_ns = __real_monotonic_ns();
     run_close(&run);
     const int64_t took_ns = __real_monotonic_ns() - begun_ns;
@@ -293,13 +232,44 @@ static void test_leave(void)
     CHECK(open_other("", why, sizeof why) == -EBUSY &&
               open_other("/dev/video1", why, sizeof why) == 0,
           "%s", why);
+    end_fault("hang-close");
+}
+
+// --- auto
+
+// What `decode: auto` takes where framed verify found the decoder with that driver and speed.
+static void test_auto(const char *driver, double fps, bool taken, const char *said)
+{
+    struct decode_options options = on_hardware;
+    struct hardware_record record = {
+        .n = 2,
+        .list = {
+            {.decoder.by = DECODE_CPU, .codec = AV_CODEC_ID_H264, .bits = 8, .fps = 100},
+            {.decoder = on_hardware.decode, .codec = AV_CODEC_ID_H264, .bits = 8, .fps = fps}}};
+    struct run run;
+    snprintf(record.list[1].driver, HARDWARE_DRIVER_MAX, "%s", driver);
+    options.decode.by = DECODE_AUTO;
+    options.verified = &record;
     want_fault("");
+    for (int device = 0; device < 2; device++) {
+        if (!run_join(&run, "flat.mp4", &options, device ? &with_device : &no_device))
+            return;
+        const char *notice = decoder_notice(run.decoder);
+        const char *wanted = device ? "nvdec h264" : taken ? "v4l2m2m h264" : "cpu h264";
+        CHECK(!strcmp(decoder_describe(run.decoder), wanted), "%s, %.0f: %s", driver, fps,
+              decoder_describe(run.decoder));
+        CHECK(said && !device ? notice && !strcmp(notice, said) : !notice, "%s, %.0f: %s", driver,
+              fps, notice ? notice : "");
+        CHECK(decoder_fallbacks(run.decoder) == (said && !device), "%s, %.0f", driver, fps);
+        run_close(&run);
+    }
 }
 
 int main(void)
 {
     av_log_set_level(AV_LOG_QUIET);
     clips_open();
+    fake_open();
     clips_make("128x96", PICTURES, "-c:v libx264 -bf 0 -g 12", "flat.mp4");
     clips_make("128x96", PICTURES, "-c:v libx264 -bf 3 -g 12 -x264-params scenecut=0:open-gop=1",
                "open.mp4");
@@ -321,6 +291,12 @@ int main(void)
     TEST(test_hang("hang:50"));
     TEST(test_hang("hang-open"));
     TEST(test_leave());
+    TEST(test_auto("", 101, true, NULL));
+    TEST(test_auto("", 100, false, NULL));
+    TEST(
+        test_auto("another", 101, false,
+                  "v4l2m2m is not used (framed verify found another driver): decoding on the cpu"));
+    fake_close();
     clips_close();
     return test_end();
 }

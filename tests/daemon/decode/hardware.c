@@ -11,6 +11,7 @@
 #include "tests/test.h"
 
 static const struct decoder_choice vaapi = {DECODE_HARDWARE, "vaapi", "/dev/dri/renderD129"},
+                                   cpu = {.by = DECODE_CPU},
                                    v4l2 = {DECODE_HARDWARE, "v4l2m2m", ""};
 
 // A device of libavutil, a library's decoders by the end of their names, and by the whole.
@@ -40,66 +41,191 @@ static void test_names(void)
           "names of nothing");
 }
 
-static struct hardware_record record_of_two(void)
+// --- the record
+
+static char folder[] = "/tmp/framed-test-XXXXXX", state[64], path[128];
+
+static struct hardware_result result_of(const struct decoder_choice *decoder, enum AVCodecID codec,
+                                        int bits, double fps)
 {
-    struct hardware_record record = {.n = 4};
-    hardware_record_key(record.key);
-    record.list[0] = (struct hardware_result){v4l2, AV_CODEC_ID_H264, false};
-    record.list[1] = (struct hardware_result){vaapi, AV_CODEC_ID_H264, true};
-    record.list[2] = (struct hardware_result){vaapi, AV_CODEC_ID_HEVC, true};
-    record.list[3] = (struct hardware_result){v4l2, AV_CODEC_ID_HEVC, true};
+    return (struct hardware_result){*decoder, codec, bits, fps, ""};
+}
+
+static struct hardware_record verified(void)
+{
+    const struct hardware_result results[] = {
+        result_of(&cpu, AV_CODEC_ID_H264, 8, 100),     result_of(&cpu, AV_CODEC_ID_HEVC, 8, 80),
+        result_of(&cpu, AV_CODEC_ID_HEVC, 10, 60.5),   result_of(&v4l2, AV_CODEC_ID_H264, 8, 150),
+        result_of(&vaapi, AV_CODEC_ID_H264, 8, 412.5), result_of(&vaapi, AV_CODEC_ID_HEVC, 8, 79.5),
+        result_of(&v4l2, AV_CODEC_ID_HEVC, 10, 61)};
+    struct hardware_record record = {0};
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+        hardware_record_add(&record, &results[i]);
+    snprintf(record.list[4].driver, HARDWARE_DRIVER_MAX, "VAAPI driver: 23.1.1 ().");
     return record;
+}
+
+static void write_text(const char *text)
+{
+    FILE *file = fopen(path, "w");
+    fputs(text, file);
+    fclose(file);
 }
 
 static void test_record(void)
 {
-    char folder[] = "/tmp/framed-test-XXXXXX", inner[64], path[128];
-    const struct hardware_record wrote = record_of_two();
+    const struct hardware_record wrote = verified();
     struct hardware_record read;
-    CHECK(mkdtemp(folder), "no folder");
-    snprintf(inner, sizeof inner, "%s/state", folder);
-    snprintf(path, sizeof path, "%s/decoders", inner);
-    CHECK(strlen(wrote.key) == 64, "key %s", wrote.key);
-    CHECK(hardware_record_read(&read, inner) == -ENOENT, "a record before any");
-    CHECK(hardware_record_write(&wrote, inner) == 0, "not written");
-    CHECK(hardware_record_read(&read, inner) == 0 && !strcmp(read.key, wrote.key) && read.n == 4,
-          "%d results, key %s", read.n, read.key);
+    CHECK(hardware_record_read(&read, state) == -ENOENT, "a record before any");
+    CHECK(hardware_record_write(&wrote, state) == 0, "not written");
+    CHECK(hardware_record_read(&read, state) == 0 && read.n == wrote.n, "%d results", read.n);
     for (int i = 0; i < read.n; i++)
-        CHECK(!strcmp(read.list[i].decoder.name, wrote.list[i].decoder.name) &&
+        CHECK(read.list[i].decoder.by == wrote.list[i].decoder.by &&
+                  !strcmp(read.list[i].decoder.name, wrote.list[i].decoder.name) &&
                   !strcmp(read.list[i].decoder.device, wrote.list[i].decoder.device) &&
+                  !strcmp(read.list[i].driver, wrote.list[i].driver) &&
                   read.list[i].codec == wrote.list[i].codec &&
-                  read.list[i].equal == wrote.list[i].equal,
+                  read.list[i].bits == wrote.list[i].bits && read.list[i].fps == wrote.list[i].fps,
               "result %d", i);
-    FILE *file = fopen(path, "w");
-    fputs("framed decoders 1\nkey 00ff\ndecoder abcdefghijklmnopqrstuvwxyz h264 equal\n"
-          "decoder vaapi none equal\ndecoder vaapi\n\ndecoder vaapi hevc same\n",
-          file);
-    fclose(file);
-    CHECK(hardware_record_read(&read, inner) == 0 && read.n == 1 && !read.list[0].equal,
-          "%d results", read.n);
-    file = fopen(path, "w");
-    fputs("framed login pauses 1\nkey 00ff\ndecoder vaapi hevc equal\n", file);
-    fclose(file);
-    CHECK(hardware_record_read(&read, inner) == -EBADMSG && read.n == 0, "of another file");
-    unlink(path);
-    rmdir(inner);
-    rmdir(folder);
+    hardware_record_forget(&read, &vaapi);
+    CHECK(read.n == wrote.n - 2, "%d results", read.n);
+    hardware_record_forget(&read, &cpu);
+    CHECK(read.n == wrote.n - 5, "%d results", read.n);
 }
 
+// With other libraries, or by another version of framed, there are no results; it is worth saying
+// only where hardware was equal.
+static void test_stale(void)
+{
+    char libraries[HARDWARE_LIBRARIES_MAX], text[512];
+    struct hardware_record read;
+    hardware_record_libraries(libraries);
+    CHECK(!strncmp(libraries, "FFmpeg ", 7) && strstr(libraries, ", Linux "), "%s", libraries);
+    snprintf(text, sizeof text, "framed decoders 2\n%s\ndecoder vaapi h264 8 100 a driver\n",
+             libraries);
+    write_text(text);
+    CHECK(hardware_record_read(&read, state) == 0 && read.n == 1, "%d results", read.n);
+    snprintf(text, sizeof text, "framed decoders 2\n%s.\ndecoder vaapi h264 8 100\n", libraries);
+    write_text(text);
+    CHECK(hardware_record_read(&read, state) == -ESTALE && read.n == 0, "%d results", read.n);
+    snprintf(text, sizeof text, "framed decoders 2\n%s.\ndecoder cpu h264 8 100\n", libraries);
+    write_text(text);
+    CHECK(hardware_record_read(&read, state) == -ENOENT && read.n == 0, "%d results", read.n);
+    snprintf(text, sizeof text, "framed decoders 3\n%s\ndecoder vaapi h264 8 100\n", libraries);
+    write_text(text);
+    CHECK(hardware_record_read(&read, state) == -ESTALE && read.n == 0, "%d results", read.n);
+    write_text("framed decoders 1\nkey 00ff\ndecoder vaapi h264 equal\n");
+    CHECK(hardware_record_read(&read, state) == -ESTALE && read.n == 0, "%d results", read.n);
+}
+
+static void test_garbage(void)
+{
+    char libraries[HARDWARE_LIBRARIES_MAX], text[512];
+    struct hardware_record read;
+    snprintf(text, sizeof text,
+             "framed decoders 2\n%s\ndecoder abcdefghijklmnopqrstuvwxyz h264 8 100\n"
+             "decoder vaapi none 8 100\ndecoder vaapi\n\ndecoder vaapi hevc 8 fast\n"
+             "decoder vaapi hevc 10 61.5 a driver",
+             hardware_record_libraries(libraries));
+    write_text(text);
+    CHECK(hardware_record_read(&read, state) == 0 && read.n == 1 && read.list[0].bits == 10 &&
+              read.list[0].fps == 61.5 && !strcmp(read.list[0].driver, "a driver"),
+          "%d results", read.n);
+    write_text("framed login pauses 1\nkey 00ff\ndecoder vaapi hevc equal\n");
+    CHECK(hardware_record_read(&read, state) == -EBADMSG && read.n == 0, "of another file");
+    write_text("");
+    CHECK(hardware_record_read(&read, state) == -EBADMSG && read.n == 0, "an empty file");
+}
+
+// --- what `auto` takes
+
+static void expect(const struct hardware_record *record, const AVCodecParameters *parameters,
+                   const struct decoder_choice *wanted, const char *what)
+{
+    const struct hardware_result *result = hardware_record_choose(record, parameters);
+    CHECK(wanted ? result && !strcmp(result->decoder.name, wanted->name) &&
+                       !strcmp(result->decoder.device, wanted->device)
+                 : !result,
+          "%s: %s", what, result ? result->decoder.name : "the cpu");
+}
+
+// The fastest, if it is faster than the CPU with streams of that codec and depth.
 static void test_choice(void)
 {
-    const struct hardware_record record = record_of_two();
-    const struct decoder_choice *choice = hardware_record_choose(&record, AV_CODEC_ID_H264);
-    CHECK(choice && !strcmp(choice->device, vaapi.device), "%s", choice ? choice->name : "none");
-    CHECK(!hardware_record_choose(&record, AV_CODEC_ID_AV1) &&
-              !hardware_record_choose(NULL, AV_CODEC_ID_H264),
-          "nothing is known");
+    const struct hardware_record record = verified();
+    AVCodecParameters stream = {.codec_id = AV_CODEC_ID_H264, .profile = -99};
+    stream.format = AV_PIX_FMT_YUVJ420P;
+    expect(&record, &stream, &vaapi, "H.264");
+    expect(NULL, &stream, NULL, "without a record");
+    stream.format = AV_PIX_FMT_YUV420P10;
+    expect(&record, &stream, NULL, "H.264 of 10 bits was not verified");
+    stream.format = AV_PIX_FMT_YUV422P;
+    expect(&record, &stream, NULL, "nor was 4:2:2");
+    stream.codec_id = AV_CODEC_ID_HEVC;
+    stream.format = AV_PIX_FMT_YUV420P;
+    expect(&record, &stream, NULL, "slower");
+    stream.format = AV_PIX_FMT_YUV420P10;
+    expect(&record, &stream, &v4l2, "H.265 of 10 bits");
+    stream.codec_id = AV_CODEC_ID_AV1;
+    expect(&record, &stream, NULL, "AV1");
+}
+
+// Over RTSP the format is not known before the first picture.
+static void test_depth(void)
+{
+    static uint8_t baseline[] = {0, 0, 0, 1, 0x67, 66, 0, 30},
+                   high10[] = {0, 0, 1, 0x67, 110, 0, 30},
+                   main10[] = {0, 0, 1, 0x40, 1, 12, 1, 0, 0, 1, 0x42, 1, 1, 2, 0x20};
+    const struct hardware_record record = verified();
+    AVCodecParameters stream = {
+        .codec_id = AV_CODEC_ID_H264, .profile = -99, .format = AV_PIX_FMT_NONE};
+    expect(&record, &stream, NULL, "nothing is known");
+    stream.profile = 66 | 1 << 9; // constrained
+    expect(&record, &stream, &vaapi, "Baseline");
+    stream.profile = -99;
+    stream.extradata = baseline;
+    stream.extradata_size = sizeof baseline;
+    expect(&record, &stream, &vaapi, "an SPS of Baseline");
+    stream.extradata = high10;
+    stream.extradata_size = sizeof high10;
+    expect(&record, &stream, NULL, "an SPS of High 10");
+    stream.codec_id = AV_CODEC_ID_HEVC;
+    stream.extradata = main10;
+    stream.extradata_size = sizeof main10;
+    expect(&record, &stream, &v4l2, "an SPS of Main 10");
+}
+
+static void test_description(void)
+{
+    struct hardware_record record = verified();
+    char text[512];
+    hardware_record_describe(&record, text, sizeof text);
+    CHECK(!strcmp(text,
+                  "vaapi:/dev/dri/renderD129 for h264 of 8 bits (412 pictures/s, the CPU 100), "
+                  "the CPU for hevc of 8 bits (80 pictures/s, vaapi:/dev/dri/renderD129 80), "
+                  "v4l2m2m for hevc of 10 bits (61 pictures/s, the CPU 60)"),
+          "%s", text);
+    hardware_record_describe(&record, text, 20);
+    CHECK(!strcmp(text, "vaapi:/dev/dri/rend"), "%s", text);
+    record.n = 3;
+    hardware_record_describe(&record, text, sizeof text);
+    CHECK(!text[0], "%s", text);
 }
 
 int main(void)
 {
+    CHECK(mkdtemp(folder), "no folder");
+    snprintf(state, sizeof state, "%s/state", folder);
+    snprintf(path, sizeof path, "%s/decoders", state);
     TEST(test_names());
     TEST(test_record());
+    TEST(test_stale());
+    TEST(test_garbage());
     TEST(test_choice());
+    TEST(test_depth());
+    TEST(test_description());
+    unlink(path);
+    rmdir(state);
+    rmdir(folder);
     return test_end();
 }
