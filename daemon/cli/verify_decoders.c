@@ -61,13 +61,6 @@ static void add_all(struct candidates *candidates)
 
 // --- the report
 
-static const char *name_of(const struct decoder_choice *choice, char *to, size_t size)
-{
-    snprintf(to, size, "%s%s%s", choice->by == DECODE_CPU ? "cpu" : choice->name,
-             choice->device[0] ? ":" : "", choice->device);
-    return to;
-}
-
 static void print_box(void)
 {
     char libraries[HARDWARE_LIBRARIES_MAX];
@@ -77,8 +70,8 @@ static void print_box(void)
 static void print_result(const struct decoder_choice *choice, const struct verify_clip *clip,
                          const struct verify_result *result)
 {
-    char name[DECODER_NAME_MAX + DECODER_DEVICE_MAX];
-    name_of(choice, name, sizeof name);
+    char name[HARDWARE_NAME_MAX];
+    hardware_name(choice, name);
     if (result->verdict == VERIFY_NOT_OPENED) {
         printf("%-12s does not open: %s\n", name, result->why);
         return;
@@ -125,8 +118,8 @@ static void keep(const struct hardware_record *record)
 
 // --- all of it
 
-// Whether it gave the known pictures, or opened no device. One that does not answer is asked no
-// more.
+// Returns false if the decoder opened and did not give the known pictures. One that fails gets no
+// other clip.
 static bool verify_one(const struct decoder_choice *choice, struct hardware_record *record)
 {
     bool good = true;

@@ -133,8 +133,8 @@ bool hardware_is_known(const char *name)
 
 const char *hardware_name(const struct decoder_choice *choice, char to[HARDWARE_NAME_MAX])
 {
-    snprintf(to, HARDWARE_NAME_MAX, "%s%s%s", choice->name, choice->device[0] ? ":" : "",
-             choice->device);
+    snprintf(to, HARDWARE_NAME_MAX, "%s%s%s", choice->by == DECODE_CPU ? "cpu" : choice->name,
+             choice->device[0] ? ":" : "", choice->device);
     return to;
 }
 
@@ -610,11 +610,6 @@ void hardware_describe(const struct hardware *hardware, AVCodecContext *to)
     to->refs = from->refs;
     to->level = from->level;
     to->pix_fmt = from->sw_pix_fmt != AV_PIX_FMT_NONE ? from->sw_pix_fmt : from->pix_fmt;
-}
-
-bool hardware_refuses(const struct hardware *hardware)
-{
-    return !hardware->hangs && hardware->refused;
 }
 
 void hardware_why(const struct hardware *hardware, int error, char *why, size_t size)

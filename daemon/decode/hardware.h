@@ -37,7 +37,7 @@ int hardware_find(struct hardware_decoder *ret, const char *name, enum AVCodecID
 bool hardware_is_known(const char *name);
 // Those to try on any machine, up to a NULL.
 const char *const *hardware_names(void);
-// "vaapi:/dev/dri/renderD128", as the key `decode` has it.
+// "cpu", "vaapi:/dev/dri/renderD128", as the key `decode` has it.
 const char *hardware_name(const struct decoder_choice *, char to[HARDWARE_NAME_MAX]);
 
 // --- a decoder
@@ -52,6 +52,7 @@ void hardware_close(struct hardware *); // accepts NULL
 
 // As codec_send, codec_receive, codec_late and codec_flush. Any error but AVERROR_INVALIDDATA,
 // AVERROR(EAGAIN) and AVERROR_EOF is the device's: another decoder is to decode the packet.
+// AVERROR(ENOSYS): the device does not decode such streams.
 int hardware_send(struct hardware *, const AVPacket *, int64_t serial, bool keyframes_only);
 int hardware_receive(struct hardware *, AVFrame *);
 int64_t hardware_late(struct hardware *);
@@ -59,7 +60,6 @@ void hardware_flush(struct hardware *);
 
 // What the decoder knows of the stream. `to` is a context that is not open.
 void hardware_describe(const struct hardware *, AVCodecContext *to);
-bool hardware_refuses(const struct hardware *); // the device does not decode such streams
 // Explains an error of hardware_send or hardware_receive.
 void hardware_why(const struct hardware *, int error, char *why, size_t size);
 const char *hardware_driver(const struct hardware *); // its name and version; "": not known

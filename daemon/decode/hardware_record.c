@@ -1,7 +1,6 @@
 #include "daemon/decode/hardware_record.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <libavutil/avutil.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "daemon/base/state_file.h"
 #include "daemon/bitstream/h264_headers.h"
 #include "daemon/bitstream/hevc_headers.h"
 #include "daemon/decode/hardware.h"
@@ -40,12 +40,10 @@ const char *hardware_record_libraries(char to[HARDWARE_LIBRARIES_MAX])
 
 char *hardware_record_folder(void)
 {
-    const char *folders = getenv("STATE_DIRECTORY"), *state = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
-    const size_t length = folders ? strcspn(folders, ":") : 0;
-    char *folder = NULL;
-    if (length > 0)
-        return strndup(folders, length);
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    char *folder = state_folder();
+    if (folder)
+        return folder;
     if (geteuid() == 0)
         return strdup("/var/lib/framed");
     if (state && *state && asprintf(&folder, "%s/framed", state) < 0)
@@ -53,11 +51,6 @@ char *hardware_record_folder(void)
     if (!folder && home && *home && asprintf(&folder, "%s/.local/state/framed", home) < 0)
         return NULL;
     return folder;
-}
-
-static const char *name_of(const struct decoder_choice *decoder, char to[HARDWARE_NAME_MAX])
-{
-    return decoder->by == DECODE_CPU ? "cpu" : hardware_name(decoder, to);
 }
 
 // "decoder NAME[:DEVICE] CODEC BITS PICTURES/S DRIVER". What is not understood is skipped.
@@ -88,7 +81,7 @@ static void read_result(struct hardware_record *record, const char *line)
 
 int hardware_record_read(struct hardware_record *ret, const char *folder)
 {
-    char path[PATH_MAX], line[LINE_BYTES_MAX], libraries[HARDWARE_LIBRARIES_MAX];
+    char path[PATH_MAX], line[LINE_BYTES_MAX] = "", libraries[HARDWARE_LIBRARIES_MAX];
     int version = 0, hardware = 0;
     *ret = (struct hardware_record){0};
     if (snprintf(path, sizeof path, "%s/" NAME, folder) >= (int)sizeof path)
@@ -109,40 +102,37 @@ int hardware_record_read(struct hardware_record *ret, const char *folder)
     return !good ? -EBADMSG : same ? 0 : hardware ? -ESTALE : -ENOENT;
 }
 
-static bool print_record(FILE *file, const struct hardware_record *record)
+// To be freed; NULL: no memory.
+static char *print_record(const struct hardware_record *record)
 {
     char libraries[HARDWARE_LIBRARIES_MAX], name[HARDWARE_NAME_MAX];
+    char *text = NULL;
+    size_t bytes;
+    FILE *file = open_memstream(&text, &bytes);
+    if (!file)
+        return NULL;
     fprintf(file, TITLE "%d\n%s\n", VERSION, hardware_record_libraries(libraries));
     for (const struct hardware_result *result = record->list; result < record->list + record->n;
          result++)
-        fprintf(file, "decoder %s %s %d %.1f%s%s\n", name_of(&result->decoder, name),
+        fprintf(file, "decoder %s %s %d %.1f%s%s\n", hardware_name(&result->decoder, name),
                 avcodec_get_name(result->codec), result->bits, result->fps,
                 result->driver[0] ? " " : "", result->driver);
-    return !ferror(file);
+    fclose(file);
+    return text;
 }
 
 int hardware_record_write(const struct hardware_record *record, const char *folder)
 {
-    char path[PATH_MAX], part[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/" NAME, folder) >= (int)sizeof path ||
-        snprintf(part, sizeof part, "%s/" NAME ".part", folder) >= (int)sizeof part)
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/" NAME, folder) >= (int)sizeof path)
         return -ENAMETOOLONG;
     if (mkdir(folder, 0755) < 0 && errno != EEXIST)
         return -errno;
-    // The service's user reads what root has written.
-    const int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-    int rc = file ? 0 : -errno;
-    if (fd >= 0 && !file)
-        close(fd);
-    if (file && !print_record(file, record))
-        rc = -EIO;
-    if (file && fclose(file) != 0)
+    char *text = print_record(record);
+    int rc = text ? state_file_write(path, text) : -ENOMEM;
+    if (rc == 0 && chmod(path, 0644) < 0) // the service's user reads what root has written
         rc = -errno;
-    if (rc == 0 && rename(part, path) < 0)
-        rc = -errno;
-    if (rc < 0)
-        unlink(part);
+    free(text);
     return rc;
 }
 
@@ -159,7 +149,8 @@ void hardware_record_forget(struct hardware_record *record, const struct decoder
     char name[HARDWARE_NAME_MAX], other[HARDWARE_NAME_MAX];
     int kept = 0;
     for (int i = 0; i < record->n; i++)
-        if (strcmp(name_of(&record->list[i].decoder, other), name_of(decoder, name)) != 0)
+        if (strcmp(hardware_name(&record->list[i].decoder, other), hardware_name(decoder, name)) !=
+            0)
             record->list[kept++] = record->list[i];
     record->n = kept;
 }

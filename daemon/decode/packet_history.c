@@ -56,11 +56,6 @@ bool packet_history_is_full(const struct packet_history *history)
     return history->serial + 1 - history->kept == PACKETS_KEPT_MAX;
 }
 
-const AVPacket *packet_history_oldest(const struct packet_history *history)
-{
-    return history->info[(uint64_t)history->kept % PACKETS_KNOWN].av;
-}
-
 void packet_history_drop_stale(struct packet_history *history, int64_t received_ns)
 {
     if (packet_history_keeps(history) && entry(history, history->kept)->received_ns < received_ns)

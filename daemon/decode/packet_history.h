@@ -65,7 +65,6 @@ int packet_history_add(struct packet_history *, const struct packet *, bool keep
 void packet_history_drop(struct packet_history *);          // keeps no packet that came so far
 bool packet_history_keeps(const struct packet_history *);   // any packet
 bool packet_history_is_full(const struct packet_history *); // the next packet drops all
-const struct AVPacket *packet_history_oldest(const struct packet_history *); // that is kept
 // Keeps none of the packets if the oldest came before `received_ns`.
 void packet_history_drop_stale(struct packet_history *, int64_t received_ns);
 // That of a packet, or the last one's where it is not known.

@@ -242,7 +242,7 @@ static void note_failure(struct takeover *t, int error)
 
 int takeover_fall_back(struct takeover *t, int error)
 {
-    if (t->codec.nvdec.refused || (t->codec.hardware && hardware_refuses(t->codec.hardware)))
+    if (t->codec.nvdec.refused || (t->codec.hardware && error == AVERROR(ENOSYS)))
         notice_refusal(t);
     else
         note_failure(t, error);
