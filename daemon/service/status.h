@@ -9,7 +9,7 @@
 #include "daemon/service/status_bottleneck.h"
 #include "daemon/service/status_camera.h"
 
-enum { STATUS_SCHEMA_VERSION = 2 }; // rises when a key changes its meaning or goes
+enum { STATUS_SCHEMA_VERSION = 1 }; // rises when a member changes its meaning
 
 struct status {
     int64_t started_ns; // CLOCK_MONOTONIC

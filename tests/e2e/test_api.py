@@ -59,7 +59,7 @@ def check_description(checks, client):
 def check_status(checks, client):
     status = get(client, "/api/v1/status")
     names = [camera["name"] for camera in status["cameras"]]
-    checks.check(status["schema_version"] == 2 and names == ["gate", "door"], f"{status}")
+    checks.check(status["schema_version"] == 1 and names == ["gate", "door"], f"{status}")
     checks.check(status["http_write"] is False and abs(status["time_ms"] - 1000 * time.time()) < 2000, f"{status}")
 
 

@@ -88,7 +88,7 @@ def output_of(camera, name):
 
 
 def check_daemon(checks, told, framed):
-    checks.check(told["schema_version"] == 2 and re.fullmatch(r"\d+\.\d+\.\d+", told["version"]), f"versions: {told}")
+    checks.check(told["schema_version"] == 1 and re.fullmatch(r"\d+\.\d+\.\d+", told["version"]), f"versions: {told}")
     process, backend = told["process"], told["backend"]
     checks.check(process["pid"] == framed.child.pid, f"{process}")
     checks.check(abs(process["resident_bytes"] / 1024 / framed.resident_kib() - 1) < 0.3, f"{process}")
