@@ -9,8 +9,6 @@ enum {
     LEARN_PICTURES_MAX = 48, // or over so many pictures: some streams are one sequence
     PATIENCE_MAX = 16,
     STEP_MAX = 1 << 16,
-    ALONE_MIN = 2,           // IRAP pictures
-    ALONE_AGAIN = 8,         // more of them, after the rule was wrong
     DISTRUSTED_PICTURES = 32 // at most: some streams are one sequence
 };
 
@@ -55,9 +53,6 @@ static void blame_rule(struct output_order *order, enum order_rule rule)
     case ORDER_RULE_NON_REFERENCE:
         order->no_non_reference = true;
         break;
-    case ORDER_RULE_NO_LEADING:
-        order->irap_alone = -ALONE_AGAIN;
-        break;
     case ORDER_RULE_SAFE:
     case ORDER_RULES:
         break;
@@ -97,16 +92,6 @@ static void blame_rules(struct output_order *order, int poc)
     output_order_distrust(order);
 }
 
-static void learn_leading(struct output_order *order, const struct order_picture *picture)
-{
-    if (picture->start != ORDER_CONTINUES || !order->newest.random_access)
-        return;
-    if (picture->poc < order->newest.poc)
-        order->irap_alone = order->irap_alone > 0 ? 0 : order->irap_alone;
-    else if (order->irap_alone < ALONE_MIN)
-        order->irap_alone++;
-}
-
 bool output_order_is_behind(const struct output_order *order, int poc)
 {
     return order->begun && order->last_sequence == order->sequence && poc <= order->last_poc;
@@ -122,7 +107,6 @@ bool output_order_decoded(struct output_order *order, const struct order_picture
         order->distrusted = 0;
         order->unseen = picture->start == ORDER_BEGINS_UNSEEN;
     }
-    learn_leading(order, picture);
     order->newest = *picture;
     if (output_order_is_behind(order, picture->poc)) {
         blame_rules(order, picture->poc);
@@ -203,12 +187,8 @@ static bool is_next(const struct output_order *order, const struct order_entry *
     if (!order->no_non_reference && !newest->reference && newest->poc >= picture->poc)
         return true;
     *rule = ORDER_RULE_STEP;
-    if (order->step > 0 && order->begun && order->last_sequence == lowest->sequence &&
-        (int64_t)picture->poc - order->last_poc == order->step)
-        return true;
-    *rule = ORDER_RULE_NO_LEADING;
-    return picture->random_access && picture->start != ORDER_CONTINUES &&
-           order->irap_alone >= ALONE_MIN;
+    return order->step > 0 && order->begun && order->last_sequence == lowest->sequence &&
+           (int64_t)picture->poc - order->last_poc == order->step;
 }
 
 void output_order_end(struct output_order *order)

@@ -33,7 +33,6 @@ enum order_rule {
     ORDER_RULE_SAFE,          // what the stream says
     ORDER_RULE_NON_REFERENCE, // no picture comes ahead of one that is no reference
     ORDER_RULE_STEP,          // POC rises by the same step from one picture to the next
-    ORDER_RULE_NO_LEADING,    // nothing comes ahead of IRAP pictures
     ORDER_RULES
 };
 
@@ -57,7 +56,6 @@ struct output_order {
     int last_poc; // of the picture shown last
     // What was learnt:
     bool no_non_reference;             // that the rule is wrong
-    int irap_alone;                    // IRAP pictures in a row that nothing came ahead of
     int step;                          // 0: not known
     int smallest, pictures, sequences; // the smallest difference of POC, over so many
     int patience;                      // by which learning takes longer: steps were wrong before
