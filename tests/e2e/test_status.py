@@ -350,7 +350,8 @@ def check_waiting(checks, where, clip):
     """A camera that stands still since nobody takes its frames: it is for its clients, and no measure of the room."""
     with Framed(where, WAITING.format(where=where, clip=clip)) as framed:
         until(lambda: "running" in framed.errors(), 10)
-        time.sleep(6)  # what came before the wait is no part of the rates any more
+        time.sleep(4)  # pictures that came before the wait leave the rates
+        until(lambda: snapshot(where)["bound"]["cameras_more"] is None, 10)
         told = snapshot(where)
         bound, share = told["bound"], camera_of(told, "waiting")["thread"]["submit"]
         leg = "cpu" if bound["cpu"] >= 0.9 * told["process"]["cpu_cores_allowed"] else "client"  # others' work
