@@ -240,11 +240,11 @@ static struct memory_need outputs_need(const struct camera_config *camera,
     return need;
 }
 
-// The size of a file's pictures is assumed only for lack of better: it refuses no configuration.
+// The size of a file's pictures is assumed only for lack of better: it refuses no configuration. A
+// size that is known refuses none either: the decoder may run without the memory of this plan.
 static bool reserves_later(const struct camera_config *camera)
 {
-    return camera->stream.width == 0 && camera->picture.width == 0 &&
-           config_url_kind(camera->url) == URL_FILE;
+    return camera->picture.width == 0 && config_url_kind(camera->url) == URL_FILE;
 }
 
 size_t budget_decoder(const struct camera_config *camera)
@@ -253,7 +253,8 @@ size_t budget_decoder(const struct camera_config *camera)
     own.stream = (struct stream_memory){0};
     const struct stream_memory stream = budget_stream(&own);
     const struct image source = picture_of(&stream, &cpu_backend, false);
-    return reserves_later(&own) ? 0 : dpb_bytes(&stream, &source, camera->threads, FRAMES_HELD_MAX);
+    return reserves_later(camera) ? 0
+                                  : dpb_bytes(&stream, &source, camera->threads, FRAMES_HELD_MAX);
 }
 
 static struct memory_need pictures_need(const struct camera_config *camera,

@@ -68,9 +68,9 @@ size_t budget_host_limit(void);
 
 // Returns whether all cameras have room: on each GPU within its limit (budget_limit), placed in
 // their order by placement_choose, and in the memory of this box and its control group. A file
-// without `picture` counts without its decoder until it has shown a picture. n 0: no GPU.
-// `framed check` and `framed run` call it before a camera starts. 0; or -ENOSPC with a sentence in
-// `why`: "cameras need 151.2 GiB of device memory, cuda.memory allows 139.0 GiB", and the keys.
+// without `picture` counts without its decoder, at a reload too. n 0: no GPU. `framed check` and
+// `framed run` call it before a camera starts. 0; or -ENOSPC with a sentence in `why`: "cameras
+// need 151.2 GiB of device memory, cuda.memory allows 139.0 GiB", and the keys.
 int budget_check(const struct config *, const struct backend_driver *, bool nvdec,
                  const struct placement_gpu[], int n, char *why, size_t size);
 
