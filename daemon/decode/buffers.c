@@ -73,10 +73,19 @@ static void unlock(struct buffers *buffers)
     free(buffers);
 }
 
+static void give_extra(struct buffers *buffers)
+{
+    if (buffers->extra > 0)
+        memory_reserve_give(buffers->share.memory, buffers->extra);
+    buffers->extra = buffers->needed = 0;
+    buffers->refused = false;
+}
+
 void buffers_trim(struct buffers *buffers)
 {
     pthread_mutex_lock(&buffers->sizing);
     av_buffer_pool_uninit(&buffers->pool);
+    give_extra(buffers);
     pthread_mutex_unlock(&buffers->sizing);
 }
 
@@ -85,8 +94,6 @@ void buffers_close(struct buffers *buffers)
     if (!buffers)
         return;
     buffers_trim(buffers);
-    if (buffers->extra > 0)
-        memory_reserve_give(buffers->share.memory, buffers->extra);
     pthread_mutex_lock(&buffers->mutex);
     buffers->closed = true;
     unlock(buffers);

@@ -27,7 +27,7 @@ void buffers_close(struct buffers *); // frames in use stay valid; accepts NULL
 // Pins all buffers, those made later too, until buffers_leave, which unpins all, in use or not.
 void buffers_join(struct buffers *, const struct backend_driver *, struct backend *);
 void buffers_leave(struct buffers *);
-void buffers_trim(struct buffers *); // frees idle buffers
+void buffers_trim(struct buffers *); // frees idle buffers, and what the reserve gave
 
 // Gives the context's pictures this memory, except in formats that no kernel reads and for decoders
 // that allocate their own. Takes the context's `opaque`. Reports each picture to the early output,

@@ -202,7 +202,7 @@ static int open_codec(struct takeover *t)
     if (rc < 0) {
         leave_device(t);
         rc = open_on(t, NULL);
-    } else if (t->keep_on_device && t->device) {
+    } else {
         buffers_trim(t->buffers);
     }
     t->error = rc;

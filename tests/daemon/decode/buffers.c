@@ -288,6 +288,42 @@ static void test_limit(const char *encoder, const char *file)
     memory_reserve_end(&reserve);
 }
 
+// A decoder on the device needs none of the memory that the one on the CPU took.
+static void test_trim(void)
+{
+    struct memory_reserve reserve;
+    struct buffers *buffers;
+    const struct memory_share share = {&reserve, 0, 1, 4};
+    AVCodecContext *context = avcodec_alloc_context3(avcodec_find_decoder(AV_CODEC_ID_H264));
+    AVFrame *frame = av_frame_alloc();
+    memory_reserve_begin(&reserve);
+    memory_reserve_plan(&reserve, 64 << 20, 0);
+    CHECK(context && frame && buffers_open(&buffers, &share) == 0, "no memory");
+    buffers_serve(buffers, context, NULL);
+    frame->width = context->width = 640;
+    frame->height = context->height = 368;
+    frame->format = context->pix_fmt = AV_PIX_FMT_YUV420P;
+    CHECK(context->get_buffer2(context, frame, 0) == 0 && reserve.taken > 0, "nothing taken");
+    const size_t taken = reserve.taken;
+    av_frame_unref(frame);
+    buffers_trim(buffers);
+    CHECK(reserve.taken == 0, "%zu of %zu bytes are not given back", reserve.taken, taken);
+    frame->width = 640;
+    frame->height = 368;
+    frame->format = AV_PIX_FMT_YUV420P;
+    CHECK(context->get_buffer2(context, frame, 0) == 0 && reserve.taken == taken, "not taken again");
+    av_frame_unref(frame);
+    memory_reserve_plan(&reserve, 1 << 20, 0);
+    context->width = 1280;
+    CHECK(context->get_buffer2(context, frame, 0) < 0 && buffers_refused(buffers), "too large");
+    buffers_trim(buffers);
+    CHECK(reserve.taken == 0 && !buffers_refused(buffers), "still refused on the device");
+    buffers_close(buffers);
+    av_frame_free(&frame);
+    avcodec_free_context(&context);
+    memory_reserve_end(&reserve);
+}
+
 int main(void)
 {
     av_log_set_level(AV_LOG_QUIET);
@@ -301,6 +337,7 @@ int main(void)
     TEST(test_limit("-c:v libx264 -bf 0 -g 25", "limit.mp4"));
     TEST(test_limit("-c:v libx265 -x265-params log-level=none:bframes=0:keyint=25:scenecut=0",
                     "limit5.mp4"));
+    TEST(test_trim());
     clips_close();
     return test_end();
 }
