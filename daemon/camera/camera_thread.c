@@ -13,6 +13,7 @@
 #include "daemon/camera/outage.h"
 #include "daemon/camera/stream.h"
 #include "daemon/decode/decoder.h"
+#include "daemon/decode/dpb.h"
 #include "daemon/decode/stall.h"
 #include "daemon/device/budget.h"
 #include "daemon/input/demux.h"
@@ -193,6 +194,8 @@ static void describe_frame(struct camera_thread *t, struct frame *frame)
     }
     log_running(t, frame, change == STREAM_BEGINS);
     decoder_memory(t->decoder, &memory);
+    memory.packet_bytes =
+        dpb_packet_bytes(demux_parameters(t->demux), frame->rate_num, frame->rate_den);
     camera_report_picture(report, frame, &memory);
     camera_report_skipped(report, decoder_decodes(t->decoder), decoder_skipped(t->decoder));
     atomic_fetch_add(&report->fallbacks, (uint64_t)decoder_fallbacks(t->decoder));

@@ -213,6 +213,17 @@ static void test_time_jumps_back(void)
     end(f);
 }
 
+// A reload plans for the packets that the camera has, not for assumed ones.
+static void test_large_packets(void)
+{
+    clips_make("64x48", 10, "-c:v rawvideo -pix_fmt yuv420p", "raw.avi");
+    struct fixture *f = configure("raw.avi");
+    run(f, 10000);
+    const int bytes = camera_memory(&f->camera).packet_bytes, picture = 64 * 48 * 3 / 2;
+    CHECK(bytes > picture * 9 / 10 && bytes < picture * 3 / 2, "%d, not %d", bytes, picture);
+    end(f);
+}
+
 // Overwrites the data of a clip's pictures 4 and 5.
 static void spoil(const char *file)
 {
@@ -370,6 +381,7 @@ int main(void)
     TEST(test_silence());
     TEST(test_loop_over_nothing());
     TEST(test_time_jumps_back());
+    TEST(test_large_packets());
     TEST(test_undecodable());
     TEST(test_device_fails());
     TEST(test_device_is_full());

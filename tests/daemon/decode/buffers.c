@@ -311,7 +311,8 @@ static void test_trim(void)
     frame->width = 640;
     frame->height = 368;
     frame->format = AV_PIX_FMT_YUV420P;
-    CHECK(context->get_buffer2(context, frame, 0) == 0 && reserve.taken == taken, "not taken again");
+    CHECK(context->get_buffer2(context, frame, 0) == 0 && reserve.taken == taken,
+          "not taken again");
     av_frame_unref(frame);
     memory_reserve_plan(&reserve, 1 << 20, 0);
     context->width = 1280;
