@@ -259,7 +259,7 @@ static int fill(struct buffers *buffers, AVFrame *frame, int width, int height, 
     return 0;
 }
 
-int buffers_keep(struct buffers *buffers, AVFrame *frame, enum AVPixelFormat format, int width,
+int buffers_fill(struct buffers *buffers, AVFrame *frame, enum AVPixelFormat format, int width,
                  int height)
 {
     static const int no_more[4] = {0};
@@ -308,6 +308,29 @@ static int reserve(struct buffers *buffers, const AVCodecContext *context)
         take_extra(buffers, needed);
     const bool refused = buffers->refused;
     pthread_mutex_unlock(&buffers->sizing);
+    return refused ? AVERROR(ENOMEM) : 0;
+}
+
+int buffers_keep(struct buffers *buffers, AVFrame *frame, enum AVPixelFormat format, int width,
+                 int height)
+{
+    size_t needed = 0;
+    int rc = buffers_fill(buffers, frame, format, width, height);
+    if (rc < 0 || !buffers->share.memory)
+        return rc;
+    pthread_mutex_lock(&buffers->sizing);
+    pthread_mutex_lock(&buffers->mutex);
+    for (const struct buffer *buffer = buffers->all; buffer; buffer = buffer->next)
+        needed += buffer->region.bytes;
+    pthread_mutex_unlock(&buffers->mutex);
+    buffers->width = width;
+    buffers->height = height;
+    if (needed != buffers->needed || buffers->refused)
+        take_extra(buffers, needed);
+    const bool refused = buffers->refused;
+    pthread_mutex_unlock(&buffers->sizing);
+    if (refused)
+        av_frame_unref(frame);
     return refused ? AVERROR(ENOMEM) : 0;
 }
 

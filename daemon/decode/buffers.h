@@ -41,6 +41,8 @@ bool buffers_refused(struct buffers *);
 // A sentence about the refusal, once for each size; else an empty text.
 void buffers_refusal(struct buffers *, char *text, size_t size);
 // Gives a frame memory for such a picture, unless it has some already. 0 or negative AVERROR.
+int buffers_fill(struct buffers *, struct AVFrame *, enum AVPixelFormat, int width, int height);
+// The same for a decoder that is not served: all buffers count with the plan and the reserve.
 int buffers_keep(struct buffers *, struct AVFrame *, enum AVPixelFormat, int width, int height);
 // MEMORY_PINNED or MEMORY_HOST, for any frame on the host.
 enum memory buffers_memory(struct buffers *, const struct AVFrame *);

@@ -166,7 +166,7 @@ bool picture_on_device(const struct picture *picture)
 static int download(struct buffers *buffers, AVFrame *to, const AVFrame *from,
                     enum AVPixelFormat format)
 {
-    int rc = buffers_keep(buffers, to, format, from->width, from->height);
+    int rc = buffers_fill(buffers, to, format, from->width, from->height);
     return rc < 0 ? rc : av_hwframe_transfer_data(to, from, 0);
 }
 

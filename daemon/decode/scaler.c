@@ -66,7 +66,7 @@ int scaler_convert(struct scaler *scaler, struct buffers *buffers, AVFrame *to, 
     int rc = choose(scaler, from, target);
     if (rc < 0)
         return rc;
-    rc = buffers_keep(buffers, to, target, from->width, from->height);
+    rc = buffers_fill(buffers, to, target, from->width, from->height);
     if (rc < 0)
         return rc;
     rc = sws_scale(scaler->sws, (const uint8_t *const *)from->data, from->linesize, 0, from->height,

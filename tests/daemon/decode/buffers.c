@@ -325,6 +325,32 @@ static void test_trim(void)
     memory_reserve_end(&reserve);
 }
 
+// Pictures that another decoder copies here, each in a frame of its own.
+static void test_kept(void)
+{
+    enum { FRAMES = 5, FIT = 3, BYTES = 640 * 368 * 3 / 2 };
+    struct memory_reserve reserve;
+    struct buffers *buffers;
+    const struct memory_share share = {&reserve, 0, 1, 4};
+    AVFrame *frame[FRAMES];
+    int kept = 0;
+    memory_reserve_begin(&reserve);
+    memory_reserve_plan(&reserve, FIT * BYTES + BYTES / 2, 0);
+    CHECK(buffers_open(&buffers, &share) == 0, "no memory");
+    for (int i = 0; i < FRAMES; i++) {
+        frame[i] = av_frame_alloc();
+        kept += buffers_keep(buffers, frame[i], AV_PIX_FMT_YUV420P, 640, 368) == 0;
+        CHECK(kept == (i < FIT ? i + 1 : FIT), "picture %d", i);
+        CHECK(i >= FIT || reserve.taken >= (size_t)kept * BYTES, "%zu bytes", reserve.taken);
+    }
+    CHECK(buffers_refused(buffers), "not refused");
+    for (int i = 0; i < FRAMES; i++)
+        av_frame_free(&frame[i]);
+    buffers_close(buffers);
+    CHECK(reserve.taken == 0, "%zu bytes are not given back", reserve.taken);
+    memory_reserve_end(&reserve);
+}
+
 int main(void)
 {
     av_log_set_level(AV_LOG_QUIET);
@@ -339,6 +365,7 @@ int main(void)
     TEST(test_limit("-c:v libx265 -x265-params log-level=none:bframes=0:keyint=25:scenecut=0",
                     "limit5.mp4"));
     TEST(test_trim());
+    TEST(test_kept());
     clips_close();
     return test_end();
 }
