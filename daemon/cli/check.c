@@ -166,7 +166,8 @@ static void print_table(const struct config *config, const struct basis *basis)
     }
     print_row("sum", "", &sum, device);
     if (any_is_assumed(config))
-        puts("* assumed until the camera runs, with as many pictures as H.264 allows");
+        puts("* assumed until the camera runs, with as many pictures as H.264 allows; the sum has "
+             "the decoders of files without `picture`, the limits do not count them");
 }
 
 // Every build has NVDEC, through libavcodec; only opening it shows whether it works. One GPU that
