@@ -73,7 +73,7 @@ static void complain(struct alerts *alerts, int rc)
 static void write_file(struct work *work)
 {
     struct alerts *alerts = (struct alerts *)((char *)work - offsetof(struct alerts, save));
-    const int rc = state_file_write(alerts->path, alerts->text);
+    const int rc = state_file_write(alerts->path, alerts->text, 0600);
     if (rc < 0)
         complain(alerts, rc);
 }
@@ -402,7 +402,7 @@ void alerts_close(struct alerts *alerts)
     for (int i = 0; i < TARGETS; i++)
         joined &= delivery_close(alerts->delivery[i], until_ns);
     char *text = alerts->path ? text_of(alerts, &version) : NULL;
-    const int rc = text ? state_file_write(alerts->path, text) : 0;
+    const int rc = text ? state_file_write(alerts->path, text, 0600) : 0;
     if (rc < 0)
         complain(alerts, rc);
     free(text);

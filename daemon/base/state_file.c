@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 char *state_folder(void)
@@ -15,17 +17,19 @@ char *state_folder(void)
     return length > 0 ? strndup(folders, length) : NULL;
 }
 
-int state_file_write(const char *path, const char *text)
+int state_file_write(const char *path, const char *text, unsigned mode)
 {
     char part[PATH_MAX];
     const size_t bytes = strlen(text);
     if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
         return -ENAMETOOLONG;
-    const int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    unlink(part); // the folder may be another user's, with any link in it
+    const int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
     errno = ENOSPC; // of a write that was cut short
-    int rc = write(fd, text, bytes) == (ssize_t)bytes && fsync(fd) == 0 ? 0 : -errno;
+    const bool written = write(fd, text, bytes) == (ssize_t)bytes;
+    int rc = written && fchmod(fd, mode) == 0 && fsync(fd) == 0 ? 0 : -errno;
     close(fd);
     if (rc == 0 && rename(part, path) < 0)
         rc = -errno;

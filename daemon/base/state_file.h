@@ -4,8 +4,7 @@
 
 // The first folder of $STATE_DIRECTORY, as systemd has it; NULL: there is none. To be freed.
 char *state_folder(void);
-// Replaces the file, which its owner alone can read: all or nothing, whatever ends meanwhile.
-// Negative errno.
-int state_file_write(const char *path, const char *text);
+// Replaces the file, which gets the mode: all or nothing, whatever ends meanwhile. Negative errno.
+int state_file_write(const char *path, const char *text, unsigned mode);
 
 #endif

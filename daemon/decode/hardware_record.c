@@ -129,9 +129,8 @@ int hardware_record_write(const struct hardware_record *record, const char *fold
     if (mkdir(folder, 0755) < 0 && errno != EEXIST)
         return -errno;
     char *text = print_record(record);
-    int rc = text ? state_file_write(path, text) : -ENOMEM;
-    if (rc == 0 && chmod(path, 0644) < 0) // the service's user reads what root has written
-        rc = -errno;
+    // The service's user reads what root has written.
+    const int rc = text ? state_file_write(path, text, 0644) : -ENOMEM;
     free(text);
     return rc;
 }

@@ -102,7 +102,7 @@ static void write_changes(struct login_pause *pause)
     pthread_mutex_unlock(&pause->lock);
     int rc = 0;
     if (changed)
-        rc = text ? state_file_write(pause->path, text) : -ENOMEM;
+        rc = text ? state_file_write(pause->path, text, 0600) : -ENOMEM;
     free(text);
     if (rc < 0) {
         pthread_mutex_lock(&pause->lock);

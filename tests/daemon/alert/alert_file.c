@@ -52,7 +52,7 @@ static struct alert_memory *make(void)
 
 static void write_text(const char *text)
 {
-    CHECK(state_file_write(path, text) == 0, "%s", path);
+    CHECK(state_file_write(path, text, 0600) == 0, "%s", path);
 }
 
 static void release(struct alert_memory *memory)

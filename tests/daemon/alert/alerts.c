@@ -104,7 +104,7 @@ static void rig_open(struct rig *rig)
     char *json = alert_event_json(&event, "");
     snprintf(text, sizeof text, "framed alerts 1\nevent %x %s\n", 1u << TARGET_COMMAND, json);
     free(json);
-    CHECK(state_file_write(rig->path, text) == 0, "%s", rig->path);
+    CHECK(state_file_write(rig->path, text, 0600) == 0, "%s", rig->path);
     const struct alerts_context context = {&rig->loop, &rig->work, &rig->cameras, config,
                                            rig->folder};
     CHECK(alerts_open(&rig->alerts, &context) == 0, "alerts");

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/decode/hardware_record.h"
@@ -76,8 +77,13 @@ static void test_record(void)
 {
     const struct hardware_record wrote = verified();
     struct hardware_record read;
+    struct stat status;
+    char part[160];
+    snprintf(part, sizeof part, "%s.part", path);
     CHECK(hardware_record_read(&read, state) == -ENOENT, "a record before any");
+    CHECK(mkdir(state, 0755) == 0 && symlink("/dev/full", part) == 0, "%s", part);
     CHECK(hardware_record_write(&wrote, state) == 0, "not written");
+    CHECK(lstat(path, &status) == 0 && status.st_mode == (S_IFREG | 0644), "%o", status.st_mode);
     CHECK(hardware_record_read(&read, state) == 0 && read.n == wrote.n, "%d results", read.n);
     for (int i = 0; i < read.n; i++)
         CHECK(read.list[i].decoder.by == wrote.list[i].decoder.by &&
