@@ -198,6 +198,8 @@ static struct verify_result decode(const struct verify_clip *clip,
     judge(&pass, rc, &ret);
     if (ret.verdict == VERIFY_EQUAL && !live)
         time_clip(&pass, &ret);
+    if (ret.verdict == VERIFY_EQUAL && decoder_last_fallback(pass.decoder) != FALLBACK_NONE)
+        judge(&pass, rc, &ret); // it failed while it was timed
     if (pass.decoder && decoder_hardware(pass.decoder))
         snprintf(ret.driver, sizeof ret.driver, "%s",
                  hardware_driver(decoder_hardware(pass.decoder)));
