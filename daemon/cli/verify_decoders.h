@@ -10,7 +10,7 @@ enum { VERIFY_DECODERS_MAX = 16 };
 // `decode: auto`. Returns EXIT_OK where all that opened gave the known pictures of the built-in
 // clips, and the cpu did; else EXIT_RUNTIME.
 int verify_decoders(const struct decoder_choice list[], int n);
-// The same where hardware was verified on this box with other libraries than now, else nothing.
+// The same where decoders were verified on this box with other libraries than now, else nothing.
 int verify_decoders_again(void);
 
 #endif

@@ -82,7 +82,7 @@ static void read_result(struct hardware_record *record, const char *line)
 int hardware_record_read(struct hardware_record *ret, const char *folder)
 {
     char path[PATH_MAX], line[LINE_BYTES_MAX] = "", libraries[HARDWARE_LIBRARIES_MAX];
-    int version = 0, hardware = 0;
+    int version = 0;
     *ret = (struct hardware_record){0};
     if (snprintf(path, sizeof path, "%s/" NAME, folder) >= (int)sizeof path)
         return -ENAMETOOLONG;
@@ -93,13 +93,10 @@ int hardware_record_read(struct hardware_record *ret, const char *folder)
     bool same = good && version == VERSION && fgets(line, sizeof line, file);
     line[strcspn(line, "\n")] = 0;
     same = same && strcmp(line, hardware_record_libraries(libraries)) == 0;
-    while (good && fgets(line, sizeof line, file)) {
-        hardware += strncmp(line, "decoder ", 8) == 0 && strncmp(line, "decoder cpu ", 12) != 0;
-        if (same)
-            read_result(ret, line);
-    }
+    while (same && fgets(line, sizeof line, file))
+        read_result(ret, line);
     fclose(file);
-    return !good ? -EBADMSG : same ? 0 : hardware ? -ESTALE : -ENOENT;
+    return !good ? -EBADMSG : same ? 0 : -ESTALE;
 }
 
 // To be freed; NULL: no memory.

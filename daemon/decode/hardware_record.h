@@ -28,8 +28,9 @@ const char *hardware_record_libraries(char to[HARDWARE_LIBRARIES_MAX]);
 // /var/lib/framed for root, and .local/state/framed in the home of others ($XDG_STATE_HOME). To be
 // freed; NULL: there is none.
 char *hardware_record_folder(void);
-// 0; -ESTALE: hardware was verified with other libraries or by another version of framed; -ENOENT
-// and others: there is no record; -EBADMSG: the file is none. Except with 0 the record is empty.
+// 0; -ESTALE: decoders were verified with other libraries or by another version of framed, whatever
+// the result was; -ENOENT and others: there is no record; -EBADMSG: the file is none. Except with 0
+// the record is empty.
 int hardware_record_read(struct hardware_record *ret, const char *folder);
 // All or nothing; makes the folder. 0 or negative errno.
 int hardware_record_write(const struct hardware_record *, const char *folder);

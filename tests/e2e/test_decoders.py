@@ -138,7 +138,7 @@ def check_auto(checks, where):
         (2, libraries, equal.replace(" 8 ", " 10 ").format("200.0"), "", "cpu", [faster.replace("8 bits", "10 bits")]),
         (2, libraries + "1", equal.format("200.0"), "", "cpu", [stale]),
         (1, "key 00ff", "decoder v4l2m2m h264 equal", "", "cpu", [stale]),
-        (2, libraries + "1", "decoder cpu h264 8 100.0", "", "cpu", []),
+        (2, libraries + "1", "decoder cpu h264 8 100.0", "", "cpu", [stale]),
     ):
         with open(f"{state}/decoders", "w") as file:
             file.write(f"framed decoders {title}\n{made_with}\n{lines}\n")
