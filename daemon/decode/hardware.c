@@ -15,12 +15,13 @@
 #include "daemon/input/libav_log.h"
 #include "daemon/input/libav_version.h"
 
-// For each call, and for the next picture. Drivers open their decoder with the first packets.
-static const int64_t DEADLINE_NS = INT64_C(3000000000);
+// For each call up to the first picture, with which drivers open their decoder, and for the next
+// picture; then for each call: more would overflow the sockets of RTP over UDP.
+static const int64_t DEADLINE_NS = INT64_C(3000000000), LATER_DEADLINE_NS = INT64_C(500000000);
 
 enum {
     SURFACES = 6,        // on the device, beside those that the stream needs
-    UNANSWERED_MAX = 18, // packets without a picture: the standards let 16 be held back
+    UNANSWERED_MAX = 18, // packets without a picture of a library, which may hold 16 back
     READY_MAX = 64,      // more than a decoder holds back at the end
     STAMPS = 512,        // packets whose time stamps are known
 };
@@ -48,6 +49,7 @@ struct hardware {
     AVPacket *packet;           // to be sent
     int64_t serial;
     bool end; // sent in a packet's place
+    int64_t deadline_ns;
     bool keyframes_only;
     bool refused;
     AVFrame *ready[READY_MAX]; // pictures on the host, in their order
@@ -59,7 +61,7 @@ struct hardware {
 
     // The owner's:
     bool hangs;
-    bool keyed;            // a keyframe went in since the last flush
+    bool keyed, shown;     // a keyframe went in, a picture came, since the last flush
     int unanswered;        // packets since the last picture
     int64_t unanswered_ns; // when the first of these went in
 };
@@ -324,7 +326,7 @@ static int next_picture(struct hardware *hardware, AVFrame *frame)
     return rc;
 }
 
-// A device has few surfaces: they are copied at once.
+// A device has few surfaces: they are copied at once. AVERROR(EAGAIN), AVERROR_EOF or a failure.
 static int take_pictures(struct hardware *hardware)
 {
     AVFrame *frame = av_frame_alloc();
@@ -336,7 +338,7 @@ static int take_pictures(struct hardware *hardware)
         av_frame_unref(frame);
     }
     av_frame_free(&frame);
-    return rc == AVERROR(EAGAIN) || rc == AVERROR_EOF ? 0 : rc;
+    return rc;
 }
 
 static int give_packet(struct hardware *hardware, const AVPacket *packet)
@@ -349,26 +351,31 @@ static int give_packet(struct hardware *hardware, const AVPacket *packet)
     return libav_send(hardware->context, packet, hardware->serial);
 }
 
-// A library may take no packet until it has given out pictures. Its calls come back: it does not
-// hang.
+// A library may take no packet until it has given out pictures, and need time for those that it
+// holds at the end. Its calls come back: it does not hang.
 static int send_packet(struct hardware *hardware)
 {
-    const int64_t until_ns = monotonic_ns() + DEADLINE_NS / 2;
+    const int64_t until_ns = monotonic_ns() + hardware->deadline_ns / 2;
     AVPacket *packet = hardware->end ? NULL : hardware->packet;
-    int rc;
+    int rc, taken;
     if (packet && is_library(hardware))
         note_stamp(hardware, packet);
     while ((rc = give_packet(hardware, packet)) == AVERROR(EAGAIN)) {
+        taken = take_pictures(hardware);
+        if (taken != AVERROR(EAGAIN) && taken != AVERROR_EOF)
+            return taken;
         if (monotonic_ns() > until_ns)
             return AVERROR(ENODATA);
-        if ((rc = take_pictures(hardware)) < 0)
-            return rc;
         usleep(1000);
     }
-    const int taken = take_pictures(hardware);
+    while ((taken = take_pictures(hardware)) == AVERROR(EAGAIN) && hardware->end && rc >= 0) {
+        if (monotonic_ns() > until_ns)
+            return AVERROR(ENODATA);
+        usleep(1000);
+    }
     if (hardware->refused)
         return AVERROR(ENOSYS);
-    return rc < 0 ? rc : taken;
+    return rc < 0 || taken == AVERROR(EAGAIN) || taken == AVERROR_EOF ? rc : taken;
 }
 
 static void drop_ready(struct hardware *hardware)
@@ -438,7 +445,7 @@ static void *run_hardware(void *opaque)
 // Under the lock. Returns whether the thread waits for a task, or has gone, in time.
 static bool wait_for_thread(struct hardware *hardware, bool to_go)
 {
-    const int64_t until_ns = monotonic_ns() + DEADLINE_NS;
+    const int64_t until_ns = monotonic_ns() + hardware->deadline_ns;
     const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
     int rc = 0;
     while (rc == 0 && (to_go ? !hardware->gone : hardware->task != NULL))
@@ -507,6 +514,7 @@ int hardware_open(struct hardware **ret, const AVCodecParameters *parameters,
     hardware->decoder = decoder;
     hardware->choice = *choice;
     hardware->buffers = buffers;
+    hardware->deadline_ns = DEADLINE_NS;
     if (early && !is_library(hardware) &&
         early_output_open(&hardware->early, parameters) == -ENOMEM)
         rc = -ENOMEM;
@@ -539,17 +547,21 @@ void hardware_close(struct hardware *hardware)
         free_all(hardware);
 }
 
-// Whether a picture is due that has not come.
+// Whether a picture is due that has not come. The last packet may have none: a second field.
 static bool is_silent(struct hardware *hardware)
 {
     const int64_t now_ns = monotonic_ns();
-    if (hardware->n_ready > 0)
+    const int most = is_library(hardware) ? UNANSWERED_MAX : hardware->context->has_b_frames + 2;
+    if (hardware->n_ready > 0) {
         hardware->unanswered = 0;
-    else if (!hardware->end && hardware->unanswered++ == 0)
+        hardware->shown = true;
+        hardware->deadline_ns = LATER_DEADLINE_NS;
+    } else if (!hardware->end && hardware->unanswered++ == 0) {
         hardware->unanswered_ns = now_ns;
+    }
     if (hardware->end)
-        return hardware->keyed && hardware->unanswered > 0;
-    return hardware->keyed && hardware->unanswered > UNANSWERED_MAX &&
+        return hardware->keyed && hardware->unanswered > hardware->shown;
+    return hardware->keyed && hardware->unanswered > most &&
            now_ns - hardware->unanswered_ns > DEADLINE_NS;
 }
 
@@ -591,7 +603,7 @@ int64_t hardware_late(struct hardware *hardware)
 
 void hardware_flush(struct hardware *hardware)
 {
-    hardware->end = hardware->keyed = false;
+    hardware->end = hardware->keyed = hardware->shown = false;
     hardware->unanswered = 0;
     run_task(hardware, flush_context); // the next call says whether it hangs
 }
@@ -615,7 +627,7 @@ void hardware_describe(const struct hardware *hardware, AVCodecContext *to)
 void hardware_why(const struct hardware *hardware, int error, char *why, size_t size)
 {
     if (hardware->hangs)
-        snprintf(why, size, "no answer for %d s", (int)(DEADLINE_NS / 1000000000));
+        snprintf(why, size, "no answer for %g s", (double)hardware->deadline_ns / 1e9);
     else if (error == AVERROR(ENODATA))
         snprintf(why, size, "it gives no pictures");
     else

@@ -1,6 +1,7 @@
 // A hardware decoder of libavcodec, NVDEC apart: found by the name that the key `decode` takes,
 // opened, and called on a thread of its own, which also copies its pictures to the host. If the
-// driver gives no answer for 3 s, the caller goes on without it. The thread, the decoder and one
+// driver gives no answer for 3 s, or for 0.5 s behind the first picture, the caller goes on without
+// it. The thread, the decoder and one
 // packet stay behind until the driver returns, and no decoder of that name and device is opened
 // meanwhile. The owner's thread calls everything.
 #ifndef FRAMED_DAEMON_DECODE_HARDWARE_H

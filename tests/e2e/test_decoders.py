@@ -46,7 +46,7 @@ FAULTS = {
     "wrong10": (1, ["equal", "DIFFERS"] * 2, "from picture 0 on", ["h264 8", "hevc 8"]),
     "fail:9": (1, ["FAILS:"], "v4l2m2m failed (Input/output error)", []),
     "fail:17": (1, ["FAILS:"], "v4l2m2m failed (Input/output error)", []),  # while it is timed
-    "hang:9": (1, ["FAILS:"], "v4l2m2m failed (no answer for 3 s)", []),
+    "hang:9": (1, ["FAILS:"], "v4l2m2m failed (no answer for 0.5 s)", []),
     "stop": (1, ["FAILS:"], "no answer for 10 s", []),
     "crash": (1, ["FAILS:"], "it crashed (Aborted)", []),
     "open": (0, [], "v4l2m2m      does not open: v4l2m2m cannot be opened (No such device)", []),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """A hardware decoder cannot be opened, fails, hangs or falls silent: the CPU goes on for the rest of the connection, at
-once or 3 s later. Clients get every picture once, with the CPU's bytes and flags, and one line says what happened. The
+once, 0.5 s or 3 s later. Clients get every picture once, with the CPU's bytes and flags, and one line says what happened. The
 decoder is libavcodec's for the CPU under another name (tests/faults/decoder.c), or libavcodec's with libva and a driver of
 ours (va_driver.c)."""
 import concurrent.futures
@@ -33,7 +33,7 @@ FAULTS = {
     "open": ("h265", "v4l2m2m cannot be opened (No such device): decoding on the cpu"),
     "hang-open": ("h264", "v4l2m2m cannot be opened (no answer for 3 s): decoding on the cpu"),
     f"fail:{FAULT_AT}": ("h264", "v4l2m2m failed (Input/output error): decoding on the cpu"),
-    f"hang:{FAULT_AT}": ("h265", "v4l2m2m failed (no answer for 3 s): decoding on the cpu"),
+    f"hang:{FAULT_AT}": ("h265", "v4l2m2m failed (no answer for 0.5 s): decoding on the cpu"),
     f"silent:{FAULT_AT}": ("h264", "v4l2m2m failed (it gives no pictures): decoding on the cpu"),
     f"wrong:{FAULT_AT}": ("h264", None),
 }
@@ -41,7 +41,7 @@ VAAPI = f"vaapi:{va_pictures.DEVICE}"
 VAAPI_FAULTS = {
     "": ("h265", None),
     f"refused:{FAULT_AT}": ("h264", f"{VAAPI} failed (Input/output error): decoding on the cpu"),
-    f"hang:{FAULT_AT}": ("h264", f"{VAAPI} failed (no answer for 3 s): decoding on the cpu"),
+    f"hang:{FAULT_AT}": ("h264", f"{VAAPI} failed (no answer for 0.5 s): decoding on the cpu"),
     f"copy:{FAULT_AT}": ("h265", f"{VAAPI} failed (Input/output error): decoding on the cpu"),
 }
 

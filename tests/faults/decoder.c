@@ -12,6 +12,7 @@
 //   full:N      it takes neither packet N nor one behind it
 //   silent:N    no picture of packet N or those behind it comes
 //   hold:N      it keeps N pictures back until the end
+//   slow-end    at the end it is asked twice for each picture
 //   wrong:N     of picture N and those behind it one bit is another
 //   wrong10     the same of all pictures of 10 bits
 //   reopen      forgetting what it holds takes 0.2 s
@@ -194,7 +195,8 @@ int avcodec_receive_frame(AVCodecContext *context, AVFrame *frame)
         return REAL(avcodec_receive_frame)(context, frame);
     if (!(decoded = av_frame_alloc()))
         return AVERROR(ENOMEM);
-    int rc = receive(fake, decoded);
+    const int later = wants("slow-end", 0) && fake->ended && fake->ended++ % 2;
+    int rc = later ? AVERROR(EAGAIN) : receive(fake, decoded);
     if (rc == 0 && wants("silent", fake->packets))
         rc = AVERROR(EAGAIN);
     if (rc == 0)
