@@ -36,7 +36,7 @@ CAMERA = """
 FAILED = "cuda failed ({}): decoding on the cpu"
 FAULTS = {  # what the log says
     f"copy:{FAULT_AT}": FAILED.format("Input/output error"),
-    f"copy-hang:{FAULT_AT}": FAILED.format("no answer for 3 s"),
+    f"copy-hang:{FAULT_AT}": FAILED.format("no answer for 0.5 s"),
 }
 
 
