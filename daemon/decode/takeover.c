@@ -81,10 +81,12 @@ static void notice_refusal(struct takeover *t)
              hardware ? t->hardware->name : "NVDEC");
     if (t->options.decode.by != DECODE_AUTO) // it may well take no such stream
         count_fallback(t, FALLBACK_REFUSED);
-    if (hardware)
-        say_hardware(t, text);
-    else
+    if (!hardware) {
         takeover_say(t, text);
+        return;
+    }
+    say_hardware(t, text);
+    t->hardware = NULL; // no other connection changes that
 }
 
 // --- which codec
@@ -136,6 +138,8 @@ static int open_on_hardware(struct takeover *t)
     if (rc < 0) {
         notice_hardware(t, rc == -ESTALE ? "is not used" : "cannot be opened", why);
         count_fallback(t, rc == -ETIMEDOUT ? FALLBACK_FAILED : FALLBACK_NOT_OPENED);
+        if (rc == -ESTALE || rc == -ENOTSUP) // no other connection changes that
+            t->hardware = NULL;
     } else {
         snprintf(t->description, sizeof t->description, "%s %s", t->hardware->name,
                  avcodec_get_name(t->parameters->codec_id));
@@ -303,7 +307,8 @@ void takeover_restart(struct takeover *t)
 {
     if (t->codec.hardware)
         t->hardware_told = false;
-    t->hardware_failed = false;
+    if (!t->device)
+        t->hardware_failed = false;
     if (takeover_keeps_packets(t) && t->codec.context && !codec_on_device(&t->codec)) {
         close_codec(t);
         open_codec(t); // on failure decoder_send returns the error

@@ -17,7 +17,7 @@ struct takeover {
     AVCodecParameters *parameters;
     struct decode_options options;
     struct decode_device *device;          // to decode on, now or from a keyframe on; NULL: none
-    const struct decoder_choice *hardware; // to decode by in the place of `device`; NULL: none
+    const struct decoder_choice *hardware; // in the place of `device`; NULL: none, or refused
     const char *driver;                    // that the hardware must have; NULL: any
     bool hardware_failed;                  // the CPU decodes the rest of the connection
     bool hardware_told;                    // the log says so, and it has not worked since

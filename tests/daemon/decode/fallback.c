@@ -274,6 +274,8 @@ static void test_auto(const char *driver, double fps, bool taken, const char *sa
         CHECK(said && !device ? notice && !strcmp(notice, said) : !notice, "%s, %.0f: %s", driver,
               fps, notice ? notice : "");
         CHECK(decoder_fallbacks(run.decoder) == (said && !device), "%s, %.0f", driver, fps);
+        decoder_restart(run.decoder);
+        CHECK(decoder_fallbacks(run.decoder) == 0, "%s, %.0f: again", driver, fps);
         run_close(&run);
     }
 }
