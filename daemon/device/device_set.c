@@ -193,6 +193,9 @@ static void read_verified_decoders(struct devices *devices)
         log_event(LOG_LEVEL_WARNING,
                   "`framed verify` ran with other libraries: `decode: auto` takes no hardware "
                   "decoder but NVDEC until framed verify --decoders has run again");
+    else if (rc < 0 && rc != -ENOENT)
+        log_event(LOG_LEVEL_WARNING, "the record of `framed verify` cannot be read: %s",
+                  strerror(-rc));
     else if (text[0])
         log_event(LOG_LEVEL_INFO, "without NVDEC `decode: auto` takes %s", text);
 }

@@ -145,6 +145,10 @@ def check_auto(checks, where):
         got = decoder_of_run(where, state, fault)
         checks.check(got == (0, decoder, said), f"{made_with}, {lines}, {fault}: {got}")
     checks.check(decoder_of_run(where, where) == (0, "cpu", []), "without a record")
+    with open(f"{state}/decoders", "w") as file:
+        file.write("framed login pauses 1\n")
+    got = decoder_of_run(where, state)
+    checks.check(got == (0, "cpu", ["warning the record of `framed verify` cannot be read: Bad message"]), f"{got}")
 
 
 def check_again(checks, where):
