@@ -320,9 +320,22 @@ static void print_lut(const struct output_config *output, const char *camera)
     putchar('\n');
 }
 
+static void print_hashes(const struct config *config)
+{
+    int n = 0;
+    for (int i = 0; i < config->n_cameras; i++)
+        n += config->cameras[i].check_hashes && config->cameras[i].decode.by != DECODE_CPU;
+    if (n > 0)
+        printf(
+            "`check_hashes` of %d camera%s without `decode: cpu`: pictures that hardware decodes "
+            "are not compared\n",
+            n, n == 1 ? "" : "s");
+}
+
 // Which outputs have a LUT, then those whose memory others than framed can write to.
 static void print_remarks(const struct config *config)
 {
+    print_hashes(config);
     for (int i = 0; i < config->n_cameras; i++)
         for (int o = 0; o < config->cameras[i].n_outputs; o++)
             if (!config->cameras[i].outputs[o].is_batch)

@@ -89,6 +89,14 @@ static void notice_refusal(struct takeover *t)
     t->hardware = NULL; // no other connection changes that
 }
 
+static void notice_hashes(struct takeover *t)
+{
+    if (t->options.check_hashes && t->parameters->codec_id == AV_CODEC_ID_HEVC && !t->hashes_told) {
+        takeover_say(t, "check_hashes compares no pictures that hardware decodes");
+        t->hashes_told = true;
+    }
+}
+
 // --- which codec
 
 // Packets are of no use before the next keyframe: a device fails where a picture refers to others
@@ -209,6 +217,8 @@ static int open_codec(struct takeover *t)
     } else {
         buffers_trim(t->buffers);
     }
+    if (codec_on_device(&t->codec))
+        notice_hashes(t);
     t->error = rc;
     return rc;
 }

@@ -21,6 +21,7 @@ struct takeover {
     const char *driver;                    // that the hardware must have; NULL: any
     bool hardware_failed;                  // the CPU decodes the rest of the connection
     bool hardware_told;                    // the log says so, and it has not worked since
+    bool hashes_told;                      // hardware's are not compared
     bool keep_on_device, joined;           // joined: once at least
     bool unopened; // a live camera's, on the device: has sent it nothing yet
     struct nvdec_turn turn;

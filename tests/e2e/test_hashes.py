@@ -53,6 +53,8 @@ def check_reload(checks, where):
         checks.check(told == {"h264": 0, "h265": 0}, f"without the key: {told}")
         with open(framed.config, "w") as file:
             file.write(CONFIG.format(where=where, checks="true"))
+        said = "`check_hashes` of 2 cameras without `decode: cpu`: pictures that hardware decodes are not compared\n"
+        checks.check(said in run("check", "-c", framed.config)[1], "check does not tell that hashes want the CPU")
         code, _, errors = run("reload", "-c", framed.config)
         checks.check(code == 0, f"reload: exit {code}, {errors}")
         checks.check(until(lambda: Counters(framed).flagged("h265") >= 2, 20), f"with the key: {framed.errors()}")

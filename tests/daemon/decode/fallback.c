@@ -280,6 +280,25 @@ static void test_auto(const char *driver, double fps, bool taken, const char *sa
     }
 }
 
+// Hardware's pictures are not compared with the hashes of their stream.
+static void test_hashes(const char *file, bool told)
+{
+    struct decode_options options = on_hardware;
+    struct run run;
+    options.check_hashes = true;
+    want_fault("");
+    if (!run_join(&run, file, &options, &no_device))
+        return;
+    const char *notice = decoder_notice(run.decoder);
+    CHECK(told
+              ? notice && !strcmp(notice, "check_hashes compares no pictures that hardware decodes")
+              : !notice,
+          "%s: %s", file, notice ? notice : "");
+    decoder_restart(run.decoder);
+    CHECK(!decoder_notice(run.decoder), "%s: again", file);
+    run_close(&run);
+}
+
 int main(void)
 {
     av_log_set_level(AV_LOG_QUIET);
@@ -308,6 +327,9 @@ int main(void)
     TEST(test_hang("hang:50", SECOND_NS / 2));
     TEST(test_hang("hang-open", 3 * SECOND_NS));
     TEST(test_leave());
+    clips_make("128x96", 5, "-c:v libx265 -x265-params log-level=none:hash=1", "hash.mp4");
+    TEST(test_hashes("hash.mp4", true));
+    TEST(test_hashes("flat.mp4", false));
     TEST(test_auto("", 101, true, NULL));
     TEST(test_auto("", 100, false, NULL));
     TEST(
