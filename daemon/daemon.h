@@ -8,7 +8,7 @@
 //   libavcodec and the drivers, waits for results to become free where an output says so, and opens
 //   the device that it acquires. libavcodec has threads of its own beside it.
 // - Each hardware decoder other than NVDEC has a thread (decode/hardware.h), which blocks in its
-//   driver. The camera's thread waits for it, for 3 s, later 0.5 s, at most, and goes on without it.
+//   driver. The camera's thread waits for it, for 3 s at most, and goes on without it.
 // - The backend's threads (the workers of the CPU; the completion thread of CUDA, whose jobs the
 //   camera's thread puts on the streams) finish jobs. They wait for nothing but work.
 // - Each batch has a collector (transform/collector.h), which waits for pictures that found no
