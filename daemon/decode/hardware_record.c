@@ -1,6 +1,7 @@
 #include "daemon/decode/hardware_record.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <libavutil/avutil.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,19 +21,35 @@
 
 enum { VERSION = 2, LINE_BYTES_MAX = 512 };
 
+// The file's first line.
+static void add_line(char to[HARDWARE_LIBRARIES_MAX], const char *before, const char *path)
+{
+    char line[32];
+    const size_t used = strlen(to);
+    FILE *file = fopen(path, "re");
+    if (file && fgets(line, sizeof line, file))
+        snprintf(to + used, HARDWARE_LIBRARIES_MAX - used, "%s%.*s", before,
+                 (int)strcspn(line, "\n"), line);
+    if (file)
+        fclose(file);
+}
+
 const char *hardware_record_libraries(char to[HARDWARE_LIBRARIES_MAX])
 {
     struct utsname system = {0};
-    char nvidia[32] = "";
-    FILE *file = fopen("/sys/module/nvidia/version", "re");
-    if (file && !fgets(nvidia, sizeof nvidia, file))
-        nvidia[0] = 0;
-    if (file)
-        fclose(file);
-    nvidia[strcspn(nvidia, "\n")] = 0;
+    glob_t gpus = {0};
     uname(&system);
-    snprintf(to, HARDWARE_LIBRARIES_MAX, "FFmpeg %.64s, %s %.64s %.16s%s%s", av_version_info(),
-             system.sysname, system.release, system.machine, nvidia[0] ? ", NVIDIA " : "", nvidia);
+    snprintf(to, HARDWARE_LIBRARIES_MAX, "FFmpeg %.64s, %s %.64s %.16s", av_version_info(),
+             system.sysname, system.release, system.machine);
+    add_line(to, ", NVIDIA ", "/sys/module/nvidia/version");
+    glob("/sys/class/drm/renderD*/device/vendor", 0, NULL, &gpus);
+    for (size_t i = 0; i < gpus.gl_pathc; i++) {
+        char *path = gpus.gl_pathv[i];
+        add_line(to, ", GPU ", path);
+        memcpy(path + strlen(path) - strlen("vendor"), "device", strlen("device"));
+        add_line(to, ":", path);
+    }
+    globfree(&gpus);
     return to;
 }
 

@@ -22,7 +22,7 @@ struct hardware_record {
     int n;
 };
 
-// The versions of FFmpeg, the kernel with its drivers, and NVIDIA's driver.
+// The versions of FFmpeg, the kernel with its drivers and NVIDIA's driver, and the GPUs.
 const char *hardware_record_libraries(char to[HARDWARE_LIBRARIES_MAX]);
 // The folder that records are kept in: the first of $STATE_DIRECTORY, as systemd has it; else
 // /var/lib/framed for root, and .local/state/framed in the home of others ($XDG_STATE_HOME). To be
