@@ -318,7 +318,7 @@ struct gpu_share budget_share(const struct camera_config *camera,
     const struct stream_memory stream = budget_stream(camera);
     const bool decodes = nvdec && budget_wants_nvdec(camera, driver);
     return (struct gpu_share){
-        .bytes = budget_camera(camera, driver, decodes).device,
+        .bytes = certain_need(camera, driver, nvdec).device,
         .pixels = decodes ? (uint64_t)stream.width * (uint64_t)stream.height : 0,
         .cameras = 1,
     };
@@ -456,7 +456,7 @@ static void place_cameras(const struct config *config, const struct backend_driv
         const struct gpu_share share = budget_share(camera, driver, nvdec);
         struct gpu_share *taken =
             &gpus[placement_choose(gpus, n, &camera->device, share.bytes)].taken;
-        taken->bytes += certain_need(camera, driver, nvdec).device;
+        taken->bytes += share.bytes;
         taken->pixels += share.pixels;
         taken->cameras++;
     }

@@ -42,7 +42,7 @@ int budget_planned_pictures(const struct camera_config *, const struct output_co
 struct memory_need budget_batch(const struct config *, const struct output_config *batch,
                                 const struct backend_driver *);
 
-// What such a camera takes of a GPU with that backend.
+// What such a camera takes of a GPU with that backend, as budget_check counts it.
 struct gpu_share budget_share(const struct camera_config *, const struct backend_driver *,
                               bool nvdec);
 

@@ -392,6 +392,21 @@ static void test_check_two(void)
     config_free(config);
 }
 
+// A file asks a GPU for no more than it is charged with there: the camera behind it finds room.
+static void test_check_file_and_camera(void)
+{
+    static char file[] = "x";
+    const size_t need = NVDEC + 4 * TENSOR;
+    struct config *config = load("", "", "");
+    struct camera_config cameras[2] = {*config->cameras, *config->cameras};
+    struct config two = *config;
+    cameras[0].url = file;
+    two.cameras = cameras;
+    two.n_cameras = 2;
+    check_two(&two, need - 1, need, "");
+    config_free(config);
+}
+
 // 3 PiB of slots, more than a configuration can ask of one output.
 static void test_check_host(void)
 {
@@ -426,6 +441,7 @@ int main(void)
     TEST(test_check());
     TEST(test_file());
     TEST(test_check_two());
+    TEST(test_check_file_and_camera());
     TEST(test_check_host());
     return test_end();
 }
