@@ -81,12 +81,9 @@ static void notice_refusal(struct takeover *t)
              hardware ? t->hardware->name : "NVDEC");
     if (t->options.decode.by != DECODE_AUTO) // it may well take no such stream
         count_fallback(t, FALLBACK_REFUSED);
-    if (!hardware) {
-        takeover_say(t, text);
-        return;
-    }
-    say_hardware(t, text);
-    t->hardware = NULL; // no other connection changes that
+    (hardware ? say_hardware : takeover_say)(t, text);
+    if (hardware)
+        t->hardware = NULL; // no other connection changes that
 }
 
 static void notice_hashes(struct takeover *t)
