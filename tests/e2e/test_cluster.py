@@ -13,6 +13,7 @@ from etcd_server import INSTALLED, Etcd
 from framed_client import BINARY, Checks, Framed, Reader, folder, free_port, make_clip, until
 from framed_client import status as framed_status
 from http_client import Client
+from pace import is_short
 
 LEASE, CAMERAS = 2, [f"cam{i}" for i in range(6)]
 
@@ -221,7 +222,10 @@ def main():
             check_plan_by_hand(checks, other, etcd)
             check_own(checks, other, readers[1])
             text = other.errors()
-            wrong = [line for line in text.splitlines() if "error" in line.split()[:2] and "its key is gone" not in line]
+            # A busy box's etcd may answer too late.
+            expected = ["its key is gone"] + ["this box is out"] * is_short()
+            wrong = [line for line in text.splitlines()
+                     if "error" in line.split()[:2] and not any(words in line for words in expected)]
             checks.check(not wrong, f"{wrong}")
             check_where(checks, other, (404, "there is no camera of that name"))
             etcd.stop()
