@@ -289,8 +289,21 @@ static void take_extra(struct buffers *buffers, size_t needed)
     buffers->needed = needed;
 }
 
-// Any thread of the decoder, for each picture. 0, or AVERROR(ENOMEM).
-static int reserve(struct buffers *buffers, const AVCodecContext *context)
+// 0, or AVERROR(ENOMEM).
+static int reserve(struct buffers *buffers, int width, int height, size_t needed)
+{
+    pthread_mutex_lock(&buffers->sizing);
+    buffers->width = width;
+    buffers->height = height;
+    if (needed != buffers->needed || buffers->refused)
+        take_extra(buffers, needed);
+    const bool refused = buffers->refused;
+    pthread_mutex_unlock(&buffers->sizing);
+    return refused ? AVERROR(ENOMEM) : 0;
+}
+
+// Any thread of the decoder calls it for each picture.
+static int reserve_decoder(struct buffers *buffers, const AVCodecContext *context)
 {
     struct stream_memory stream = {0};
     struct image source = {.format = PIXEL_YUV420P};
@@ -299,39 +312,30 @@ static int reserve(struct buffers *buffers, const AVCodecContext *context)
     dpb_measure(&stream, context);
     source.width = context->width;
     source.height = context->height;
-    const size_t needed =
-        dpb_bytes(&stream, &source, buffers->share.threads, buffers->share.in_flight);
-    pthread_mutex_lock(&buffers->sizing);
-    buffers->width = context->width;
-    buffers->height = context->height;
-    if (needed != buffers->needed || buffers->refused)
-        take_extra(buffers, needed);
-    const bool refused = buffers->refused;
-    pthread_mutex_unlock(&buffers->sizing);
-    return refused ? AVERROR(ENOMEM) : 0;
+    return reserve(buffers, source.width, source.height,
+                   dpb_bytes(&stream, &source, buffers->share.threads, buffers->share.in_flight));
+}
+
+static size_t count_bytes(struct buffers *buffers)
+{
+    size_t bytes = 0;
+    pthread_mutex_lock(&buffers->mutex);
+    for (const struct buffer *buffer = buffers->all; buffer; buffer = buffer->next)
+        bytes += buffer->region.bytes;
+    pthread_mutex_unlock(&buffers->mutex);
+    return bytes;
 }
 
 int buffers_keep(struct buffers *buffers, AVFrame *frame, enum AVPixelFormat format, int width,
                  int height)
 {
-    size_t needed = 0;
     int rc = buffers_fill(buffers, frame, format, width, height);
     if (rc < 0 || !buffers->share.memory)
         return rc;
-    pthread_mutex_lock(&buffers->sizing);
-    pthread_mutex_lock(&buffers->mutex);
-    for (const struct buffer *buffer = buffers->all; buffer; buffer = buffer->next)
-        needed += buffer->region.bytes;
-    pthread_mutex_unlock(&buffers->mutex);
-    buffers->width = width;
-    buffers->height = height;
-    if (needed != buffers->needed || buffers->refused)
-        take_extra(buffers, needed);
-    const bool refused = buffers->refused;
-    pthread_mutex_unlock(&buffers->sizing);
-    if (refused)
+    rc = reserve(buffers, width, height, count_bytes(buffers));
+    if (rc < 0)
         av_frame_unref(frame);
-    return refused ? AVERROR(ENOMEM) : 0;
+    return rc;
 }
 
 bool buffers_refused(struct buffers *buffers)
@@ -386,7 +390,7 @@ static int get_buffer(AVCodecContext *context, AVFrame *frame, int flags)
 {
     int align[AV_NUM_DATA_POINTERS], width = frame->width, height = frame->height;
     struct buffers *buffers = context->opaque;
-    int rc = reserve(buffers, context);
+    int rc = reserve_decoder(buffers, context);
     if (rc < 0)
         return rc;
     if (!(context->codec->capabilities & AV_CODEC_CAP_DR1) ||

@@ -547,7 +547,7 @@ void hardware_close(struct hardware *hardware)
         free_all(hardware);
 }
 
-// Whether a picture is due that has not come. The last packet may have none: a second field.
+// True if a picture is overdue. The last packet may have none, as a second field.
 static bool is_silent(struct hardware *hardware)
 {
     const int64_t now_ns = monotonic_ns();

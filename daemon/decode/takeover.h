@@ -18,7 +18,7 @@ struct takeover {
     struct decode_options options;
     struct decode_device *device;          // to decode on, now or from a keyframe on; NULL: none
     const struct decoder_choice *hardware; // in the place of `device`; NULL: none, or refused
-    const char *driver;                    // that the hardware must have; NULL: any
+    const char *driver;                    // required of the hardware; NULL: any
     bool hardware_failed;                  // the CPU decodes the rest of the connection
     bool hardware_told;                    // the log says so, and it has not worked since
     bool hashes_told;                      // hardware's are not compared
