@@ -75,10 +75,21 @@ def check_signals_before_main(checks, where):
         checks.check(framed.stop() == 0, framed.errors())
 
 
+class Blocked(Framed):
+    """Is started with SIGHUP blocked: before main() the signal would end it."""
+
+    def __enter__(self):
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
+        try:
+            return super().__enter__()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def check_signals_all_along(checks, where):
     """From its first moment on, for as long as it starts."""
-    with Framed(where, CONFIG.format(where=where)) as framed:
-        until(lambda: holds(framed.child.pid, signal.SIGHUP), 5)
+    with Blocked(where, CONFIG.format(where=where)) as framed:
+        framed.child.send_signal(signal.SIGHUP)
         while framed.child.poll() is None and not os.path.exists(f"{where}/o.sock"):
             framed.child.send_signal(signal.SIGHUP)
             time.sleep(0.002)
