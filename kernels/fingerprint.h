@@ -14,8 +14,7 @@
 // Frequency 0 is left out: it is the mean, which says nothing, and the rows of T sum to 0, so that
 // a picture whose levels are all higher by the same number has the same fingerprint.
 //
-// All arithmetic is of whole numbers: C, wide registers (cpu/versions.h) and CUDA give the
-// same bits.
+// All arithmetic is of whole numbers: C and CUDA give the same bits.
 #ifndef FRAMED_KERNELS_FINGERPRINT_H
 #define FRAMED_KERNELS_FINGERPRINT_H
 
@@ -78,10 +77,8 @@ void fingerprint_luma(const struct fingerprint_cells *, const uint32_t *sums,
 // T, row by row: FINGERPRINT_FREQUENCIES x FINGERPRINT_SIDE.
 extern const int16_t fingerprint_table[FINGERPRINT_FREQUENCIES][FINGERPRINT_SIDE];
 
-// Every version: the fingerprints of n pictures. Thread-safe.
-typedef void fingerprint_fn(const uint8_t (*luma)[FINGERPRINT_LUMA], uint64_t *ret, int n);
-
-fingerprint_fn fingerprint_reference;
+// The fingerprints of n pictures. Thread-safe.
+void fingerprint_reference(const uint8_t (*luma)[FINGERPRINT_LUMA], uint64_t *ret, int n);
 
 // Bits that differ.
 static inline FRAMED_HD int fingerprint_distance(uint64_t a, uint64_t b)

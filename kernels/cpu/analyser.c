@@ -69,7 +69,6 @@ int cpu_analyse(struct analyser *analyser, const struct image *src, struct analy
                     analyser->workspace);
     motion_boxes(&analysis->motion, analyser->changes, &analyser->boxes, analyser->workspace);
     fingerprint_luma(&analysis->fingerprint, analyser->cells, analyser->luma[0]);
-    // wide registers take as many pictures at once as they have lanes: of one they are no faster
     fingerprint_reference(analyser->luma, &ret->fingerprint, 1);
     statistics_grid(&analysis->statistics, analyser->cells, analyser->grid);
     ret->grid = analyser->grid;

@@ -21,11 +21,6 @@ static inline FRAMED_HD mm quarters_load(const void *low, const void *high)
                                    _mm_loadu_si128(high), 1);
 }
 
-static inline FRAMED_HD vec_u32 quarters_collect(const uint8_t *at, int step)
-{
-    return (vec_u32)quarters_load(at, at + step);
-}
-
 // From the order in which packing leaves two vectors, or four, to theirs; and to the order in which
 // unpacking gives as many in theirs.
 static inline FRAMED_HD mm order_packed2(mm v)

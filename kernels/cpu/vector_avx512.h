@@ -29,14 +29,6 @@ static inline FRAMED_HD mm each_quarter(__m128i v)
     return _mm512_broadcast_i32x4(v);
 }
 
-static inline FRAMED_HD vec_u32 quarters_collect(const uint8_t *at, int step)
-{
-    mm v = _mm512_castsi128_si512(_mm_loadu_si128((const void *)at));
-    v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(at + step)), 1);
-    v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(at + 2 * step)), 2);
-    return (vec_u32)_mm512_inserti32x4(v, _mm_loadu_si128((const void *)(at + 3 * step)), 3);
-}
-
 // From the order in which packing leaves two vectors, or four, to theirs; and to the order in which
 // unpacking gives as many in theirs.
 static inline FRAMED_HD mm order_packed2(mm v)

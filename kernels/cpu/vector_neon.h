@@ -45,39 +45,11 @@ static inline FRAMED_HD vec_f32 fma_f32(vec_f32 a, vec_f32 b, vec_f32 c)
     return (vec_f32)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 }
 
-static inline FRAMED_HD vec_s32 max_s32(vec_s32 a, vec_s32 b)
-{
-    return (vec_s32)vmaxq_s32((int32x4_t)a, (int32x4_t)b);
-}
-
-static inline FRAMED_HD vec_s32 min_s32(vec_s32 a, vec_s32 b)
-{
-    return (vec_s32)vminq_s32((int32x4_t)a, (int32x4_t)b);
-}
-
 static inline FRAMED_HD vec_s32 dot_pairs(vec_s32 sum, vec_s16 a, vec_s16 b)
 {
     const int32x4_t low = vmull_s16(vget_low_s16((int16x8_t)a), vget_low_s16((int16x8_t)b));
     const int32x4_t high = vmull_high_s16((int16x8_t)a, (int16x8_t)b);
     return sum + (vec_s32)vpaddq_s32(low, high);
-}
-
-static inline FRAMED_HD vec_u32 quarters_collect(const uint8_t *at, int step)
-{
-    (void)step;
-    return (vec_u32)vld1q_u8(at);
-}
-
-static inline FRAMED_HD void quarters_transpose(vec_u32 v[4])
-{
-    const uint32x4x2_t low = vzipq_u32((uint32x4_t)v[0], (uint32x4_t)v[2]);
-    const uint32x4x2_t high = vzipq_u32((uint32x4_t)v[1], (uint32x4_t)v[3]);
-    const uint32x4x2_t first = vzipq_u32(low.val[0], high.val[0]);
-    const uint32x4x2_t last = vzipq_u32(low.val[1], high.val[1]);
-    v[0] = (vec_u32)first.val[0];
-    v[1] = (vec_u32)first.val[1];
-    v[2] = (vec_u32)last.val[0];
-    v[3] = (vec_u32)last.val[1];
 }
 
 static inline FRAMED_HD vec_u8 max_u8(vec_u8 a, vec_u8 b)

@@ -54,31 +54,10 @@ static inline FRAMED_HD vec_f32 min_f32(vec_f32 a, vec_f32 b)
     return (vec_f32)MM(min_ps)(a, b);
 }
 
-static inline FRAMED_HD vec_s32 max_s32(vec_s32 a, vec_s32 b)
-{
-    return (vec_s32)MM(max_epi32)((mm)a, (mm)b);
-}
-
-static inline FRAMED_HD vec_s32 min_s32(vec_s32 a, vec_s32 b)
-{
-    return (vec_s32)MM(min_epi32)((mm)a, (mm)b);
-}
-
 // Adds the products of each lane's two pairs of 16 bits.
 static inline FRAMED_HD vec_s32 dot_pairs(vec_s32 sum, vec_s16 a, vec_s16 b)
 {
     return (vec_s32)dot((mm)sum, (mm)a, (mm)b);
-}
-
-// Each quarter holds four rows of four: makes columns of them.
-static inline FRAMED_HD void quarters_transpose(vec_u32 v[4])
-{
-    const mm a = MM(unpacklo_epi32)((mm)v[0], (mm)v[1]), b = MM(unpackhi_epi32)((mm)v[0], (mm)v[1]);
-    const mm c = MM(unpacklo_epi32)((mm)v[2], (mm)v[3]), d = MM(unpackhi_epi32)((mm)v[2], (mm)v[3]);
-    v[0] = (vec_u32)MM(unpacklo_epi64)(a, c);
-    v[1] = (vec_u32)MM(unpackhi_epi64)(a, c);
-    v[2] = (vec_u32)MM(unpacklo_epi64)(b, d);
-    v[3] = (vec_u32)MM(unpackhi_epi64)(b, d);
 }
 
 static inline FRAMED_HD vec_u8 max_u8(vec_u8 a, vec_u8 b)

@@ -17,7 +17,6 @@ static const struct version scalar = {
     .statistics = statistics_reference,
     .motion = motion_reference,
     .lut = lut_reference,
-    .fingerprint = fingerprint_reference,
 };
 
 #ifdef FRAMED_X86
@@ -29,7 +28,6 @@ static const struct version avx2 = {
     .statistics = statistics_avx2,
     .motion = motion_avx2,
     .lut = lut_avx2,
-    .fingerprint = fingerprint_avx2,
 };
 static const struct version avx512 = {
     .name = "avx512",
@@ -39,7 +37,6 @@ static const struct version avx512 = {
     .statistics = statistics_avx512,
     .motion = motion_avx512,
     .lut = lut_avx512,
-    .fingerprint = fingerprint_avx512,
 };
 #endif
 
@@ -52,7 +49,6 @@ static const struct version neon = {
     .statistics = statistics_neon,
     .motion = motion_neon,
     .lut = lut_reference,
-    .fingerprint = fingerprint_neon,
 };
 #endif
 

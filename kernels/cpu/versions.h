@@ -4,7 +4,6 @@
 #define FRAMED_KERNELS_CPU_VERSIONS_H
 
 #include "kernels/cpu/detect_versions.h"
-#include "kernels/fingerprint.h"
 #include "kernels/lut.h"
 #include "kernels/motion.h"
 #include "kernels/statistics.h"
@@ -18,7 +17,6 @@ struct version {
     statistics_fn *statistics;
     lut_fn *lut;
     motion_fn *motion;
-    fingerprint_fn *fingerprint;
 };
 
 // Each where its CPUs are.
@@ -27,7 +25,6 @@ op_fn warp_op_avx2, warp_op_avx512, warp_op_neon;
 motion_fn motion_avx2, motion_avx512, motion_neon;
 op_fn yuv_avx2, yuv_avx512, yuv_neon;
 lut_fn lut_avx2, lut_avx512;
-fingerprint_fn fingerprint_avx2, fingerprint_avx512, fingerprint_neon;
 statistics_fn statistics_avx2, statistics_avx512, statistics_neon;
 
 // Best first, then NULL; the last is "scalar", the reference, which runs everywhere.

@@ -1,16 +1,12 @@
-// The fingerprint and its luma against their definition in double, and every version that this CPU
-// runs against the reference, over CASES (of the environment) random batches.
-//
-// usage: fingerprint [SEED]    one batch alone, as a failed one prints it
+// The fingerprint and its luma against their definition in double.
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cpu/versions.h"
 #include "tests/kernels/fingerprint_cases.h"
 #include "tests/test.h"
 
-enum { GRIDS = 300, CASES = 300, PICTURES_MAX = 70 };
+enum { GRIDS = 300 };
 
 // --- the table and the bounds that the contract states
 
@@ -203,44 +199,7 @@ static void test_rules(void)
     CHECK(fingerprint_distance(0x8000000000000001, 0x8000000000000006) == 3, "distance");
 }
 
-// --- versions
-
-static bool check_batch(uint64_t seed)
-{
-    static uint8_t luma[PICTURES_MAX][FINGERPRINT_LUMA];
-    struct random random = {seed};
-    uint64_t expected[PICTURES_MAX + 1], found[PICTURES_MAX + 1];
-    const int n = random_in(&random, 0, PICTURES_MAX);
-    bool same = true;
-    for (int i = 0; i < n; i++)
-        luma_random(luma[i], &random);
-    memset(expected, UNTOUCHED, sizeof expected);
-    fingerprint_reference(luma, expected, n);
-    for (int i = 0; versions[i]; i++) {
-        if (!versions[i]->runs() || versions[i]->fingerprint == fingerprint_reference)
-            continue;
-        memset(found, UNTOUCHED, sizeof found);
-        versions[i]->fingerprint(luma, found, n);
-        const bool equal = memcmp(found, expected, sizeof found) == 0;
-        CHECK(equal, "%s: again: tests/kernels/fingerprint 0x%llx: %d pictures", versions[i]->name,
-              (unsigned long long)seed, n);
-        same = same && equal;
-    }
-    return same;
-}
-
-static void test_versions(int argc, char **argv)
-{
-    struct random random = random_from(argc, argv);
-    const long cases = argc > 1 ? 1 : cases_from(CASES);
-    int failures = 0;
-    for (long i = 0; i < cases && failures < 5; i++)
-        failures += !check_batch(argc > 1 ? random.state : random_next(&random));
-    if (version_find(NULL)->fingerprint == fingerprint_reference)
-        SKIP("this CPU runs no version for wide registers");
-}
-
-int main(int argc, char **argv)
+int main(void)
 {
     TEST(test_table());
     TEST(test_luma());
@@ -248,6 +207,5 @@ int main(int argc, char **argv)
     TEST(test_refusals());
     TEST(test_definition());
     TEST(test_rules());
-    TEST(test_versions(argc, argv));
     return test_end();
 }

@@ -11,7 +11,7 @@ from checks import Checks
 
 FOLDERS = ("client", "config", "daemon", "kernels")
 SHORT = 50  # lines
-LIMITS = {"lines": 106_600, "files": 833, "short files": 350}
+LIMITS = {"lines": 106_350, "files": 829, "short files": 347}
 SLACK = {"lines": 250, "files": 2, "short files": 2}  # by which a limit may lie above the tree
 
 

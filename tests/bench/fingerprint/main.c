@@ -2,7 +2,7 @@
 //
 // usage: bench-fingerprint luma < PICTURES      32 x 32 bytes each: prints a fingerprint a line
 //        bench-fingerprint pictures < PICTURES  each its width and height, s32, and then its luma
-//        bench-fingerprint time [PICTURES]      by each version (165 at a time)
+//        bench-fingerprint time                 on the CPU
 //        bench-fingerprint cuda [PICTURES]      on a GPU
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,12 +17,12 @@ static bool read_all(void *to, size_t bytes)
     return fread(to, 1, bytes, stdin) == bytes;
 }
 
-static int print_lumas(const struct version *version)
+static int print_lumas(void)
 {
     static uint8_t luma[1][FINGERPRINT_LUMA];
     uint64_t fingerprint;
     while (read_all(luma, sizeof luma)) {
-        version->fingerprint(luma, &fingerprint, 1);
+        fingerprint_reference(luma, &fingerprint, 1);
         printf("%016llx\n", (unsigned long long)fingerprint);
     }
     return 0;
@@ -62,7 +62,7 @@ static int print_pictures(const struct version *version)
         if (!rc) {
             version->statistics(&tables.statistics, &image, &tables.luma, tables.cells);
             fingerprint_luma(&tables.fingerprint, tables.cells, luma[0]);
-            version->fingerprint(luma, &fingerprint, 1);
+            fingerprint_reference(luma, &fingerprint, 1);
             printf("%016llx\n", (unsigned long long)fingerprint);
         }
         free(memory);
@@ -71,15 +71,15 @@ static int print_pictures(const struct version *version)
 }
 
 // Microseconds a picture, processor time.
-static double time_version(const struct version *version, const uint8_t (*luma)[FINGERPRINT_LUMA],
-                           uint64_t *ret, int n)
+static double time_bits(const uint8_t (*luma)[FINGERPRINT_LUMA])
 {
     static struct times times;
+    uint64_t fingerprint;
     for (times.n = 0; times.n < TIMES_MAX; times.n++) {
         const double begin = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
         for (int i = 0; i < 16; i++)
-            version->fingerprint(luma, ret, n);
-        times.ms[times.n] = (clock_ms(CLOCK_PROCESS_CPUTIME_ID) - begin) * 1e3 / 16 / n;
+            fingerprint_reference(luma, &fingerprint, 1);
+        times.ms[times.n] = (clock_ms(CLOCK_PROCESS_CPUTIME_ID) - begin) * 1e3 / 16;
     }
     times_sum_up(&times);
     return times.median;
@@ -98,19 +98,12 @@ static double time_luma(uint8_t luma[FINGERPRINT_LUMA])
     return times.median;
 }
 
-static int time_versions(const uint8_t (*luma)[FINGERPRINT_LUMA], int n)
+static void print_times(const uint8_t (*luma)[FINGERPRINT_LUMA])
 {
     uint8_t of_cells[FINGERPRINT_LUMA];
-    uint64_t *ret = calloc((size_t)n, sizeof ret[0]);
-    for (int i = 0; ret && versions[i]; i++)
-        if (versions[i]->runs())
-            printf("%s: %.3f us a picture of %d, %.3f alone\n", versions[i]->name,
-                   time_version(versions[i], luma, ret, n), n,
-                   time_version(versions[i], luma, ret, 1));
+    printf("bits: %.3f us\n", time_bits(luma));
     printf("luma from %d x %d cells: %.3f us\n", tables.statistics.columns, tables.statistics.rows,
            time_luma(of_cells));
-    free(ret);
-    return ret ? 0 : -1;
 }
 
 static int measure(int n, bool cuda)
@@ -127,7 +120,7 @@ static int measure(int n, bool cuda)
         rc = time_cuda(luma, n, &tables.fingerprint, tables.cells);
 #endif
     if (!rc && !cuda)
-        rc = time_versions(luma, n);
+        print_times(luma);
     free(luma);
     return rc ? 1 : 0;
 }
@@ -135,18 +128,17 @@ static int measure(int n, bool cuda)
 int main(int argc, char **argv)
 {
     const struct version *version = version_find(getenv("FRAMED_CPU"));
-    if (version && argc == 2 && !strcmp(argv[1], "luma"))
-        return print_lumas(version);
+    if (argc == 2 && !strcmp(argv[1], "luma"))
+        return print_lumas();
     if (version && argc == 2 && !strcmp(argv[1], "pictures"))
         return print_pictures(version);
-    const int n = argc > 2 && atoi(argv[2]) > 0 ? atoi(argv[2]) : 165;
-    if (argc >= 2 && !strcmp(argv[1], "time"))
-        return measure(n, false);
+    if (argc == 2 && !strcmp(argv[1], "time"))
+        return measure(1, false);
 #ifdef FRAMED_CUDA
+    const int n = argc > 2 && atoi(argv[2]) > 0 ? atoi(argv[2]) : 165;
     if (argc >= 2 && !strcmp(argv[1], "cuda"))
         return measure(n, true);
 #endif
-    fprintf(stderr,
-            "usage: bench-fingerprint luma | pictures | time [PICTURES] | cuda [PICTURES]\n");
+    fprintf(stderr, "usage: bench-fingerprint luma | pictures | time | cuda [PICTURES]\n");
     return 2;
 }
