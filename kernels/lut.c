@@ -142,12 +142,3 @@ bool lut_equal(const struct lut *a, const struct lut *b)
     return a->points == b->points &&
            memcmp((const char *)a + from, (const char *)b + from, lut_bytes(a) - from) == 0;
 }
-
-void lut_reference(const struct lut *lut, uint8_t *to, const uint8_t *from, int n)
-{
-    for (int i = 0; i < n; i++, to += 3, from += 3) {
-        uint8_t level[3] = {from[0], from[1], from[2]};
-        lut_pixel(lut, level);
-        memcpy(to, level, 3);
-    }
-}

@@ -76,10 +76,6 @@ size_t lut_bytes(const struct lut *);
 // Whether both give the same levels in every version; NULL: none.
 bool lut_equal(const struct lut *, const struct lut *);
 
-// Every version: n pixels of 3 bytes each, R, G and B. `to` may be `from`.
-typedef void lut_fn(const struct lut *, uint8_t *to, const uint8_t *from, int n);
-lut_fn lut_reference;
-
 // --- one pixel, for C and CUDA alike
 
 // The weights of a cell's corners: [far along red][far along green * 2 + far along blue].

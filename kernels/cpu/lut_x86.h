@@ -169,49 +169,9 @@ static inline FRAMED_HD mm places_look_up(const struct lut_places *places, int i
     return MM(packus_epi16)(low, high);
 }
 
-// --- rows
+// --- planes
 
-// Levels of LUT_RUN pixels of words of 4 bytes.
-static inline FRAMED_HD void words_split(vec_u16 level[3], mm a, mm b)
-{
-    const vec_u32 low = (vec_u32)a, high = (vec_u32)b;
-    for (int c = 0; c < 3; c++)
-        level[c] = (vec_u16)MM(packus_epi32)((mm)(low >> 8 * c & 255), (mm)(high >> 8 * c & 255));
-}
-
-// n pixels, LUT_CHUNK at most, are made in whole runs.
-static inline FRAMED_HD void packed_chunk(const struct lut *lut, bool linear, bool tetrahedral,
-                                          uint8_t *to, const uint8_t *from, int n)
-{
-    struct lut_places places;
-    const uint8_t *near = (const uint8_t *)lut->plane;
-    const uint8_t *far = near + (ptrdiff_t)lut->step_red * LUT_PLANE;
-    for (int i = 0; i < n; i += LUT_RUN) {
-        vec_u16 level[3];
-        words_split(level, triples_widened(from + 3 * i),
-                    triples_widened(from + 3 * i + TRIPLES_BYTES));
-        places_make(&places, i, lut, linear, tetrahedral, level);
-    }
-    for (int i = 0; i < n; i += FLOATS)
-        triples_store(to + 3 * i, places_look_up(&places, i, near, far));
-}
-
-static inline FRAMED_HD void packed_row(const struct lut *lut, bool linear, bool tetrahedral,
-                                        uint8_t *to, const uint8_t *from, int n)
-{
-    const int whole = n / LUT_RUN * LUT_RUN;
-    for (int i = 0; i < whole; i += LUT_CHUNK)
-        packed_chunk(lut, linear, tetrahedral, to + 3 * i, from + 3 * i,
-                     whole - i < LUT_CHUNK ? whole - i : LUT_CHUNK);
-    if (whole == n)
-        return;
-    uint8_t rest[3 * LUT_RUN] = {0};
-    memcpy(rest, from + 3 * whole, 3 * (n - whole));
-    packed_chunk(lut, linear, tetrahedral, rest, rest, LUT_RUN);
-    memcpy(to + 3 * whole, rest, 3 * (n - whole));
-}
-
-// FLOATS pixels of four bytes each to planes of 16-bit lanes and back.
+// LUT_RUN levels of a plane to 16-bit lanes, in the order of packing.
 static inline FRAMED_HD mm plane_load(const uint8_t *at)
 {
     return MM(packus_epi32)((mm)levels_widened(at), (mm)levels_widened(at + FLOATS));
@@ -234,7 +194,7 @@ static inline FRAMED_HD void planes_chunk(const struct lut *lut, bool linear, bo
                    places_look_up(&places, i, near, far));
 }
 
-// The same in place of planes R, G and B. Pixels behind the last one, up to a whole LUT_RUN, may be
+// In place, in planes R, G and B. Pixels behind the last one, up to a whole LUT_RUN, may be
 // written.
 static inline void lut_planes(const struct lut *lut, uint8_t *r, uint8_t *g, uint8_t *b, int n)
 {
@@ -249,18 +209,6 @@ static inline void lut_planes(const struct lut *lut, uint8_t *r, uint8_t *g, uin
         else
             planes_chunk(lut, false, tetrahedral, plane, i, m);
     }
-}
-
-// As lut_fn.
-static inline void lanes_lut(const struct lut *lut, uint8_t *to, const uint8_t *from, int n)
-{
-    const bool tetrahedral = lut->interpolation == LUT_TETRAHEDRAL;
-    if (lut->linear && !tetrahedral)
-        packed_row(lut, true, false, to, from, n);
-    else if (lut->linear)
-        packed_row(lut, true, true, to, from, n);
-    else
-        packed_row(lut, false, tetrahedral, to, from, n);
 }
 
 #endif

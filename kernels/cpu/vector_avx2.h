@@ -117,18 +117,7 @@ static inline FRAMED_HD mm triples_widened(const uint8_t *at)
     return _mm256_shuffle_epi8(quarters_load(at, at + 8), order);
 }
 
-// The first 3 bytes of each of 8 pixels of 4.
-static inline FRAMED_HD void triples_store(uint8_t *to, mm v)
-{
-    const mm order =
-        each_quarter(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
-    const mm triples = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(v, order),
-                                                   _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7));
-    _mm_storeu_si128((void *)to, _mm256_castsi256_si128(triples));
-    _mm_storel_epi64((void *)(to + 16), _mm256_extracti128_si256(triples, 1));
-}
-
-// The same bytes to three planes.
+// The first 3 bytes of each of 8 pixels of 4, to three planes.
 static inline FRAMED_HD void words_part(uint8_t *first, uint8_t *second, uint8_t *third, mm v)
 {
     const mm order =

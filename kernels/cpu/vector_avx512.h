@@ -113,16 +113,7 @@ static inline FRAMED_HD mm triples_widened(const uint8_t *at)
     return _mm512_permutexvar_epi8(order_load(widened), _mm512_maskz_loadu_epi32(0x0fff, at));
 }
 
-// The first 3 bytes of each of 16 pixels of 4.
-#define NARROWED(i) ((i) / 3 * 4 + (i) % 3)
-static const byte_order narrowed = ORDER(NARROWED);
-
-static inline FRAMED_HD void triples_store(uint8_t *to, mm v)
-{
-    _mm512_mask_storeu_epi32(to, 0x0fff, _mm512_permutexvar_epi8(order_load(narrowed), v));
-}
-
-// The same bytes to three planes.
+// The first 3 bytes of each of 16 pixels of 4, to three planes.
 #define PARTED(i) ((i) % 16 * 4 + (i) / 16)
 static const byte_order parted = ORDER(PARTED);
 

@@ -16,7 +16,6 @@ static const struct version scalar = {
     .detect = detect_reference,
     .statistics = statistics_reference,
     .motion = motion_reference,
-    .lut = lut_reference,
 };
 
 #ifdef FRAMED_X86
@@ -27,7 +26,6 @@ static const struct version avx2 = {
     .detect = detect_avx2,
     .statistics = statistics_avx2,
     .motion = motion_avx2,
-    .lut = lut_avx2,
 };
 static const struct version avx512 = {
     .name = "avx512",
@@ -36,7 +34,6 @@ static const struct version avx512 = {
     .detect = detect_avx512,
     .statistics = statistics_avx512,
     .motion = motion_avx512,
-    .lut = lut_avx512,
 };
 #endif
 
@@ -48,7 +45,6 @@ static const struct version neon = {
     .detect = detect_neon,
     .statistics = statistics_neon,
     .motion = motion_neon,
-    .lut = lut_reference,
 };
 #endif
 

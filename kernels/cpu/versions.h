@@ -4,7 +4,6 @@
 #define FRAMED_KERNELS_CPU_VERSIONS_H
 
 #include "kernels/cpu/detect_versions.h"
-#include "kernels/lut.h"
 #include "kernels/motion.h"
 #include "kernels/statistics.h"
 #include "kernels/warp.h"
@@ -15,7 +14,6 @@ struct version {
     op_fn *run[OP_KINDS]; // by enum op_kind
     detect_fn *detect;
     statistics_fn *statistics;
-    lut_fn *lut;
     motion_fn *motion;
 };
 
@@ -24,7 +22,6 @@ warp_fn warp_avx2, warp_avx512, warp_neon;
 op_fn warp_op_avx2, warp_op_avx512, warp_op_neon;
 motion_fn motion_avx2, motion_avx512, motion_neon;
 op_fn yuv_avx2, yuv_avx512, yuv_neon;
-lut_fn lut_avx2, lut_avx512;
 statistics_fn statistics_avx2, statistics_avx512, statistics_neon;
 
 // Best first, then NULL; the last is "scalar", the reference, which runs everywhere.

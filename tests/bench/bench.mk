@@ -27,9 +27,6 @@ $(B)/bench-detect: $(B)/tests/bench/detect/main.o $(if $(NVCC),$(B)/tests/bench/
 $(B)/bench-motion-clip: $(B)/tests/bench/motion/motion_clip.o $(KERNELS)
 	$(link) $(KERNELS_LIBS)
 
-$(B)/bench-lut: $(B)/tests/bench/lut/main.o $(CONFIG)
-	$(link) $(CONFIG_LIBS)
-
 $(B)/bench-lut-cuda: $(B)/tests/bench/lut/time_cuda.cu.o $(KERNELS)
 	$(link) $(KERNELS_LIBS)
 
@@ -71,7 +68,7 @@ $(B)/bench-cluster: $(B)/tests/bench/cluster/main.o $(DAEMON)
 FOOTAGE ?= ../shared/media/car-detection.mp4
 MEDIA ?= $(dir $(FOOTAGE))
 
-.PHONY: bench-analysis bench-client bench-clips bench-cluster bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut bench-lut-cuda bench-memory bench-motion bench-newcomer bench-page bench-peers bench-polls bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-wall bench-workers
+.PHONY: bench-analysis bench-client bench-clips bench-cluster bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut-cuda bench-memory bench-motion bench-newcomer bench-page bench-peers bench-polls bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-wall bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -81,11 +78,6 @@ bench-peers: ## the kernels beside libyuv, swscale, OpenCV and memory (CLIP=FILE
 	@scripts/setup peers
 	@$(MAKE) --no-print-directory $(B)/bench-peers
 	@$(B)/bench-peers $(if $(CLIP),--clip '$(CLIP)') $(PEERS_ARGS)
-
-bench-lut: ## colour look-up tables beside ffmpeg's lut3d, on one core (MEDIA=FOLDER LUT_ARGS="--points 33")
-	@scripts/setup demo
-	@$(MAKE) --no-print-directory $(B)/bench-lut
-	@tests/bench/lut/beside_ffmpeg.py $(B)/bench-lut $(MEDIA)*.mp4 $(LUT_ARGS)
 
 bench-lut-cuda: $(B)/bench-lut-cuda ## colour look-up tables on a GPU, beside its copies (FRAMES=FILE.rgb, 2 of 1920x1080)
 	@$(B)/bench-lut-cuda $(FRAMES)

@@ -26,7 +26,7 @@ static void check_levels(const char *text, int r, int g, int b, int to_r, int to
     uint8_t level[3] = {(uint8_t)r, (uint8_t)g, (uint8_t)b};
     if (!lut)
         return;
-    lut_reference(lut, level, level, 1);
+    lut_pixel(lut, level);
     CHECK(level[0] == to_r && level[1] == to_g && level[2] == to_b,
           "%d %d %d becomes %d %d %d, not %d %d %d: %s", r, g, b, level[0], level[1], level[2],
           to_r, to_g, to_b, text);

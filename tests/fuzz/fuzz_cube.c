@@ -16,7 +16,8 @@ static void look_up(const struct lut *lut)
     for (int c = 0; c < 3; c++)
         for (int i = 0; i < 256; i++)
             MUST(lut->cell[c][i] <= lut->points - 2 && lut->weight[c][i] <= WEIGHT_ONE);
-    lut_reference(lut, rgb[0], rgb[0], 256);
+    for (int i = 0; i < 256; i++)
+        lut_pixel(lut, rgb[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

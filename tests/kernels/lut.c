@@ -1,5 +1,5 @@
-// Colour look-up tables: the reference against interpolation in double, and every version that this
-// CPU runs against the reference, byte by byte.
+// Colour look-up tables: a pixel against interpolation in double, and the warp of every version
+// that this CPU runs against the pixel, byte by byte.
 //
 // usage: lut [SEED]
 #include <errno.h>
@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "kernels/cpu/versions.h"
-#include "tests/kernels/random.h"
+#include "tests/kernels/picture.h"
 #include "tests/test.h"
 
-enum { CUBES = 60, COLOURS = 20000, LONGEST = 700, GUARD = 64 };
+enum { CUBES = 60, COLOURS = 20000 };
 
 // Levels that a cube is made of. In EXTREME ones neighbours are 0 and 1.
 enum nodes { NODES_IDENTITY, NODES_INVERSE, NODES_LEVELS, NODES_ANY, NODES_EXTREME, NODES };
@@ -166,7 +166,8 @@ static double farthest(const struct cube *cube, struct random *random)
     for (int i = 0; i < COLOURS; i++) {
         uint8_t from[3], to[3];
         colour_case(from, random);
-        lut_reference(cube->lut, to, from, 1);
+        memcpy(to, from, sizeof to);
+        lut_pixel(cube->lut, to);
         for (int c = 0; c < 3; c++)
             worst = fmax(worst, fabs(to[c] - definition(&cube->params, from, c)));
     }
@@ -224,9 +225,8 @@ static void test_identity(struct random *random)
         cube.params.interpolation = (enum lut_interpolation)(points / 2 % 2);
         cube_make(&cube);
         for (int level = 0; level < 256; level++) {
-            const uint8_t from[3] = {(uint8_t)level, (uint8_t)level, (uint8_t)level};
-            uint8_t to[3];
-            lut_reference(cube.lut, to, from, 1);
+            uint8_t to[3] = {(uint8_t)level, (uint8_t)level, (uint8_t)level};
+            lut_pixel(cube.lut, to);
             for (int c = 0; c < 3; c++)
                 wrong += abs(to[c] - (points % 2 ? level : 255 - level)) > (255 % (points - 1) > 0);
         }
@@ -235,41 +235,49 @@ static void test_identity(struct random *random)
     }
 }
 
-// --- versions
+// --- versions, inside the warp
 
-static bool is_compared(const struct version *version)
+// Every version against lut_pixel, of a picture in RGB24 that becomes one of the same size.
+static void check_warp(const struct lut *lut, const struct picture *picture, int number)
 {
-    return version->runs() && version->lut != lut_reference;
-}
-
-static void check_row(const struct version *version, const struct lut *lut, int n, bool in_place,
-                      struct random *random)
-{
-    uint8_t from[3 * LONGEST], expected[3 * LONGEST], memory[GUARD + 3 * LONGEST + GUARD];
-    uint8_t *to = memory + GUARD;
-    for (int i = 0; i < n; i++)
-        colour_case(from + 3 * i, random);
-    lut_reference(lut, expected, from, n);
-    memset(memory, UNTOUCHED, sizeof memory);
-    if (in_place)
-        memcpy(to, from, 3 * n);
-    version->lut(lut, to, in_place ? to : from, n);
-    int outside = 0;
-    for (int i = 0; i < GUARD; i++)
-        outside += memory[i] != UNTOUCHED || to[3 * n + i] != UNTOUCHED;
-    CHECK(memcmp(to, expected, 3 * n) == 0, "%s: %d pixels, %d points", version->name, n,
-          lut->points);
-    CHECK(outside == 0, "%s: wrote %d bytes around %d pixels", version->name, outside, n);
+    const struct image *src = &picture->image;
+    struct op_params params = {OP_WARP, {.warp = {.scale = 1, .std = {1, 1, 1}, .lut = lut}}};
+    params.warp.width = src->width;
+    params.warp.height = src->height;
+    params.warp.layout = LAYOUT_NHWC;
+    struct op op;
+    struct image dst;
+    const int error = op_init(&op, &params, src);
+    CHECK(error == 0, "%d", error);
+    if (error)
+        return;
+    uint8_t *expected = malloc(op.dst_bytes), *got = malloc(op.dst_bytes);
+    for (int y = 0, at = 0; y < src->height; y++)
+        for (int x = 0; x < src->width; x++, at += 3) {
+            memcpy(expected + at, sample_address(src, 0, x, y), 3);
+            lut_pixel(lut, expected + at);
+        }
+    op_lay_out(&op, &dst, got);
+    for (int i = 0; versions[i]; i++) {
+        if (!versions[i]->runs())
+            continue;
+        memset(got, UNTOUCHED, op.dst_bytes);
+        versions[i]->run[OP_WARP](&dst, src, &op, (struct band){0, src->height}, false);
+        CHECK(memcmp(got, expected, op.dst_bytes) == 0, "%s: cube %d, of %d points: %dx%d",
+              versions[i]->name, number, lut->points, src->width, src->height);
+    }
+    free(got);
+    free(expected);
+    op_finish(&op);
 }
 
 static void test_versions(struct random *random)
 {
     for (int i = 0; i < CUBES; i++) {
         struct cube cube = cube_case(random);
-        for (int v = 0; versions[v]; v++)
-            for (int n = 1; is_compared(versions[v]) && n <= (i < 4 ? 200 : 20); n++)
-                check_row(versions[v], cube.lut, i < 4 ? n : random_in(random, 1, LONGEST), n % 2,
-                          random);
+        struct picture picture = picture_sized(PIXEL_RGB24, random_in(random, 1, 700), 9, random);
+        check_warp(cube.lut, &picture, i);
+        picture_free(&picture);
         cube_finish(&cube);
     }
 }
@@ -277,8 +285,8 @@ static void test_versions(struct random *random)
 // All colours, of a cube each with and without straight axes.
 static void test_all_colours(struct random *random)
 {
-    enum { ROW = 256 * 256 };
-    static uint8_t from[3 * ROW], expected[3 * ROW], to[3 * ROW];
+    enum { SIDE = 256 };
+    struct picture picture = picture_new(PIXEL_RGB24, SIDE, SIDE, STRIDES_TIGHT);
     for (int i = 0; i < 4; i++) {
         struct cube cube;
         cube_init(&cube, 33, NODES_EXTREME, random);
@@ -286,19 +294,14 @@ static void test_all_colours(struct random *random)
         cube.params.first[1] = i / 2 * 0.1;
         cube_make(&cube);
         for (int red = i; red < 256; red += 16) {
-            for (int k = 0; k < ROW; k++)
-                memcpy(from + 3 * k, (uint8_t[]){(uint8_t)red, (uint8_t)(k >> 8), (uint8_t)k}, 3);
-            lut_reference(cube.lut, expected, from, ROW);
-            for (int v = 0; versions[v]; v++) {
-                if (!is_compared(versions[v]))
-                    continue;
-                versions[v]->lut(cube.lut, to, from, ROW);
-                CHECK(memcmp(to, expected, sizeof to) == 0, "%s: red %d, cube %d",
-                      versions[v]->name, red, i);
-            }
+            for (int k = 0; k < SIDE * SIDE; k++)
+                memcpy(sample_address(&picture.image, 0, k % SIDE, k / SIDE),
+                       (uint8_t[]){(uint8_t)red, (uint8_t)(k >> 8), (uint8_t)k}, 3);
+            check_warp(cube.lut, &picture, i);
         }
         cube_finish(&cube);
     }
+    picture_free(&picture);
 }
 
 // --- limits

@@ -41,7 +41,7 @@ FOLDERS = {
     "tests/bench": (["tests", "daemon", "config", "kernels"], []),
     "tests/bench/analysis": (["tests", "kernels"], []),
     "tests/bench/crops": (["client"], []),
-    "tests/bench/lut": (["tests", "config", "kernels"], []),
+    "tests/bench/lut": (["tests", "kernels"], []),
     "tests/bench/cuda": (["tests", "kernels"], []),
     "tests/bench/detect": (["tests", "kernels"], []),
     "tests/bench/fingerprint": (["tests", "kernels"], []),

@@ -11,7 +11,7 @@ from checks import Checks
 
 FOLDERS = ("client", "config", "daemon", "kernels")
 SHORT = 50  # lines
-LIMITS = {"lines": 106_350, "files": 829, "short files": 347}
+LIMITS = {"lines": 106_250, "files": 827, "short files": 345}
 SLACK = {"lines": 250, "files": 2, "short files": 2}  # by which a limit may lie above the tree
 
 
