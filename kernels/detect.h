@@ -4,7 +4,8 @@
 // This is no picture op (kernels/ops.h): it reads tensors and writes a list, so bands of rows,
 // pixel formats and plans mean nothing to it. It has the same parts all the same: init from a
 // user's parameters, the need of memory, a reference whose bytes are the contract, and versions for
-// wide registers (cpu/versions.h) and CUDA (cuda/detect_cuda.h) that give the reference's bytes.
+// wide registers (cpu/detect_versions.h) and CUDA (cuda/detect_cuda.h) that give the reference's
+// bytes.
 //
 // Boxes are corners as edges, not centres of pixels: the left border of a picture is 0 and the
 // right one its width. All arithmetic is binary32, rounded to nearest, without fused products,

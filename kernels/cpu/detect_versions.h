@@ -1,4 +1,4 @@
-// Detection by wide registers, for programs that link no other kernel.
+// Detection by wide registers.
 #ifndef FRAMED_KERNELS_CPU_DETECT_VERSIONS_H
 #define FRAMED_KERNELS_CPU_DETECT_VERSIONS_H
 

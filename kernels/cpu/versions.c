@@ -13,7 +13,6 @@ static const struct version scalar = {
     .name = "scalar",
     .runs = everywhere,
     .run = {[OP_WARP] = op_reference, [OP_YUV] = op_reference},
-    .detect = detect_reference,
     .statistics = statistics_reference,
     .motion = motion_reference,
 };
@@ -23,7 +22,6 @@ static const struct version avx2 = {
     .name = "avx2",
     .runs = avx2_runs,
     .run = {[OP_WARP] = warp_op_avx2, [OP_YUV] = yuv_avx2},
-    .detect = detect_avx2,
     .statistics = statistics_avx2,
     .motion = motion_avx2,
 };
@@ -31,7 +29,6 @@ static const struct version avx512 = {
     .name = "avx512",
     .runs = avx512_runs,
     .run = {[OP_WARP] = warp_op_avx512, [OP_YUV] = yuv_avx512},
-    .detect = detect_avx512,
     .statistics = statistics_avx512,
     .motion = motion_avx512,
 };
@@ -42,7 +39,6 @@ static const struct version neon = {
     .name = "neon",
     .runs = everywhere,
     .run = {[OP_WARP] = warp_op_neon, [OP_YUV] = yuv_neon},
-    .detect = detect_neon,
     .statistics = statistics_neon,
     .motion = motion_neon,
 };

@@ -3,7 +3,6 @@
 #ifndef FRAMED_KERNELS_CPU_VERSIONS_H
 #define FRAMED_KERNELS_CPU_VERSIONS_H
 
-#include "kernels/cpu/detect_versions.h"
 #include "kernels/motion.h"
 #include "kernels/statistics.h"
 #include "kernels/warp.h"
@@ -12,7 +11,6 @@ struct version {
     const char *name;
     bool (*runs)(void);   // on this CPU
     op_fn *run[OP_KINDS]; // by enum op_kind
-    detect_fn *detect;
     statistics_fn *statistics;
     motion_fn *motion;
 };

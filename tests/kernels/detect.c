@@ -7,7 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "kernels/cpu/versions.h"
+#include "kernels/cpu/detect_versions.h"
+#include "kernels/cpu/instructions.h"
 #include "kernels/detect_angle.h"
 #include "tests/kernels/detect_cases.h"
 #include "tests/test.h"
@@ -27,6 +28,36 @@ static uint8_t *memory_before_guard(size_t bytes)
 }
 
 // --- versions
+
+// Best first.
+static const struct {
+    const char *name;
+    bool (*runs)(void); // on this CPU; NULL: on any
+    detect_fn *detect;
+} versions[] = {
+#ifdef FRAMED_X86
+    {"avx512", avx512_runs, detect_avx512},
+    {"avx2", avx2_runs, detect_avx2},
+#endif
+#ifdef __aarch64__
+    {"neon", NULL, detect_neon},
+#endif
+    {NULL, NULL, detect_reference},
+};
+
+static bool version_runs(int i)
+{
+    return !versions[i].runs || versions[i].runs();
+}
+
+// detect_best() returns the first version that this CPU runs.
+static void test_best(void)
+{
+    int first = 0;
+    while (!version_runs(first))
+        first++;
+    CHECK(detect_best() == versions[first].detect, "it is not the first");
+}
 
 static struct {
     long some, many, cut, dropped, kept_all, empty;
@@ -75,12 +106,12 @@ static bool check_case(struct detect_case *c, uint64_t seed, bool on_host)
     detect_reference(&c->detect, &c->input, (struct detect_result *)expected, workspace);
     see(c, (const struct detect_result *)expected);
     bool same = true;
-    for (int i = 0; versions[i] && versions[i]->detect != detect_reference; i++) {
-        if (!versions[i]->runs())
+    for (int i = 0; versions[i].name; i++) {
+        if (!version_runs(i))
             continue;
         memset(found, UNTOUCHED, bytes + 64);
-        versions[i]->detect(&c->detect, &c->input, (struct detect_result *)found, workspace);
-        same = check_found(c, seed, versions[i]->name) && same;
+        versions[i].detect(&c->detect, &c->input, (struct detect_result *)found, workspace);
+        same = check_found(c, seed, versions[i].name) && same;
     }
     if (on_host) {
         memset(found, UNTOUCHED, bytes + 64);
@@ -98,7 +129,7 @@ static void test_versions(struct detect_case *c, int argc, char **argv)
     int failures = 0;
     if (!detect_on_host)
         SKIP("CUDA's kernels were not built for the host");
-    if (versions[0]->detect == detect_reference)
+    if (detect_best() == detect_reference)
         SKIP("this machine has the reference alone");
     for (long i = 0; i < cases && failures < 5; i++)
         failures += !check_case(c, argc > 1 ? random.state : random_next(&random),
@@ -139,7 +170,7 @@ static struct detect_result *detect_by_hand(struct detect_params *p, const float
     const char *why = NULL;
     CHECK(!detect_init(&detect, p, &why), "%s", why);
     struct detect_result *result = (struct detect_result *)expected;
-    version_find(NULL)->detect(&detect, &in, result, workspace);
+    detect_best()(&detect, &in, result, workspace);
     return result;
 }
 
@@ -349,6 +380,7 @@ int main(int argc, char **argv)
     TEST(test_compat());
     TEST(test_soft());
     TEST(test_mapping());
+    TEST(test_best());
     TEST(test_versions(&c, argc, argv));
     free(found);
     free(expected);

@@ -69,7 +69,7 @@ def main():
     os.sched_setaffinity(0, {options.core})
     torch.set_num_threads(1)
     random, server = np.random.default_rng(1), program.Program()
-    print("pictures  candidates  kept  framed ms  libframed ms  framedio ms  torch ms  share  of framedio  version")
+    print("pictures  candidates  kept  framed ms  libframed ms  framedio ms  torch ms  share  of framedio  on")
     for candidates in map(int, options.candidates.split(",")):
         output = outputs.scene(random, candidates)
         client = client_ms(output, options.cut, options.runs)
@@ -81,10 +81,10 @@ def main():
             params = program.params_of("yolov8", [output], 80, planes=True, clip=True, candidates=options.cut)
             request = program.request_of(params, [output], MATRIX, SIZE)
             theirs = torch_ms(theirs, max(options.runs // (pictures or 1), 8))
-            ours, found, kept, version = server.time(request, options.runs, pictures)
+            ours, found, kept, processor = server.time(request, options.runs, pictures)
             ends = [f"{ms:.3f}" for ms in client] + [f"{client[1] / theirs:.2f}"] if not pictures else ["-"] * 3
             print(f"{pictures or 1:8}  {found:10}  {kept:4}  {ours:9.3f}  {ends[0]:>12}  {ends[1]:>11}  {theirs:8.3f}"
-                  f"  {ours / theirs:5.2f}  {ends[2]:>11}  {version}{same}")
+                  f"  {ours / theirs:5.2f}  {ends[2]:>11}  {processor}{same}")
     server.close()
 
 

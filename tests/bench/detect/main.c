@@ -2,10 +2,8 @@
 //
 // usage: bench-detect serve       a result for each request on stdin
 //        bench-detect time RUNS   the request on stdin again and again; prints the median in ms
-//        bench-detect cuda RUNS PICTURES   the same on CUDA, of batches of so many copies; fails
-//        where
-//                                 the result is not the CPU's
-// environment: FRAMED_CPU, the version
+//        bench-detect cuda RUNS PICTURES   the same on CUDA, of batches of so many copies; fails if
+//                                 the result differs from the CPU's
 //
 // A request: struct detect_params, whose two pointers are 0 or 1; the tables that are 1; double
 // dst_to_src[6]; int32 width, height; the tensors. A result as in kernels/detect.h, behind its
@@ -16,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cpu/versions.h"
+#include "kernels/cpu/detect_versions.h"
 #include "tests/bench/detect/time_cuda.h"
 
 struct request {
@@ -113,7 +111,7 @@ static void merge(void)
     free(from);
 }
 
-static void serve(const struct version *version)
+static void serve(void)
 {
     struct request r = {0};
     struct detect_params p;
@@ -130,7 +128,7 @@ static void serve(const struct version *version)
         const size_t bytes = detect_result_bytes(&r.detect);
         struct detect_result *result = memory_of(bytes);
         void *workspace = memory_of(detect_workspace_bytes(&r.detect));
-        version->detect(&r.detect, &r.input, result, workspace);
+        detect_best()(&r.detect, &r.input, result, workspace);
         reply(result, bytes);
         free(workspace);
         free(result);
@@ -138,12 +136,13 @@ static void serve(const struct version *version)
     }
 }
 
-static void time_cpu(struct times *times, const struct version *version, const struct request *r,
-                     int runs, struct detect_result *result, void *workspace)
+static void time_cpu(struct times *times, const struct request *r, int runs,
+                     struct detect_result *result, void *workspace)
 {
+    detect_fn *detect = detect_best();
     for (int i = 0; i < runs / 4 + TIMES_MAX && times->n < TIMES_MAX; i++) {
         const double begin = clock_ms(CLOCK_MONOTONIC);
-        version->detect(&r->detect, &r->input, result, workspace);
+        detect(&r->detect, &r->input, result, workspace);
         if (i >= runs / 4)
             times->ms[times->n++] = clock_ms(CLOCK_MONOTONIC) - begin;
     }
@@ -151,7 +150,7 @@ static void time_cpu(struct times *times, const struct version *version, const s
 }
 
 // `pictures`: of a batch on CUDA; 0: on the CPU.
-static int measure(const struct version *version, int runs, int pictures)
+static int measure(int runs, int pictures)
 {
     struct request r = {0};
     struct detect_params p;
@@ -163,8 +162,8 @@ static int measure(const struct version *version, int runs, int pictures)
     struct detect_result *result = memory_of(bytes), *expected = memory_of(bytes);
     void *workspace = memory_of(detect_workspace_bytes(&r.detect));
     memset(expected, 0, bytes);
-    time_cpu(&times, version, &r, pictures ? 1 : runs, expected, workspace);
-    const char *where = version->name;
+    time_cpu(&times, &r, pictures ? 1 : runs, expected, workspace);
+    const char *where = "cpu";
     int error = 0;
 #ifdef FRAMED_CUDA
     if (pictures) {
@@ -187,21 +186,16 @@ static int measure(const struct version *version, int runs, int pictures)
 
 int main(int argc, char **argv)
 {
-    const struct version *version = version_find(getenv("FRAMED_CPU"));
-    if (!version) {
-        fprintf(stderr, "bench-detect: this CPU does not run FRAMED_CPU\n");
-        return 1;
-    }
     if (argc == 3 && !strcmp(argv[1], "time"))
-        return measure(version, atoi(argv[2]), 0);
+        return measure(atoi(argv[2]), 0);
 #ifdef FRAMED_CUDA
     if (argc == 4 && !strcmp(argv[1], "cuda") && atoi(argv[3]) > 0)
-        return measure(version, atoi(argv[2]), atoi(argv[3]));
+        return measure(atoi(argv[2]), atoi(argv[3]));
 #endif
     if (argc != 2 || strcmp(argv[1], "serve") != 0) {
         fprintf(stderr, "usage: bench-detect serve | time RUNS | cuda RUNS PICTURES\n");
         return 2;
     }
-    serve(version);
+    serve();
     return 0;
 }

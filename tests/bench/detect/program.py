@@ -65,11 +65,9 @@ def request_of(params, tensors, matrix=(1, 0, 0, 0, 1, 0), size=(640, 640), clas
 
 
 class Program:
-    def __init__(self, version=""):
+    def __init__(self):
         self.path = os.path.join(ROOT, os.environ.get("B", "build"), "bench-detect")
-        self.environment = {**os.environ, "FRAMED_CPU": version}
-        self.child = subprocess.Popen([self.path, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      env=self.environment)
+        self.child = subprocess.Popen([self.path, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def close(self):
         self.child.stdin.close()
@@ -104,10 +102,10 @@ class Program:
         return np.frombuffer(data, DETECTION, count), np.frombuffer(data, "<i4", count, count * DETECTION.itemsize)
 
     def time(self, request, runs, pictures=0):
-        """(median ms, candidates, kept, version) of a request again and again; with `pictures` on CUDA, of a batch."""
+        """(median ms, candidates, kept, processor) of a request again and again; with `pictures` on CUDA, of a batch."""
         how = ["cuda", str(runs), str(pictures)] if pictures else ["time", str(runs)]
-        done = subprocess.run([self.path, *how], input=request, capture_output=True, env=self.environment)
+        done = subprocess.run([self.path, *how], input=request, capture_output=True)
         if done.returncode:
             raise RuntimeError(done.stderr.decode())
-        ms, candidates, kept, *version = done.stdout.decode().split()
-        return float(ms), int(candidates), int(kept), " ".join(version)
+        ms, candidates, kept, processor = done.stdout.decode().split()
+        return float(ms), int(candidates), int(kept), processor
