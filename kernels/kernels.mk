@@ -51,8 +51,10 @@ $(B)/%.cu.o: %.cu
 # --- their tests: a program per file
 KERNEL_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/kernels/*.c tests/kernels/*/*.c))
 ifneq ($(NVCC),)
-KERNEL_TESTS += $(patsubst %.cu,$(B)/%,$(wildcard tests/kernels/cuda/*.cu))
+CUDA_TESTS := $(patsubst %.cu,$(B)/%,$(wildcard tests/kernels/cuda/*.cu))
 endif
+# Without a GPU they only say that there is none; check-long compiles them there.
+KERNEL_TESTS += $(if $(ARCHS),$(CUDA_TESTS))
 
 $(B)/tests/kernels/%: $(B)/tests/kernels/%.o $(KERNELS)
 	$(link) $(KERNELS_LIBS)
