@@ -52,7 +52,7 @@ struct watched *alert_memory_get(struct alert_memory *memory, const char *name)
 // --- reading
 
 // "alert KIND RAISED AGAIN RAISED_MS CLEARED_MS BAD_MS INTERRUPTIONS", times since 1970; RAISED is
-// 2 where nobody was told.
+// 2 for an alert that is held.
 static void read_alert(struct watched *watched, const char *line, int64_t now_ns, int64_t ahead_ns)
 {
     char name[16];
@@ -74,7 +74,7 @@ static void read_alert(struct watched *watched, const char *line, int64_t now_ns
     alert->bad_ns = bad_ms * MS - ahead_ns;
     if (cleared_ms >= 0)
         alert->cleared_ns = cleared_ms * MS - ahead_ns;
-    // A clock that was set back does not make an alert one of the future.
+    // A clock that was set back must not move an alert into the future.
     alert->raised_ns = alert->raised_ns < now_ns ? alert->raised_ns : now_ns;
     alert->cleared_ns = alert->cleared_ns < now_ns ? alert->cleared_ns : now_ns;
     alert->bad_ns = alert->bad_ns < now_ns ? alert->bad_ns : now_ns;
@@ -161,7 +161,7 @@ static void write_alerts(FILE *to, const struct watched *watched, int64_t ahead_
     }
 }
 
-// Hours alike, of which a good camera has nothing else, are written once.
+// Writes a run of equal hours once, with its length: a good camera has equal hours only.
 static void write_hours(FILE *to, const struct availability *availability)
 {
     const struct availability_hour *bucket, none = {0};

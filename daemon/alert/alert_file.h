@@ -1,14 +1,14 @@
-// The file that alerts and availability outlive a restart in: text, some lines for each camera and
-// a line for each event that is still to be delivered. It holds no secret.
+// The file that keeps alerts and availability across a restart: text, some lines for each camera
+// and one line for each undelivered event. It contains no secret.
 #ifndef FRAMED_DAEMON_ALERT_ALERT_FILE_H
 #define FRAMED_DAEMON_ALERT_ALERT_FILE_H
 
 #include "daemon/alert/outbox.h"
 #include "daemon/camera/availability.h"
 
-enum { WATCHED_MAX = 2048 }; // cameras, those that were removed lately among them
+enum { WATCHED_MAX = 2048 }; // cameras, including those removed lately
 
-// What is remembered of a camera.
+// The state kept for each camera.
 struct watched {
     char name[24];
     struct judge judge;
@@ -20,20 +20,20 @@ struct watched {
 };
 
 struct alert_memory {
-    struct watched **list; // of n, each allocated, sorted by name
+    struct watched **list; // n of them, each allocated, sorted by name
     int n;
     struct outbox_entry entry[OUTBOX_MAX];
     int n_entries;
 };
 
-// Adds what the file says to a zeroed `ret`. `ahead_ns`: how far CLOCK_REALTIME is ahead of
-// CLOCK_MONOTONIC. Lines that are not understood, and times that cannot be, are left out. 0;
-// -ENOMEM; -ENOENT and others: there is no such file.
+// Adds the contents of the file to a zeroed `ret`. `ahead_ns`: CLOCK_REALTIME minus
+// CLOCK_MONOTONIC. Skips malformed lines and impossible times. Returns 0, -ENOMEM, or the negative
+// errno of opening the file (-ENOENT: there is none).
 int alert_file_read(struct alert_memory *ret, const char *path, int64_t now_ns, int64_t ahead_ns);
-// The text of the file, to be freed; NULL: no memory.
+// Returns the text of the file, for free(); NULL: no memory.
 char *alert_file_text(const struct alert_memory *, int64_t ahead_ns);
 void alert_memory_free(struct alert_memory *);
-// One of this name, added where there is none; NULL: no memory, or too many.
+// Finds a camera by name or adds it; NULL: no memory, or too many cameras.
 struct watched *alert_memory_get(struct alert_memory *, const char *name);
 
 #endif

@@ -23,14 +23,14 @@ static const int64_t MS = 1000000, SUM_NS = 10 * INT64_C(1000000000),
 
 struct alerts {
     struct alerts_context context;
-    struct config *config, *next; // of which `notify` alone is used; what a reload has prepared
+    struct config *config, *next; // the keys of `notify` only; next: prepared by a reload
     char host[65];
     uv_timer_t timer;
     struct alert_memory memory;
     struct outbox outbox;
     struct delivery *delivery[TARGETS];
     int64_t tick_ns; // the last one; CLOCK_MONOTONIC
-    // Bits of targets: their delivery ends; one is to start.
+    // Bits of targets whose delivery is ending; of targets whose delivery has to start.
     unsigned ending, due;
     // The file.
     char *path; // NULL: none
@@ -86,7 +86,7 @@ static void file_was_written(struct work *work)
     alerts->saving = false;
 }
 
-// Writes the file soon where an alert or an event has changed, else now and then.
+// Writes the file soon after an alert or an event has changed, else every SAVE_NS.
 static void save(struct alerts *alerts, int64_t now_ns)
 {
     struct outbox *outbox = &alerts->outbox;
@@ -115,7 +115,7 @@ static void put_why(struct alert_event *event, const struct camera *camera)
     if (event->kind == ALERT_DOWN && event->raised)
         log_scrub(event->why, sizeof event->why, description.last_error.text);
     for (char *c = event->why; *c; c++)
-        *c = *c & 0x80 ? '?' : *c; // the camera's own words may be no text
+        *c = *c & 0x80 ? '?' : *c; // the camera's text may be invalid UTF-8
 }
 
 static void tell(struct alerts *alerts, struct watched *watched, const struct camera *camera,
@@ -156,7 +156,7 @@ static void keep_availability(struct watched *watched, struct camera *camera, in
     availability_sum(&watched->availability, realtime, &camera->availability);
 }
 
-// What states show of the camera. Returns whether that is new.
+// Updates the camera's sign. Returns true if it has changed.
 static bool note_sign(struct watched *watched, const struct camera *camera, int state)
 {
     const struct judge *judge = &watched->judge;
@@ -202,13 +202,13 @@ static bool watch(struct alerts *alerts, struct watched *watched, struct camera 
     camera->alerts = 0;
     for (int i = 0; i < ALERT_KINDS; i++)
         camera->alerts |= watched->judge.alert[i].raised ? 1u << i : 0;
-    alerts->changed |= camera->alerts != before; // those that are held, too
+    alerts->changed |= camera->alerts != before; // including held alerts
     return note_sign(watched, camera, (int)facts.state);
 }
 
 // --- all cameras
 
-// Cameras that were removed are remembered for a while: who edits a file may bring them back.
+// Keeps removed cameras for FORGET_NS: a user who edits the file may bring them back.
 static bool forget(struct alerts *alerts, int64_t now_ns)
 {
     struct alert_memory *memory = &alerts->memory;
@@ -232,14 +232,14 @@ static bool forget(struct alerts *alerts, int64_t now_ns)
     return new;
 }
 
-// Cameras of the file that have not been seen yet have no sign.
+// Cameras from the file have no sign until a tick sees them.
 static void show(struct alerts *alerts)
 {
     const struct alert_memory *memory = &alerts->memory;
     struct camera_sign *signs = malloc((size_t)memory->n * sizeof *signs + 1);
     int n = 0;
     if (!signs)
-        return; // they are shown with the next change
+        return; // the next change shows them
     for (int i = 0; i < memory->n; i++)
         if (memory->list[i]->sign.name[0])
             signs[n++] = memory->list[i]->sign;
@@ -248,8 +248,8 @@ static void show(struct alerts *alerts)
 
 // --- deliveries
 
-// Starts what the configuration has. A target whose old delivery has not ended yet stays due, so
-// that no event is delivered twice and none overtakes another.
+// Starts the targets that are due. A target whose old delivery has not ended stays due, so that no
+// event is delivered twice and none overtakes another.
 static void start_deliveries(struct alerts *alerts)
 {
     for (int i = 0; i < TARGETS; i++) {
@@ -280,7 +280,7 @@ static void end_deliveries(struct alerts *alerts)
     }
 }
 
-// Closes deliveries that have ended, without waiting, and starts those that were due for it.
+// Closes deliveries that have ended, without waiting, and starts their successors.
 static void close_deliveries(struct alerts *alerts)
 {
     for (int i = 0; i < TARGETS; i++)
@@ -407,7 +407,7 @@ void alerts_close(struct alerts *alerts)
         complain(alerts, rc);
     free(text);
     if (!joined)
-        return; // a thread may still look at all of it
+        return; // a thread may still use all of it
     outbox_close(&alerts->outbox);
     alert_memory_free(&alerts->memory);
     config_free(alerts->config);
@@ -416,7 +416,7 @@ void alerts_close(struct alerts *alerts)
     free(alerts);
 }
 
-// --- what metrics show
+// --- for metrics
 
 bool alerts_has_target(const struct alerts *alerts, enum alert_target target)
 {

@@ -30,7 +30,7 @@ static int open_command(void **ret, const struct delivery_context *context)
     return 0;
 }
 
-// --- its environment, which has none of the daemon's own variables but these: they may be secrets
+// --- its environment: few of the daemon's own variables, since the others may be secrets
 
 struct environment {
     char *variable[VARIABLES_MAX + 1];
@@ -80,8 +80,8 @@ static void make_environment(struct environment *to, const struct alert_event *e
 
 // --- its life
 
-// A pipe with `text` in it as a line, which is shorter than any pipe. The end to read, or negative
-// errno.
+// Returns the read end of a pipe that contains `text` as a line, or a negative errno. Every pipe
+// has room for the line.
 static int pipe_with(const char *text)
 {
     int ends[2];
@@ -99,7 +99,7 @@ static int pipe_with(const char *text)
     return rc < 0 ? rc : ends[0];
 }
 
-// In a process group of its own, so that what it starts ends with it. Negative errno.
+// Starts the command in its own process group, which is ended as a whole. 0 or a negative errno.
 static int spawn(pid_t *ret, const struct notify_config *notify, char **environment, int input)
 {
     char *argv[PROGRAM_MAX + 3];
@@ -128,14 +128,14 @@ static int spawn(pid_t *ret, const struct notify_config *notify, char **environm
     return -rc;
 }
 
-// Whether the process ended within `ms`, and before the delivery stops.
+// True if the process ended within `ms` and before the delivery stops.
 static bool ends_within(int pid_fd, int stop_fd, int ms)
 {
     struct pollfd fds[] = {{.fd = pid_fd, .events = POLLIN}, {.fd = stop_fd, .events = POLLIN}};
     return poll(fds, stop_fd < 0 ? 1 : 2, ms) > 0 && fds[0].revents;
 }
 
-// 0: it ended well within its time.
+// Returns 0 if the command ended in time with exit code 0.
 static int wait_for(pid_t pid, const struct delivery_context *context, char *why, size_t size)
 {
     int status = 0;

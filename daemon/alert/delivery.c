@@ -21,16 +21,16 @@ struct delivery {
     enum alert_target target;
     const struct delivery_driver *driver;
     struct delivery_context context;
-    struct config *config; // its own
+    struct config *config; // its own copy
     atomic_bool stop;
     int stop_fd;
     pthread_t thread;
-    sem_t ended; // the thread is on its last steps
-    // The thread's:
+    sem_t ended; // posted by the thread at its end
+    // Used by the thread only:
     void *state;
-    int64_t next_ns; // when the next try may begin
+    int64_t next_ns; // earliest time of the next try
     int pause_ms;
-    bool failing; // told in the log
+    bool failing; // already logged
 };
 
 static void give_up(struct delivery *d, const struct alert_event *event, const char *why)
@@ -151,7 +151,7 @@ void delivery_stop(struct delivery *d)
         return;
     atomic_store(&d->stop, true);
     if (write(d->stop_fd, &one, sizeof one) < 0)
-        log_event(LOG_LEVEL_ERROR, "eventfd: %s", strerror(errno)); // can only mean a mistake here
+        log_event(LOG_LEVEL_ERROR, "eventfd: %s", strerror(errno)); // can only be a bug
     outbox_wake(d->context.outbox);
 }
 
@@ -167,7 +167,7 @@ bool delivery_close(struct delivery *d, int64_t until_ns)
     while (rc < 0 && errno == EINTR);
     if (rc < 0)
         return false;
-    pthread_join(d->thread, NULL); // unlike pthread_clockjoin_np, sanitizers know it
+    pthread_join(d->thread, NULL); // sanitizers support it, unlike pthread_clockjoin_np
     sem_destroy(&d->ended);
     close(d->stop_fd);
     config_free(d->config);

@@ -5,8 +5,8 @@
 static const int64_t SECOND = 1000000000;
 static const int64_t NEVER = INT64_MIN / 2, NOT_WELL = INT64_MAX;
 
-// What `media_timeout: auto` is at least: the camera's thread waits for ten of the camera's own
-// intervals, and only then says that it retries.
+// Lower bound of `media_timeout: auto`: the camera's thread waits for ten of the camera's own
+// intervals before it reports that it retries.
 static const int64_t MEDIA_AUTO_NS = 1000000000;
 
 void judge_open(struct judge *judge)
@@ -35,7 +35,8 @@ static bool was_cleared_lately(const struct alert *alert, int64_t now_ns,
     return now_ns - alert->cleared_ns < JUDGE_LONGER * limits->calm_ns;
 }
 
-// With whether all is well now, and whether that may be told. True: it is cleared.
+// Clears the alert once it has been `well` for long enough and a report is allowed (`may`). Returns
+// true if it is cleared now.
 static bool is_cleared(struct alert *alert, int64_t now_ns, bool well, bool may,
                        const struct judge_limits *limits)
 {
@@ -53,7 +54,6 @@ static bool is_cleared(struct alert *alert, int64_t now_ns, bool well, bool may,
 
 // --- pictures
 
-// Takes what the facts say of pictures.
 static void note_pictures(struct judge *judge, const struct judge_facts *facts)
 {
     const bool away = facts->state != CAMERA_RUNNING;
@@ -98,7 +98,7 @@ static bool may_tell(const struct judge *judge, int64_t now_ns, const struct jud
     return told < JUDGE_EVENTS;
 }
 
-// Down and flapping are one trouble: it is told now, or held.
+// Down and flapping share one limit of reports: the alert is reported now, or held.
 static unsigned raise_connection(struct judge *judge, enum alert_kind kind, int64_t now_ns,
                                  int64_t bad_ns, bool again, bool may)
 {
@@ -124,7 +124,7 @@ static unsigned tell_held(struct judge *judge, int64_t now_ns)
     return 0;
 }
 
-// One of both at most is raised.
+// At most one of the two is raised.
 static unsigned judge_connection(struct judge *judge, const struct judge_facts *facts,
                                  const struct judge_limits *limits)
 {
@@ -142,7 +142,7 @@ static unsigned judge_connection(struct judge *judge, const struct judge_facts *
         return is_cleared(flapping, now, !judge->away, may, limits) ? 1u << ALERT_FLAPPING : 0;
     if (flapping->raised || is_down(judge, facts, limits)) {
         const bool again = flapping->raised ? flapping->again : lately;
-        flapping->raised = flapping->held = false; // it is more than that by now
+        flapping->raised = flapping->held = false; // down replaces it
         return raise_connection(judge, ALERT_DOWN, now, judge->picture_ns, again, may);
     }
     if (!is_flapping(judge, now, limits))
@@ -160,7 +160,7 @@ static struct judge_bucket damage_of_minute(struct judge *judge, const struct ju
         *last = (struct judge_bucket){0};
         judge->bucket_ns = facts->now_ns;
     }
-    // Counters that fall are those of a camera that a reload has opened anew.
+    // Counters fall when a reload has reopened the camera.
     if (facts->pictures >= judge->pictures && facts->damaged >= judge->damaged) {
         last->pictures += facts->pictures - judge->pictures;
         last->damaged += facts->damaged - judge->damaged;
@@ -188,7 +188,7 @@ static unsigned judge_damage(struct judge *judge, const struct judge_facts *fact
     return changed ? 1u << ALERT_DAMAGED : 0;
 }
 
-// --- what is seen in the pictures
+// --- the scene
 
 static unsigned judge_scene(struct judge *judge, const struct judge_facts *facts,
                             const struct judge_limits *limits)
@@ -211,7 +211,7 @@ unsigned judge_step(struct judge *judge, const struct judge_facts *facts,
                     const struct judge_limits *limits)
 {
     if (facts->state == CAMERA_ENDED || facts->state == CAMERA_PAUSED) {
-        judge->begun = judge->seen = judge->away = false; // on purpose; it may begin anew
+        judge->begun = judge->seen = judge->away = false; // on purpose; it may start again
         return 0;
     }
     note_pictures(judge, facts);

@@ -14,22 +14,22 @@ static const int64_t MS = 1000000;
 
 enum { KEEP_ALIVE_S = 30, FIRST_PAUSE_MS = 500, LONGEST_PAUSE_MS = 30000 };
 
-// All of libmosquitto is called by the delivery's thread alone, and so are its callbacks.
+// Only the delivery's thread calls libmosquitto and runs its callbacks.
 struct mqtt {
     struct delivery_context context;
     struct mqtt_url url;
     struct mqtt_topics topics;
     struct mosquitto *client;
-    bool open;      // a connection is made or there
+    bool open;      // a connection exists or is being made
     bool connected; // the broker has accepted it
-    bool fresh;     // all has to be published anew
+    bool fresh;     // everything has to be published again
     int pause_ms;
-    int64_t next_ns; // when the next connection may begin
-    int awaited;     // the number of the last event's message
+    int64_t next_ns; // earliest time of the next connection
+    int awaited;     // id of the last event's message
     bool acknowledged;
     char why[DELIVERY_WHY_MAX];
     bool complained;
-    // What the broker was told last.
+    // The signs last published:
     uint64_t version;
     struct camera_sign *signs;
     int n_signs;
@@ -53,7 +53,7 @@ static void connected(struct mosquitto *client, void *opaque, int code)
     mqtt->connected = mqtt->fresh = true;
     if (!mqtt->topics.discovery)
         return;
-    // Home Assistant says so when it has started, and has then forgotten all that is not retained.
+    // Home Assistant publishes there after its start, which loses everything not retained.
     snprintf(birth, sizeof birth, "%s/status", mqtt->topics.discovery);
     mosquitto_subscribe(client, NULL, birth, 0);
 }
@@ -67,7 +67,7 @@ static void disconnected(struct mosquitto *client, void *opaque, int code)
         put_why(mqtt, "the connection was lost");
 }
 
-// A broker that accepts a client may still hang up on what it publishes.
+// Resets the pause here only: a broker that accepts a client may still disconnect it for a message.
 static void was_published(struct mosquitto *client, void *opaque, int number)
 {
     struct mqtt *mqtt = opaque;
@@ -148,7 +148,7 @@ static int open_mqtt(void **ret, const struct delivery_context *context)
 
 // --- the connection
 
-// What was not acknowledged is dropped: states are published anew, and events tried again.
+// Drops unacknowledged messages: states are published again, events are retried.
 static void lose(struct mqtt *mqtt, int code)
 {
     const int error = errno;
@@ -170,7 +170,7 @@ static void lose(struct mqtt *mqtt, int code)
     mqtt->next_ns = monotonic_ns() + mqtt->pause_ms * MS;
 }
 
-// Connects where there is no connection, and lets libmosquitto read and write for up to `ms`.
+// Connects if there is no connection, and lets libmosquitto read and write for up to `ms`.
 static void turn(struct mqtt *mqtt, int ms)
 {
     struct pollfd stop = {.fd = mqtt->context.stop_fd, .events = POLLIN};
@@ -200,7 +200,7 @@ static void publish(struct mqtt *mqtt, const char *topic, const char *payload)
     mosquitto_publish(mqtt->client, NULL, topic, (int)strlen(payload), payload, 1, true);
 }
 
-// Publishes what differs from what the broker was told of the camera, NULL: of none.
+// Publishes the difference from `told`, the sign that the broker has; NULL: it has none.
 static void publish_sign(struct mqtt *mqtt, const struct camera_sign *told,
                          const struct camera_sign *sign)
 {
@@ -211,7 +211,7 @@ static void publish_sign(struct mqtt *mqtt, const struct camera_sign *told,
             char *payload = is ? mqtt_discovery(&mqtt->topics, sign->name, i) : NULL;
             mqtt_topic_discovery(&mqtt->topics, sign->name, i, topic);
             if (mqtt->topics.discovery && (payload || !is))
-                publish(mqtt, topic, payload ? payload : ""); // "": the broker forgets the topic
+                publish(mqtt, topic, payload ? payload : ""); // "": the broker deletes the topic
             free(payload);
         }
         mqtt_topic_state(&mqtt->topics, sign->name, i, topic);
@@ -227,7 +227,7 @@ static int compare_signs(const void *a, const void *b)
     return strcmp(((const struct camera_sign *)a)->name, ((const struct camera_sign *)b)->name);
 }
 
-// NULL: the broker was told nothing of the camera.
+// Returns NULL if the broker has no sign of the camera.
 static const struct camera_sign *find_told(const struct mqtt *mqtt, const struct camera_sign *sign)
 {
     return mqtt->n_signs > 0 ? bsearch(sign, mqtt->signs, (size_t)mqtt->n_signs,

@@ -30,7 +30,7 @@ void mqtt_topic_state(const struct mqtt_topics *topics, const char *camera, int 
     snprintf(to, MQTT_TOPIC_MAX, "%s/%s/%s", topics->base, camera, sensor_name(sensor));
 }
 
-// The base as a part of a name, in which Home Assistant takes letters, digits, _ and -.
+// Writes the base as a part of a name: Home Assistant allows letters, digits, _ and -.
 static void node_name(const struct mqtt_topics *topics, char to[sizeof topics->base])
 {
     strcpy(to, topics->base);

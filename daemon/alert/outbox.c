@@ -54,7 +54,7 @@ static void drop_target(struct outbox *outbox, int i, unsigned targets)
         remove_entry(outbox, i);
 }
 
-// --- without
+// --- without the lock held
 
 void outbox_put(struct outbox *outbox, const struct alert_event *event, unsigned targets)
 {
@@ -162,7 +162,7 @@ void outbox_done(struct outbox *outbox, enum alert_target target, const struct a
         i++;
     if (delivered)
         outbox->counts[target].delivered++;
-    else if (i < outbox->n) // else counted when it found no room
+    else if (i < outbox->n) // else counted when it was dropped
         outbox->counts[target].lost++;
     if (i < outbox->n)
         drop_target(outbox, i, 1u << target);

@@ -1,5 +1,5 @@
-// Events that are still to be delivered, each to some targets, and what cameras are like now.
-// Bounded: where there is no room, the oldest event is lost, and counted. Any thread.
+// The undelivered events, each with its targets, and the present state of the cameras. Bounded:
+// drops and counts the oldest event when full. Any thread.
 #ifndef FRAMED_DAEMON_ALERT_OUTBOX_H
 #define FRAMED_DAEMON_ALERT_OUTBOX_H
 
@@ -13,57 +13,57 @@ enum { OUTBOX_MAX = 256 };
 
 struct outbox_entry {
     struct alert_event event;
-    unsigned targets; // that it has to be delivered to: bit 1 << enum alert_target
+    unsigned targets; // not delivered yet: bit 1 << enum alert_target
 };
 
 struct outbox_counts {
     uint64_t delivered, lost, failed; // events; failed: tries
 };
 
-// What a camera is like now, for who shows states and no events.
+// A camera's present state, for targets that show states instead of events.
 struct camera_sign {
     char name[24];
     bool gone;     // it was removed
-    bool analysed; // alarms are known of it
+    bool analysed; // it has alarms
     bool connected, problem;
-    unsigned alarms; // of which alerts are raised
+    unsigned alarms; // with a raised alert: bit 1 << enum alarm
 };
 
 struct outbox {
-    pthread_mutex_t lock; // of all that follows
+    pthread_mutex_t lock; // guards all fields below
     pthread_cond_t changed;
-    struct outbox_entry entry[OUTBOX_MAX]; // the oldest first
+    struct outbox_entry entry[OUTBOX_MAX]; // oldest first
     int n;
-    uint64_t version; // rises with each change of the entries
+    uint64_t version; // incremented by each change of the entries
     struct outbox_counts counts[TARGETS];
-    struct camera_sign *signs; // of n_signs cameras, sorted by name
+    struct camera_sign *signs; // n_signs cameras, sorted by name
     int n_signs;
-    uint64_t signs_version; // rises with each change of these
+    uint64_t signs_version; // incremented by each change of the signs
 };
 
 int outbox_open(struct outbox *); // 0 or negative errno
 void outbox_close(struct outbox *);
 
-// `targets` 0: nobody is told.
+// `targets` 0: does nothing.
 void outbox_put(struct outbox *, const struct alert_event *, unsigned targets);
-// Targets beside these are not told any more.
+// Removes all targets but these from the events, and counts their events as lost.
 void outbox_keep(struct outbox *, unsigned targets);
-// Takes over `signs`, which were allocated and are sorted by name.
+// Takes ownership of `signs`, which are allocated and sorted by name.
 void outbox_show(struct outbox *, struct camera_sign *signs, int n);
-void outbox_wake(struct outbox *); // who waits looks at *stop again
+void outbox_wake(struct outbox *); // waiting threads check *stop again
 int outbox_copy(struct outbox *, struct outbox_entry to[OUTBOX_MAX], uint64_t *version);
 struct outbox_counts outbox_count(struct outbox *, enum alert_target, int *pending);
 
-// --- who delivers to a target
+// --- for the delivery to a target
 enum outbox_turn { OUTBOX_STOP, OUTBOX_EVENT, OUTBOX_TIME };
-// Waits until `until_ns` (CLOCK_MONOTONIC), or from `from_ns` on until there is an event for the
-// target, which *ret is then a copy of, or until *stop.
+// Waits for an event for the target, returned at `from_ns` at the earliest and copied to *ret,
+// until `until_ns` (CLOCK_MONOTONIC) or *stop.
 enum outbox_turn outbox_wait(struct outbox *, enum alert_target, int64_t from_ns, int64_t until_ns,
                              const atomic_bool *stop, struct alert_event *ret);
 void outbox_failed(struct outbox *, enum alert_target);
-// The event was delivered to the target, or never will be.
+// Removes the target from the event: it was delivered, or is counted as lost.
 void outbox_done(struct outbox *, enum alert_target, const struct alert_event *, bool delivered);
-// A copy of the signs, to be freed, if they have changed since *version. -1: not, or no memory.
+// Copies the signs, for free(), if *version is old. Returns their number; -1: unchanged, no memory.
 int outbox_signs(struct outbox *, uint64_t *version, struct camera_sign **ret);
 
 #endif

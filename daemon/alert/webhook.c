@@ -29,14 +29,14 @@ static void close_webhook(void *opaque)
     free(opaque);
 }
 
-// What the server answers is of no interest; its length is bounded by the deadline.
+// Ignores the response body; the deadline bounds its length.
 static size_t ignore(char *data, size_t size, size_t n, void *opaque)
 {
     (void)data, (void)opaque;
     return size * n;
 }
 
-// Runs the transfer until it ends or the delivery stops. Its result, or CURLE_ABORTED_BY_CALLBACK.
+// Runs the transfer until it ends, or the delivery stops (CURLE_ABORTED_BY_CALLBACK).
 static CURLcode perform(CURLM *multi, const struct delivery_context *context)
 {
     int running = 1, left;
@@ -51,7 +51,7 @@ static CURLcode perform(CURLM *multi, const struct delivery_context *context)
     return message && message->msg == CURLMSG_DONE ? message->data.result : CURLE_FAILED_INIT;
 }
 
-// A status that another try will not change.
+// True for a status that another try will not change.
 static bool is_refusal(long status)
 {
     return status >= 400 && status < 500 && status != 408 && status != 425 && status != 429;
