@@ -17,7 +17,7 @@
 
 static const int64_t ASK_NS = 5 * INT64_C(1000000000);
 
-// --- answers
+// --- responses
 
 void onvif_read_information(struct onvif_camera *camera, const xmlNode *envelope)
 {
@@ -56,7 +56,7 @@ void onvif_read_profiles(struct onvif_camera *camera, const xmlNode *envelope)
     }
 }
 
-// Replaces the parameters of the URL that hold one of the `n` bytes at `text` by ***.
+// Replaces the URL's parameters that equal the `n` bytes at `text` by ***.
 static void hide_parameters(char *url, size_t size, const char *text, size_t n)
 {
     char rest[512];
@@ -69,8 +69,8 @@ static void hide_parameters(char *url, size_t size, const char *text, size_t n)
     }
 }
 
-// Copies a URL without the user and password before its host, which a parameter may repeat. The
-// other parameters stay, since the stream needs them.
+// Copies a URL without the user and password before its host, and masks parameters that repeat
+// them. The other parameters stay, since the stream needs them.
 static void copy_without_login(char *to, size_t size, const char *url)
 {
     const char *authority = strstr(url, "://") + 3;
@@ -95,7 +95,7 @@ bool onvif_read_stream_url(struct onvif_stream *stream, const xmlNode *envelope)
     if (!whole || !rtsp || !config_url_has_host(url))
         return false;
     copy_without_login(stream->url, sizeof stream->url, url);
-    if (!config_url_has_host(stream->url)) // an @ at the end makes all a password
+    if (!config_url_has_host(stream->url)) // a URL that ends in @ is all login
         *stream->url = 0;
     return *stream->url;
 }
@@ -131,7 +131,7 @@ void onvif_read_media_url(char *url, size_t size, const xmlNode *envelope)
         memcpy(url + ours, path, strlen(path) + 1);
 }
 
-// --- questions
+// --- requests
 
 static int ask_clock(struct soap *soap, const char *url)
 {
@@ -173,7 +173,7 @@ static int ask_profiles(struct soap *soap, struct onvif_camera *camera, char *me
     return rc;
 }
 
-// The question for a profile's stream, to be freed; NULL: no memory.
+// Returns the request for a profile's stream, for free(); NULL: no memory.
 static char *stream_question(const char *profile)
 {
     char *body = NULL;
@@ -205,7 +205,7 @@ static int ask_stream_url(struct soap *soap, const char *media, struct onvif_str
     return rc;
 }
 
-// Streams whose URL is not known are taken out.
+// Removes streams without a known URL.
 static int ask_streams(struct soap *soap, struct onvif_camera *camera)
 {
     char media[sizeof camera->url];
@@ -234,7 +234,7 @@ void onvif_camera_ask(struct onvif_camera *ret, const struct ws_match *match, co
     int rc = soap_open(&soap, &options);
     if (rc == 0)
         rc = ask_clock(soap, ret->url);
-    if (rc == 0 || rc == -EIO) // a camera may be asked the rest without knowing its clock
+    if (rc == 0 || rc == -EIO) // the camera may respond to the rest without a clock
         rc = ask_information(soap, ret);
     if (rc == 0)
         rc = ask_streams(soap, ret);

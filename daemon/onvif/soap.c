@@ -17,7 +17,7 @@ enum { REQUEST_MS = 2000, CONNECT_MS = 1000, NONCE_BYTES = 16, WHY_MAX = 160 };
 
 static const int64_t CLOCK_AHEAD_MAX_S = 24 * 3600;
 
-// How requests say who asks.
+// How requests authenticate.
 enum login { LOGIN_NONE, LOGIN_TOKEN, LOGIN_DIGEST };
 
 struct soap {
@@ -25,15 +25,15 @@ struct soap {
     CURL *curl;
     struct curl_slist *headers;
     enum login login;
-    bool refused; // what says who asks was not taken
+    bool refused; // the camera refused the login
     int64_t clock_ahead_s;
     char *answer; // XML_BYTES_MAX
     size_t answer_bytes;
-    bool offers_digest; // a header of the answer says so
+    bool offers_digest; // the response has a Digest challenge
     char why[WHY_MAX];
 };
 
-// --- the answer
+// --- the response
 
 static size_t take_answer(char *data, size_t one, size_t n, void *opaque)
 {
@@ -62,12 +62,12 @@ static void encode(const void *data, size_t bytes, char *to)
     EVP_EncodeBlock((unsigned char *)to, data, (int)bytes);
 }
 
-// The header of WS-Security with the digest of nonce, time and password.
+// Prints the WS-Security header with the digest of nonce, time and password.
 static void print_token(FILE *to, const struct soap *soap)
 {
     unsigned char nonce[NONCE_BYTES] = {0}, digest[EVP_MAX_MD_SIZE];
     char nonce_text[32], digest_text[96], created[32];
-    struct tm utc = {0}; // a camera's clock may tell a year that there is none for
+    struct tm utc = {0}; // stays 0 if the camera's clock gives a year out of range
     const time_t now = time(NULL) + (time_t)soap->clock_ahead_s;
     EVP_MD_CTX *sha1 = EVP_MD_CTX_new();
     unsigned bytes = 0;
@@ -98,7 +98,7 @@ static void print_token(FILE *to, const struct soap *soap)
     xmlFree(user);
 }
 
-// The caller frees it; NULL: no memory.
+// For free(); NULL: no memory.
 static char *make_request(const struct soap *soap, const char *body)
 {
     char *text = NULL;
@@ -156,7 +156,7 @@ static int post(struct soap *soap, const char *url, const char *body, long *stat
     return fail(soap, -EIO, curl_easy_strerror(code));
 }
 
-// Codes of a fault stand inside each other: "s:Sender", in it "ter:NotAuthorized".
+// Codes of a fault are nested: "ter:NotAuthorized" inside "s:Sender".
 static bool is_refusal(const xmlNode *envelope, long status)
 {
     char code[256];
@@ -185,17 +185,17 @@ static int judge(struct soap *soap, xmlDoc *document, long status)
     return -EIO;
 }
 
-// Forgets a challenge that libcurl has seen: with it, a wrong password would be sent twice.
+// Resets the handle: after a challenge that libcurl has seen, it would send a wrong password twice.
 static void set_up(struct soap *soap)
 {
     CURL *curl = soap->curl;
     curl_easy_reset(curl);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, soap->headers);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_PROXY, ""); // cameras are near, whatever the environment says
+    curl_easy_setopt(curl, CURLOPT_PROXY, ""); // cameras are near: ignore the environment's proxy
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-    // Cameras sign their own certificates. What is sent is a digest, as it is without TLS.
+    // Cameras sign their own certificates. Only a digest is sent, as without TLS.
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);
@@ -215,7 +215,7 @@ int soap_call(struct soap *soap, const char *url, const char *body, xmlDoc **ret
     bool again;
     int rc;
     if (soap->refused)
-        return -EACCES; // of the call before
+        return -EACCES; // by an earlier call
     do {
         long status = 0;
         document = NULL;

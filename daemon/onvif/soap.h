@@ -1,7 +1,7 @@
 // SOAP over HTTP to one camera, by libcurl. One thread.
 //
-// A password is tried once: the camera is asked without it first, and once it has refused a request
-// that had it, nothing more is sent. A camera that locks out who is wrong too often never does.
+// A password is tried once: the first request goes without it, and once the camera has refused a
+// request with it, nothing more is sent. So a camera never locks out framed for repeated failures.
 #ifndef FRAMED_DAEMON_ONVIF_SOAP_H
 #define FRAMED_DAEMON_ONVIF_SOAP_H
 
@@ -11,23 +11,23 @@
 struct soap;
 
 struct soap_options {
-    const char *user, *password; // user NULL: there is none; outlive it
-    int64_t deadline_ns;         // CLOCK_MONOTONIC, of all calls together
+    const char *user, *password; // user NULL: no login; must outlive the soap
+    int64_t deadline_ns;         // CLOCK_MONOTONIC, for all calls together
 };
 
 int soap_open(struct soap **ret, const struct soap_options *); // 0 or -ENOMEM
 void soap_close(struct soap *);                                // accepts NULL
 
-// How far the camera's clock is before this box's: a password's digest holds for the camera's time.
-// Beyond a day there is no digest by WS-Security, which could be used when that time comes.
+// Sets the camera's clock minus this box's, since a digest must contain the camera's time. Beyond a
+// day no WS-Security digest is sent: somebody could use it when that time comes.
 void soap_set_clock(struct soap *, int64_t ahead_s);
 
-// Posts `body`, the element that the SOAP body holds, to `url`, and points *ret at the answer, for
-// xmlFreeDoc. 0; -EACCES: the camera wants a user and a password, or others; another negative
-// errno: no answer that can be used.
+// Posts `body`, the content of the SOAP body, to `url`, and sets *ret to the response, for
+// xmlFreeDoc. Returns 0; -EACCES: the camera requires a login, or refused it; another negative
+// errno: no usable response.
 int soap_call(struct soap *, const char *url, const char *body, xmlDoc **ret);
 
-// Why the last call that failed did: a clause without secrets, printable.
+// Why the last failed call failed: a printable clause without secrets.
 const char *soap_why(const struct soap *);
 
 #endif

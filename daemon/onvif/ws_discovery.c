@@ -20,7 +20,7 @@
 enum {
     PORT = 3702,
     SOCKETS_MAX = 64,
-    DEVICES_MAX = 256, // what more answer are not looked at
+    DEVICES_MAX = 256, // further devices are ignored
     ROUNDS = 3,
     ROUND_MS = 400,
     DATAGRAMS_A_TURN = 256,
@@ -29,20 +29,20 @@ enum {
 
 struct search {
     struct pollfd socket[SOCKETS_MAX];
-    struct sockaddr_storage group[SOCKETS_MAX]; // where each of them asks
+    struct sockaddr_storage group[SOCKETS_MAX]; // the destination of each socket
     int n_sockets;
-    char known[DEVICES_MAX][384]; // endpoints, or URLs of those that name none
+    char known[DEVICES_MAX][384]; // endpoints, or URLs of devices without one
     int n_known;
     void (*found)(void *opaque, const struct ws_match *);
     void *opaque;
 };
 
-// --- answers
+// --- responses
 
-// Some answer to the one type alone, some to the other.
+// Some devices respond to one type only, some to the other.
 static const char *const types[] = {"n:NetworkVideoTransmitter", "t:Device"};
 
-// The percent-encoded rest of the scope that begins with `prefix`, decoded as far as it is ASCII.
+// Copies the rest of the scope that begins with `prefix`, percent-decoded; ? replaces non-ASCII.
 static void read_scope(const char *scopes, const char *prefix, char *to, size_t size)
 {
     const char *p = strstr(scopes, prefix);
@@ -62,7 +62,7 @@ static void read_scope(const char *scopes, const char *prefix, char *to, size_t 
     to[used] = 0;
 }
 
-// Takes scheme, port and path of the first address with that scheme.
+// Joins scheme, port and path of the first address with scheme `wanted` to `host`.
 static bool read_address(const char *addresses, const char *wanted, const char *host, char *to,
                          size_t size)
 {
@@ -71,7 +71,7 @@ static bool read_address(const char *addresses, const char *wanted, const char *
         return false;
     const size_t scheme = strcspn(p, "/") + 2;
     const char *authority = p + scheme;
-    const char *end = authority + strcspn(authority, "/ ?#@"); // no password of anybody's
+    const char *end = authority + strcspn(authority, "/ ?#@"); // @ follows a login: refused below
     const char *bracket =
         *authority == '[' ? memchr(authority, ']', (size_t)(end - authority)) : NULL;
     const char *from = bracket ? bracket : authority;
@@ -126,7 +126,7 @@ static bool is_known(struct search *search, const struct ws_match *match)
     return false;
 }
 
-// Those that wait at one socket, but not for ever where somebody sends without end.
+// Reads the datagrams that wait at a socket, but not forever if somebody sends without end.
 static void take_answers(struct search *search, int fd, char *datagram)
 {
     for (int i = 0; i < DATAGRAMS_A_TURN; i++) {
@@ -145,13 +145,13 @@ static void take_answers(struct search *search, int fd, char *datagram)
     }
 }
 
-// --- questions
+// --- requests
 
 // A version 4 UUID.
 static void make_uuid(char to[37])
 {
     uint8_t b[16] = {0};
-    if (getrandom(b, sizeof b, 0) < 0) // a number that others have, too, does no harm
+    if (getrandom(b, sizeof b, 0) < 0) // a duplicate does no harm
         memcpy(b, &(int64_t){monotonic_ns()}, sizeof(int64_t));
     b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
     b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
@@ -160,8 +160,8 @@ static void make_uuid(char to[37])
              b[14], b[15]);
 }
 
-// By IPv6 last, when those that have an address of IPv4 are known: of a link-local one their RTSP
-// server says no URL that works elsewhere.
+// Sends by IPv6 in the last round only, when devices with an IPv4 address are known: over a
+// link-local address their RTSP server reports no URL that works elsewhere.
 static void ask_once(struct search *search, bool last)
 {
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
@@ -190,8 +190,8 @@ static void ask_once(struct search *search, bool last)
     }
 }
 
-// A socket that asks on the interface of this address. False: it has no multicast, or one of the
-// other addresses of the interface has asked.
+// Opens a socket that sends on the interface of this address. False: it has no multicast, or this
+// is an IPv6 address other than its link-local one.
 static bool open_socket(struct search *search, const struct ifaddrs *interface)
 {
     const int family = interface->ifa_addr->sa_family;

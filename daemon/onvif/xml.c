@@ -13,7 +13,7 @@ xmlDoc *xml_read(const char *data, size_t size)
     xmlDoc *document = xmlReadMemory(data, (int)size, NULL, NULL,
                                      XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING |
                                          XML_PARSE_NOBLANKS);
-    // SOAP forbids a DTD, which is what entities that grow and files of this box come from.
+    // SOAP forbids a DTD, without which entities can neither grow nor include files of this box.
     if (document && (document->intSubset || document->extSubset)) {
         xmlFreeDoc(document);
         return NULL;
