@@ -3,13 +3,12 @@
 #include <math.h>
 #include <stddef.h>
 
-static const double BUSY = 0.9;      // of processors, decoders and threads: no more goes in
-static const double WAITING = 0.4;   // of a thread, for the backend or a client
-static const double OVERFLOW = 0.01; // of frames that clients did not take
-// Smaller shares are not extrapolated: they are mostly noise, and what framed takes without
-// cameras.
+static const double BUSY = 0.9;    // share of processors, decoders and threads that counts as full
+static const double WAITING = 0.4; // share of a thread's time, waiting for the backend or a client
+static const double OVERFLOW = 0.01; // share of frames that clients did not take
+// Smaller shares are not extrapolated: they are mostly noise and framed's use without cameras.
 static const double LEAST = 0.01;
-static const double NVDEC_LEAST = 0.5; // of the places inside NVDEC
+static const double NVDEC_LEAST = 0.5; // share of the places inside NVDEC
 enum { MORE_MAX = 1024 };
 
 const char *bottleneck_stage_name(enum bottleneck_stage stage)
@@ -57,7 +56,7 @@ static struct bottleneck busiest_nvdec(const struct bottleneck_facts *facts)
     return busiest;
 }
 
-// The busiest stage of any device; on the CPU the only one.
+// Returns the busiest stage of any device; the CPU has only one stage.
 static struct bottleneck busiest_device_stage(const struct bottleneck_facts *facts)
 {
     struct bottleneck busiest = {.stage = BOTTLENECK_KERNEL, .device = -1, .share = -1};
@@ -75,7 +74,7 @@ static struct bottleneck not_of_a_device(enum bottleneck_stage stage, double sha
     return (struct bottleneck){.stage = stage, .device = -1, .share = share};
 }
 
-// A cause comes before its effects: when processors are short, everything else waits, and a thread
+// Tests causes before their effects: when processors are short, everything else waits, and a thread
 // that waits for the backend delays others.
 static struct bottleneck find_stage(const struct bottleneck_facts *facts)
 {
@@ -101,7 +100,7 @@ static struct bottleneck find_stage(const struct bottleneck_facts *facts)
     return not_of_a_device(BOTTLENECK_NETWORK, 0);
 }
 
-// There is room for as many more cameras as `left` holds times what one of them needs.
+// Limits the room to the cameras that fit into `left` if each takes `need`.
 static void add_room(struct bottleneck *bottleneck, double need, double left, const char *what)
 {
     double more = floor(fmax(left, 0) / need);
@@ -114,11 +113,11 @@ static void add_room(struct bottleneck *bottleneck, double need, double left, co
 
 struct room {
     struct bottleneck *bottleneck;
-    double cameras; // that the shares are of
-    double surely;  // cameras for which all that cannot be extrapolated has room anyhow
+    double cameras; // number that the shares come from
+    double surely;  // cameras with enough room of everything that cannot be extrapolated
 };
 
-// `share` is the cameras' own, `taken` includes what others take.
+// `share` is used by the cameras, `taken` by everybody.
 static void add_share(struct room *room, double share, double taken, const char *what)
 {
     if (share < 0)
@@ -129,8 +128,8 @@ static void add_share(struct room *room, double share, double taken, const char 
         room->surely = fmin(room->surely, fmax(BUSY - taken, 0) / (LEAST / room->cameras));
 }
 
-// A thread that decodes alone takes few of the places and all of an engine of NVDEC: the places say
-// what NVDEC can do only when threads wait for each other.
+// A thread that decodes alone takes few of the places but a whole engine of NVDEC: the places show
+// NVDEC's load only when threads wait for each other.
 static void add_nvdec(struct room *room, double share)
 {
     if (share >= NVDEC_LEAST)
@@ -139,8 +138,8 @@ static void add_nvdec(struct room *room, double share)
         room->surely = 0;
 }
 
-// Of those devices that have such a share, since cameras that are added go to all of them; -1: none
-// has.
+// Returns the mean over the devices that have such a share, since added cameras go to all of them;
+// -1: none has.
 static double mean_share(const struct bottleneck_facts *facts, size_t offset)
 {
     double sum = 0;

@@ -1,5 +1,5 @@
-// Which stage of a frame's way is the bottleneck now, and how many more cameras this machine can
-// take, by what was measured in the last seconds. Pure.
+// Finds the stage of a frame's way that is the bottleneck now, and how many more cameras this
+// machine can take, from measurements of the last seconds. Pure.
 #ifndef FRAMED_DAEMON_SERVICE_BOTTLENECK_H
 #define FRAMED_DAEMON_SERVICE_BOTTLENECK_H
 
@@ -7,25 +7,25 @@
 
 #include "daemon/device/devices.h"
 
-// Of one device; -1: it has none. Of copies and kernels these are shares of what the device can do.
+// Shares of one device; -1: it has none. Copies and kernels: shares of the device's capacity.
 struct device_shares {
     int number;   // of the GPU; -1: the CPU
-    double nvdec; // of the places inside NVDEC that are taken
+    double nvdec; // taken places inside NVDEC
     double upload, kernel, download;
 };
 
 struct bottleneck_facts {
-    double processors; // that framed may use, as a number: its affinity and its quota
-    double used, busy; // of them: by framed, and by everybody; 0: not known
-    struct device_shares device[DEVICES_MAX]; // those that work
+    double processors; // number that framed may use, by its affinity and quota
+    double used, busy; // of them: by framed, and by everybody; 0: unknown
+    struct device_shares device[DEVICES_MAX]; // the working ones
     int n_devices;
-    int running;              // cameras that show pictures now,
+    int running;              // cameras with pictures now,
     double running_mean;      // and on average over the time of the shares
-    double decode, submit;    // largest share of a camera's thread in decoding and in handing on
-    bool waits;               // the camera of that largest `submit` has an output that may wait
+    double decode, submit;    // largest share of a camera's thread in decoding and in submitting
+    bool waits;               // the camera with that largest `submit` has an output that may wait
     double offered, overflow; // frames/s of all outputs
-    // What the budget plans for an average camera and what is left, of all devices together, bytes;
-    // a need of 0: not known.
+    // Bytes of all devices together: planned for an average camera by the budget (0: unknown), and
+    // the rest.
     double memory_need, memory_left, device_need, device_left;
 };
 
@@ -42,18 +42,18 @@ enum bottleneck_stage {
 
 struct bottleneck {
     enum bottleneck_stage stage;
-    int device; // the number of the GPU whose stage that is; -1: of none
-    // How busy that stage is, or how much of its time a thread waits for it: 0 to 1; 0 for network
-    // and unknown.
+    int device; // number of the GPU with that stage; -1: none
+    // Load of that stage, or the share of its time that a thread waits for it: 0 to 1; 0 for
+    // network and unknown.
     double share;
-    // More cameras like the present ones; -1: unknown, since something with too little load to be
-    // extrapolated may end first, or since clients slow the cameras down.
+    // Further cameras like the present ones; -1: unknown, since a resource with too little load to
+    // be extrapolated may run out first, or since clients slow the cameras down.
     int more;
-    const char *ends_first; // as cameras are added: "cpu", "nvdec", "upload", "kernel",
-                            // "download", "memory", "device_memory"; NULL: unknown
+    const char *ends_first; // runs out first as cameras are added: "cpu", "nvdec", "upload",
+                            // "kernel", "download", "memory", "device_memory"; NULL: unknown
 };
 
-// The largest share of each kind that any device has.
+// Returns the largest share of each kind over all devices.
 struct device_shares bottleneck_busiest_shares(const struct bottleneck_facts *);
 struct bottleneck bottleneck_judge(const struct bottleneck_facts *);
 const char *bottleneck_stage_name(enum bottleneck_stage);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Of a \uXXXX in JSON that was judged right, or else 0.
+// Returns the code unit of a valid \uXXXX in JSON, else 0.
 static unsigned unit_of(const char *json)
 {
     char digits[5] = "";
@@ -16,8 +16,8 @@ static unsigned unit_of(const char *json)
     return (unsigned)strtoul(digits, NULL, 16);
 }
 
-// Characters beyond U+FFFF are two \u in JSON and one \U in YAML. A dollar sign that stands for
-// itself is doubled. All else is the same.
+// Converts valid JSON to YAML: a character beyond U+FFFF is two \u in JSON and one \U in YAML; a
+// literal dollar sign is doubled. All else is the same.
 static char *yaml_of(const char *json, bool expands)
 {
     char *yaml = malloc(2 * strlen(json) + 1), *to = yaml;
@@ -51,7 +51,7 @@ int camera_body_yaml(char **ret, const char *body, size_t length, bool expands, 
     const int rc = json_is_object(json) ? 0 : -EINVAL;
     char *near = json ? NULL : strstr(error.text, " near ");
     if (near)
-        *near = 0; // what follows may be a password
+        *near = 0; // the rest may be a password
     if (!json)
         snprintf(why, size, "line %d, column %d: %s", error.line, error.column, error.text);
     else if (rc < 0)

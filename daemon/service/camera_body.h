@@ -1,13 +1,13 @@
-// A camera's keys as HTTP clients send them: a JSON object, which stands in a drop-in file as YAML.
+// A camera's keys from an HTTP client: a JSON object, which a drop-in file stores as YAML.
 #ifndef FRAMED_DAEMON_SERVICE_CAMERA_BODY_H
 #define FRAMED_DAEMON_SERVICE_CAMERA_BODY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-// The object as YAML 1.1 has it, with the same lines, for secret_free (config/expand.h). Dollar
-// signs stand for themselves unless `expands`: then texts may have references. A zero byte follows
-// the body. 0; -EINVAL: it is no JSON, or no object, with a sentence in `why`; -ENOMEM.
+// Converts the object to YAML 1.1 with the same lines, for secret_free (config/expand.h). Dollar
+// signs are literal unless `expands`: then texts may contain references. A zero byte must follow
+// the body. Returns 0; -EINVAL: no JSON, or no object, with a sentence in `why`; -ENOMEM.
 int camera_body_yaml(char **ret, const char *body, size_t length, bool expands, char *why,
                      size_t size);
 

@@ -15,20 +15,20 @@
 #include "daemon/service/status_bottleneck.h"
 
 enum {
-    TEXT_MAX_BYTES = 255, // of a user, a password and a name
+    TEXT_MAX_BYTES = 255, // of a user, a password or a name
     URL_MAX = 1024,
     SECONDS_MAX = 10,
     ADDRESSES_MAX = 16, // of `framed discover`
     ADDRESS_MAX_BYTES = 63,
-    OVERHEAD_MS = 20000, // that connecting and all else may take beside the seconds
+    OVERHEAD_MS = 20000, // added to the seconds, for connecting and all else
 };
 
-// One of each kind at a time.
+// The search of one kind; one runs at a time.
 struct search {
     struct camera_finder *finder;
     const char *what;
     struct own_command *child;      // NULL: none runs
-    struct http_exchange *exchange; // that waits for it
+    struct http_exchange *exchange; // waits for the child
 };
 
 struct camera_finder {
@@ -36,7 +36,7 @@ struct camera_finder {
     struct search discovery, probe;
 };
 
-// What a request says; its texts are of the JSON.
+// The parameters of a request; its JSON owns the texts.
 struct wish {
     const char *url, *user, *password, *name;
     json_t *addresses; // NULL: none are given
@@ -46,14 +46,14 @@ struct wish {
 
 // --- the request
 
-// Whether it can be a line of its own in a child's standard input.
+// True if it can be a line of its own in a child's standard input.
 static bool is_line(const char *text, size_t max)
 {
     const size_t n = strlen(text);
     return n <= max && strcspn(text, "\r\n") == n;
 }
 
-// Returns whether they are words that no command takes for an option.
+// True if they are words that no command takes for an option.
 static bool are_addresses(json_t *list)
 {
     size_t i;
@@ -87,7 +87,7 @@ static const char *mistake_in(const struct wish *wish)
     return NULL;
 }
 
-// False: it is refused.
+// False: the request was refused.
 static bool read_wish(struct http_exchange *exchange, json_t *body, double seconds,
                       struct wish *ret)
 {
@@ -124,7 +124,7 @@ static void client_gone(void *opaque)
     search->exchange = NULL;
 }
 
-// Gives the child's answer on, with what the daemon knows beside it where that is an object.
+// Answers with the child's output; adds the room for more cameras to a probe's output with a cost.
 static void answer(struct search *search, json_t *said)
 {
     struct metrics metrics;
@@ -187,7 +187,7 @@ static bool is_busy(const struct search *search, struct http_exchange *exchange)
     return search->child;
 }
 
-// The addresses of the wish live as long as its JSON.
+// The JSON owns the addresses of the wish.
 static void start_discovery(struct search *search, struct http_exchange *exchange,
                             const struct wish *wish)
 {
@@ -226,7 +226,7 @@ void camera_finder_discover(struct camera_finder *finder, struct http_exchange *
     json_decref(body);
 }
 
-// The URL that the child reads, with user and password in it. False: it is refused.
+// Writes the URL line for the child, with user and password in it. False: the request was refused.
 static bool make_line(struct http_exchange *exchange, const struct wish *wish, char *to,
                       size_t size)
 {

@@ -1,4 +1,4 @@
-// A clip that the control socket asks for: `record CAMERA MILLISECONDS`. Loop thread.
+// A clip requested on the control socket: `record CAMERA MILLISECONDS`. Loop thread.
 #ifndef FRAMED_DAEMON_SERVICE_CLIP_H
 #define FRAMED_DAEMON_SERVICE_CLIP_H
 
@@ -9,9 +9,9 @@ struct clip_wanted {
     long long milliseconds; // from now on
 };
 
-// Reads what is behind the word. Returns the bytes that it took; negative: it is wrong.
+// Parses the arguments of the command. Returns the bytes read; negative: malformed.
 int clip_read(struct clip_wanted *, const char *text);
-// The reply, as control_reply takes it.
+// Returns the reply for control_reply.
 char *clip_record(const struct clip_wanted *, const struct metrics *);
 
 #endif

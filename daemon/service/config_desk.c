@@ -16,23 +16,23 @@
 #include "daemon/service/status_camera.h"
 #include "daemon/supervisor/machine_check.h"
 
-enum { READINGS_MAX = 4 }; // at a time: each may take a thread of those that work is done on
+enum { READINGS_MAX = 4 }; // at a time: each may block a thread of the work queue
 
-// The file, or a text in its place, on its way to an answer.
+// A read of the file, or of a text in its place, for a response.
 struct reading {
     struct work work;
     struct config_desk *desk;
-    struct http_exchange *exchange; // NULL: the client has gone
-    const char *file;               // NULL: there is none, but standard input
+    struct http_exchange *exchange; // NULL: the client is gone
+    const char *file;               // NULL: the configuration came from standard input
     const struct config *started;
-    char *given; // the text in the file's place; NULL: the file itself
-    // Of the work:
+    char *given; // text in place of the file; NULL: none
+    // Results of the work:
     struct config *config;
     char *errors;
     size_t errors_size;
 };
 
-// --- what may block, on any thread
+// --- may block, any thread
 
 static void run(struct work *work)
 {
@@ -53,7 +53,7 @@ static void run(struct work *work)
     else if (!reading->file)
         fputs("what came from standard input cannot be read again\n", errors);
     else if (!given && stat(reading->file, &st) == 0 && !S_ISREG(st.st_mode))
-        fprintf(errors, "%s: is not a file\n", reading->file); // a pipe's writer may never come
+        fprintf(errors, "%s: is not a file\n", reading->file); // a pipe may never get a writer
     else
         config_load_with(&reading->config, reading->file, &options, errors);
     fclose(errors);
@@ -121,7 +121,7 @@ static void reading_lost_its_client(void *opaque)
     ((struct reading *)opaque)->exchange = NULL;
 }
 
-// Takes over the text; NULL: the file itself is read.
+// Takes ownership of the text; NULL: reads the file itself.
 static void start(struct config_desk *desk, struct http_exchange *exchange, char *given)
 {
     const struct reload *reload = desk->reload;
@@ -166,7 +166,7 @@ void config_desk_check(struct config_desk *desk, struct http_exchange *exchange)
 // --- a reload
 
 struct reloading {
-    struct http_exchange *exchange; // NULL: the client has gone
+    struct http_exchange *exchange; // NULL: the client is gone
     struct reload_request request;
 };
 

@@ -1,5 +1,5 @@
-// The configuration by HTTP: what the file has and what runs, checks of a text, and reloads.
-// Reading is done as work. Loop thread.
+// The configuration by HTTP: the file's and the running one, checks of a text, and reloads. Files
+// are read as work. Loop thread.
 #ifndef FRAMED_DAEMON_SERVICE_CONFIG_DESK_H
 #define FRAMED_DAEMON_SERVICE_CONFIG_DESK_H
 
@@ -8,18 +8,17 @@
 
 struct config_desk {
     struct reload *reload;
-    int readings; // that are under way; zero at first
+    int readings; // under way; initially zero
 };
 
 // GET: {"path", "text": YAML of the files (config/effective.h; null: they have mistakes),
-// "running": the same of what runs, "mistakes":
+// "running": the same of the running configuration, "mistakes":
 // [{"file", "line", "column", "key", "text"}], "changes": [{"path": "cameras.gate", "change":
 // "changed", "text": "cameras.gate: url changes"}] that a reload would make}.
 void config_desk_show(struct config_desk *, struct http_exchange *);
-// POST {"text"}: its {"mistakes"} in place of the file; nothing is looked up or opened for it, and
-// nothing changes.
+// POST {"text"}: its {"mistakes"} in place of the file. Looks up, opens and changes nothing.
 void config_desk_check(struct config_desk *, struct http_exchange *);
-// POST: {"done", ...} as `framed reload` has it, or 409 with {"error", "mistakes"}.
+// POST: {"done", ...} as `framed reload` prints it, or 409 with {"error", "mistakes"}.
 void config_desk_reload(struct config_desk *, struct http_exchange *);
 
 #endif

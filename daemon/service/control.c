@@ -14,23 +14,23 @@ struct client {
     struct control *control;
     uv_pipe_t pipe;
     uv_timer_t deadline;
-    uint64_t left_ms; // to the deadline, which does not go on while a request is handled
+    uint64_t left_ms; // to the deadline, which is paused while a request is handled
     uv_write_t write;
-    int handles; // not closed: the two above; 0: this place is free
+    int handles; // of the two above, not closed yet; 0: this place is free
     char line[CONTROL_LINE_MAX];
     size_t n;                        // bytes of it
-    struct control_request *request; // that waits for its reply; NULL: none
-    char *reply;                     // on its way; with its end
+    struct control_request *request; // waits for its reply; NULL: none
+    char *reply;                     // being sent, with its newline
 };
 
 struct control_request {
-    struct client *client; // NULL: it is gone
+    struct client *client; // NULL: disconnected
 };
 
 struct control_place {
     struct control *control;
     struct sink_address address;
-    struct listener listener; // its descriptor is the pipe's
+    struct listener listener; // the pipe owns its descriptor
     uv_pipe_t pipe;
 };
 
@@ -39,11 +39,11 @@ struct control {
     struct control_place *at; // where it listens; NULL: nowhere
     control_handler *handle;
     void *opaque;
-    struct client place[CONTROL_CLIENTS_MAX + 1]; // one for who comes while another is pushed out
-    struct client *clients[CONTROL_CLIENTS_MAX];  // in the order they came
+    struct client place[CONTROL_CLIENTS_MAX + 1]; // one spare while another client is dropped
+    struct client *clients[CONTROL_CLIENTS_MAX];  // in order of arrival
     int n_clients;
-    int unfreed;  // clients and places whose handles are not closed, and 1 until control_close
-    bool waits;   // somebody has come who found no place
+    int unfreed;  // clients and places with open handles, plus 1 until control_close
+    bool waits;   // a client has arrived and found no place
     gid_t admins; // of admin_group
 };
 
@@ -97,7 +97,7 @@ static void reply_went(uv_write_t *write, int status)
     drop(write->data);
 }
 
-// Sends `text`, which it takes over, and a line's end.
+// Sends `text` and a newline; takes ownership of `text`.
 static void send_reply(struct client *client, char *text)
 {
     size_t n = text ? strlen(text) : 0;
@@ -125,7 +125,7 @@ static void client_wrote(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
 {
     struct client *client = stream->data;
     (void)buffer;
-    if (n < 0) { // also where there was no room for a line's end
+    if (n < 0) { // also if the line is too long
         drop(client);
         return;
     }
@@ -183,7 +183,7 @@ static void add_client(struct control *control, struct client *client)
     uv_timer_start(&client->deadline, time_is_up, CONTROL_DEADLINE_MS, 0);
 }
 
-// libuv tells of nobody else before the one that has come is accepted.
+// libuv reports no further client before this one is accepted.
 static void let_in(struct control *control)
 {
     struct client *client = control->place, *end = client + CONTROL_CLIENTS_MAX + 1;
@@ -227,7 +227,7 @@ void control_place_close(struct control_place *place)
     uv_close((uv_handle_t *)&place->pipe, place_closed);
 }
 
-// The pipe takes over the listener's descriptor.
+// The pipe takes ownership of the listener's descriptor.
 static int listen_at(struct control_place *place)
 {
     struct control *control = place->control;
@@ -241,7 +241,7 @@ static int listen_at(struct control_place *place)
     return uv_listen((uv_stream_t *)&place->pipe, CONTROL_CLIENTS_MAX, client_comes);
 }
 
-// NULL: out of memory.
+// Returns NULL if out of memory.
 static struct control_place *make_place(struct control *control, const char *path)
 {
     struct control_place *place = calloc(1, sizeof *place);
@@ -299,7 +299,7 @@ void control_check_path(struct control *control)
         return;
     struct control_place *place = make_place(control, control->at->address.path);
     if (!place)
-        return; // until the next call
+        return; // the next call tries again
     const struct listener_options options = options_of(place);
     int rc =
         listener_restore(&place->listener, &control->at->listener, &options, what, sizeof what);

@@ -14,7 +14,7 @@ static int join(char *to, const char *folder, size_t length, const char *rest)
     return n > SOCKET_PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-// Of a unit the first of its runtime directories, which are listed with colons.
+// In a unit, uses the first of its runtime directories, a list with colons.
 static int default_path(char *to)
 {
     const char *unit = getenv("RUNTIME_DIRECTORY"), *own = getenv("XDG_RUNTIME_DIR");
@@ -32,6 +32,6 @@ int control_path(const struct control_address *control, char *to)
         return -ENOENT;
     if (control->at.kind == SINK_NONE)
         return default_path(to);
-    strcpy(to, control->at.path); // of SOCKET_PATH_MAX bytes at most
+    strcpy(to, control->at.path); // at most SOCKET_PATH_MAX bytes
     return 0;
 }

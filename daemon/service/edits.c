@@ -12,13 +12,13 @@
 #include "daemon/service/status_camera.h"
 #include "daemon/supervisor/reload.h"
 
-// A change that is under way.
+// A change under way.
 struct http_edit {
-    struct http_exchange *exchange; // NULL: the client has gone
+    struct http_exchange *exchange; // NULL: the client is gone
     struct reload_request request;
 };
 
-// --- the answer
+// --- the response
 
 static json_t *done_json(const struct edit *edit)
 {
@@ -27,8 +27,8 @@ static json_t *done_json(const struct edit *edit)
                      "file", writes ? status_string(edit_path(edit)) : NULL);
 }
 
-// Places in the body in place of those in the file that it would have become. Returns whether the
-// mistakes are in what was put, and not in other files.
+// Converts the mistakes' places in the future file into places in the body. True if all mistakes
+// are in the body and none in other files.
 static bool place_in_body(json_t *mistakes, const struct edit *edit)
 {
     json_t *mistake;
@@ -45,7 +45,7 @@ static bool place_in_body(json_t *mistakes, const struct edit *edit)
         json_object_del(mistake, "file");
         if (json_integer_value(line) > EDIT_LINES_BEFORE) {
             json_integer_set(line, json_integer_value(line) - EDIT_LINES_BEFORE);
-        } else { // it is of the whole camera, whose name stands before the body
+        } else { // a mistake of the whole camera, whose name stands before the body
             json_integer_set(line, 1);
             json_integer_set(json_object_get(mistake, "column"), 1);
         }

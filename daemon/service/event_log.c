@@ -13,21 +13,21 @@
 struct logged {
     uint64_t id;
     enum event_kind kind;
-    char camera[24]; // "": of none
+    char camera[24]; // "": no camera
     char *data;      // JSON without a newline
     size_t bytes;
 };
 
-// Events are counted from the log's opening on; the kept ones are `begin` to `end`.
+// Events are counted from the log's opening; `begin` to `end` are kept.
 struct shelf {
     struct logged *list; // event n is at n % room
     unsigned room;
     uint64_t begin, end;
-    uint64_t removed_id; // of the newest event that is not kept any more
+    uint64_t removed_id; // of the newest dropped event
     size_t bytes;
 };
 
-enum { SHELF_RARE, SHELF_LINES, SHELVES }; // lines do not push out what comes once in a while
+enum { SHELF_RARE, SHELF_LINES, SHELVES }; // lines do not push out rare events
 
 struct event_log {
     struct shelf shelf[SHELVES];
@@ -40,11 +40,11 @@ struct event_reader {
     struct event_filter filter;
     void (*woken)(void *opaque);
     void *opaque;
-    bool waits;            // got nothing the last time
+    bool waits;            // the last fill returned nothing
     uint64_t at[SHELVES];  // the next event of each shelf
-    uint64_t due[SHELVES]; // events from there on that the reader wants, kept or not
-    bool lost_some;        // nobody knows how many
-    char *text;            // of the event under way; text_at bytes of it have gone
+    uint64_t due[SHELVES]; // events from there on for the reader, kept or not
+    bool lost_some;        // it lost an unknown number
+    char *text;            // of the event under way; text_at bytes of it were copied
     size_t text_at, text_end;
     struct event_reader *next;
 };
@@ -102,7 +102,7 @@ void event_log_close(struct event_log *log)
     free(log);
 }
 
-// --- what happens
+// --- events
 
 static bool wants(const struct event_filter *filter, const struct logged *event)
 {
@@ -110,7 +110,7 @@ static bool wants(const struct event_filter *filter, const struct logged *event)
            (!filter->camera[0] || strcmp(filter->camera, event->camera) == 0);
 }
 
-// Takes over the data; NULL: out of memory.
+// Takes ownership of the data; NULL: out of memory.
 static void add(struct event_log *log, enum event_kind kind, const char *camera, char *data)
 {
     const int at = kind == EVENT_DETECTIONS ? SHELF_LINES : SHELF_RARE;
@@ -138,7 +138,7 @@ static void add(struct event_log *log, enum event_kind kind, const char *camera,
     }
 }
 
-// Gives `json` away.
+// Frees `json`.
 static char *text_of(json_t *json)
 {
     char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(13));
@@ -210,7 +210,7 @@ static uint64_t count_wanted(const struct event_reader *reader, const struct she
     return n;
 }
 
-// Where a new reader begins: behind the event that it names, or with the last rare events.
+// Finds a new reader's begin: after the event in its filter, or before the last rare events.
 static void find_begin(struct event_reader *reader, int which)
 {
     const struct shelf *shelf = &reader->log->shelf[which];
@@ -251,7 +251,7 @@ int event_reader_open(struct event_reader **ret, struct event_log *log,
     return 0;
 }
 
-// Moves to the next event of the shelf that the reader wants. Returns how many it lost on the way.
+// Moves to the shelf's next event for the reader. Returns how many it lost on the way.
 static uint64_t skip(struct event_reader *reader, int which)
 {
     const struct shelf *shelf = &reader->log->shelf[which];
@@ -287,7 +287,7 @@ static const struct logged *next_event(struct event_reader *reader)
     return next;
 }
 
-// Puts the next event into reader->text. False: there is none.
+// Writes the next event to reader->text. False: there is none.
 static bool prepare_text(struct event_reader *reader)
 {
     uint64_t lost = 0;

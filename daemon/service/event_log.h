@@ -1,24 +1,22 @@
 // The last events of the daemon, for programs that follow them: states of cameras, alarms of their
-// scenes, reloads, changes of one camera that somebody asked for, and while somebody wants them the
-// lines of outputs' `detections`. Events have numbers that rise, also from one run of the daemon to
-// the next. Memory is bounded: a reader that is slower than events come loses the oldest, and is
-// told how many. Loop thread.
+// scenes, reloads, requested changes of one camera, and, while a reader follows them, the lines of
+// outputs' `detections`. The ids of events rise, also from one run of the daemon to the next.
+// Memory is bounded: a reader that is slower than the events loses the oldest and gets their
+// number. Loop thread.
 //
-// A reader gets server-sent events, whose data are JSON:
+// A reader gets server-sent events with data in JSON:
 //
 //     id: 1760000000123456
 //     event: state
 //     data: {"t":1760000000.125,"camera":"gate","state":"retrying","why":"connection refused"}
 //
-//     state       t, camera, state ("running", "retrying", "ended", "failed"), why (or null), and
-//     of
-//                 a camera that runs again outage_s
+//     state       t, camera, state ("running", "retrying", "ended", "failed"), why (or null),
+//                 outage_s if the camera runs again
 //     alarm       t, camera, alarm, raised (or cleared)
 //     reload      t, ok, text
 //     change      t, camera, change ("put", "removed", "paused", "resumed")
 //     detections  the line (output/result_line.h)
-//     lost        lost: so many events of the reader's are missing here; null: nobody knows how
-//     many
+//     lost        lost: number of the reader's events missing here; null: unknown
 #ifndef FRAMED_DAEMON_SERVICE_EVENT_LOG_H
 #define FRAMED_DAEMON_SERVICE_EVENT_LOG_H
 
@@ -37,46 +35,46 @@ enum event_kind {
     EVENT_DETECTIONS,
     EVENT_KINDS
 };
-#define EVENTS_ALL ((1 << EVENT_KINDS) - 1) // of a bit 1 << kind for each
+#define EVENTS_ALL ((1 << EVENT_KINDS) - 1) // a bit 1 << kind for each
 
 enum {
     EVENTS_KEPT = 512,           // all but lines
     EVENT_LINES_KEPT = 2048,     // of detections...
     EVENT_LINES_BYTES = 1 << 20, // ...and no more bytes than these
-    EVENTS_AT_FIRST = 50,        // past events that a new reader gets
+    EVENTS_AT_FIRST = 50,        // past events for a new reader
 };
 
 struct event_log;
 
 struct event_filter {
-    unsigned kinds;  // 1 << enum event_kind each
+    unsigned kinds;  // a bit 1 << enum event_kind for each
     char camera[24]; // "": all
-    bool continues;  // behind the event of this number; else with the last EVENTS_AT_FIRST
+    bool continues;  // after the event with this id; else with the last EVENTS_AT_FIRST
     uint64_t after;
 };
 
 struct event_reader;
 
 int event_log_open(struct event_log **ret); // 0 or -ENOMEM
-void event_log_close(struct event_log *);   // no reader is left; accepts NULL
+void event_log_close(struct event_log *);   // no reader may be left; accepts NULL
 
-// --- what happens; where memory is short it is not kept
+// --- events; not kept if memory is short
 void event_log_change(struct event_log *, const char *camera, const struct camera_change *);
 void event_log_reload(struct event_log *, int64_t realtime_ns, bool ok, const char *text);
-void event_log_edit(struct event_log *, int64_t realtime_ns, const struct edit *); // it is made
-// A line of JSON as output/result_line.h has it, which begins with its camera, with its newline.
+void event_log_edit(struct event_log *, int64_t realtime_ns, const struct edit *); // once made
+// A JSON line as in output/result_line.h, which begins with its camera, with its newline.
 void event_log_line(struct event_log *, const char *line, size_t bytes);
-bool event_log_wants_lines(const struct event_log *); // else lines are nobody's
-// Each reader that has nothing to read gets a comment, which clients pass over: a connection that
-// is silent for long looks dead.
+bool event_log_wants_lines(const struct event_log *); // else nobody reads lines
+// Sends each reader without data a comment, which clients skip: a connection that is silent for
+// long looks dead.
 void event_log_touch(struct event_log *);
 
 // --- readers
-// `woken` is called when there is more for a reader that got nothing; it may call
-// event_reader_fill. 0 or -ENOMEM.
+// Calls `woken` when there is more for a reader that got nothing; `woken` may call
+// event_reader_fill. Returns 0 or -ENOMEM.
 int event_reader_open(struct event_reader **ret, struct event_log *, const struct event_filter *,
                       void (*woken)(void *opaque), void *opaque);
-// Copies at most `room` bytes of what the reader is to get next; 0: nothing for now.
+// Copies at most `room` bytes of the reader's next data; 0: nothing for now.
 size_t event_reader_fill(struct event_reader *, char *to, size_t room);
 void event_reader_close(struct event_reader *); // accepts NULL
 

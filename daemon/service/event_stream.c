@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINES_MS = 100 }; // between looks for new lines, while somebody wants them
+enum { LINES_MS = 100 }; // between reads of new lines, while a client follows them
 
 struct event_streams {
     struct event_streams_context context;
-    uv_timer_t timer; // active while somebody wants lines
+    uv_timer_t timer; // active while a client follows lines
 };
 
 // One client.
@@ -27,8 +27,8 @@ static void leave_lines(void *opaque, struct output *output)
         output->lines->is_followed = false;
 }
 
-// The queue is that of the lines' own readers, who lose the oldest where lines come faster than
-// anybody looks; so does the log.
+// The queue belongs to the lines' own readers. It drops the oldest lines if they come faster than
+// they are read; so does the log.
 static void log_lines(void *opaque, struct output *output)
 {
     const struct event_streams *streams = opaque;
@@ -66,7 +66,7 @@ static void follow_lines(struct event_streams *streams)
 
 // --- a client
 
-// The kinds that a list like "state,alarm" names; 0: one is unknown.
+// Returns the kinds in a list like "state,alarm"; 0: one is unknown.
 static unsigned kinds_of(const char *list)
 {
     unsigned kinds = 0;
@@ -84,7 +84,7 @@ static unsigned kinds_of(const char *list)
     return kinds;
 }
 
-// False: it was refused.
+// False: the request was refused.
 static bool read_filter(struct http_exchange *exchange, struct event_filter *ret)
 {
     const char *types = http_argument(exchange, "types");

@@ -16,9 +16,9 @@ struct event_streams_context {
 };
 
 int event_streams_open(struct event_streams **ret, const struct event_streams_context *);
-// Its handles close with the loop's next turns. No exchange is left. Accepts NULL.
+// The loop's next iterations close its handles. No exchange may be left. Accepts NULL.
 void event_streams_close(struct event_streams *);
-// A client that follows events: ?camera=NAME, ?types=state,alarm, ?after=ID or Last-Event-ID.
+// Serves a client of events: ?camera=NAME, ?types=state,alarm, ?after=ID or Last-Event-ID.
 void event_streams_serve(struct event_streams *, struct http_exchange *);
 
 #endif

@@ -6,9 +6,9 @@
 
 #include "daemon/base/clock.h"
 
-static const uint32_t NONE = UINT32_MAX; // no frame, or nobody to ask
+static const uint32_t NONE = UINT32_MAX; // no frame, or no camera or output
 
-// What is kept under a name, in the order of what it is of. Its samples come last.
+// Base of a history, kept by name in the order of cameras or outputs. The samples come last.
 struct entry {
     char name[24];
     struct entry *next;
@@ -21,7 +21,7 @@ struct output_sample {
 
 struct output_history {
     struct entry entry;
-    const struct output *of; // whose counters these were:
+    const struct output *of; // its counters at the last sample:
     uint64_t out, lost[LOSSES];
     struct latency_window latency, processing;
     struct output_sample sample[HISTORY_SAMPLES];
@@ -55,7 +55,7 @@ int history_open(struct history **ret)
     if (!*ret)
         return -ENOMEM;
     (*ret)->begin = (*ret)->end =
-        (uint64_t)realtime_ns() / 1000000 / HISTORY_INTERVAL_MS; // above the last daemon's
+        (uint64_t)realtime_ns() / 1000000 / HISTORY_INTERVAL_MS; // above the previous daemon's
     return 0;
 }
 
@@ -91,7 +91,7 @@ void history_close(struct history *history)
 
 // --- a sample
 
-// What the counter has gained since it was `*before`.
+// Returns the counter's gain since `*before`, and updates that.
 static uint32_t gained(uint64_t *before, uint64_t now)
 {
     const uint64_t gain = now - *before;
@@ -110,7 +110,7 @@ static void sample_output(struct output_history *history, const struct output *o
 {
     struct output_sample *sample = &history->sample[at];
     const uint64_t out = atomic_load(&output->ledger.emitted);
-    // A change has replaced it, maybe at the same address: counters begin at 0.
+    // A change has replaced the output, maybe at the same address: counters begin at 0.
     if (history->of != output || out < history->out) {
         history->of = output;
         history->out = 0;
@@ -125,8 +125,8 @@ static void sample_output(struct output_history *history, const struct output *o
     sample->p99_us = quantile_us(&history->latency, &output->latency, 0.99);
 }
 
-// Moves the entry of that name to *place from further behind; most often it is there. Where there
-// is none, a new one of `bytes` bytes comes there, whose samples begin at `samples`. NULL: out of
+// Moves the entry of that name to *place, where it mostly is, from further behind. If there is
+// none, inserts a new one of `bytes` bytes with its samples at offset `samples`. NULL: out of
 // memory.
 static void *take_entry(struct entry **place, const char *name, size_t bytes, size_t samples)
 {
@@ -194,7 +194,7 @@ void history_sample(struct history *history, const struct metrics *metrics, int6
     close_entries(place, close_camera);
 }
 
-// --- as text: many numbers, so they are put together without printf
+// --- as text: many numbers, so printed without printf
 
 struct span {
     uint64_t first, end; // numbers of samples
@@ -222,7 +222,7 @@ static void print_ms(FILE *to, uint32_t us)
     putc_unlocked((int)('0' + rest % 10), to);
 }
 
-// A list of one member of samples: `member` is the first sample's, `stride` bytes before the next.
+// Prints one member of all samples: `member` is the first sample's, `stride` bytes before the next.
 static void print_list(FILE *to, const char *key, const uint32_t *member, size_t stride,
                        struct span span, void (*print)(FILE *, uint32_t))
 {

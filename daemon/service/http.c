@@ -23,15 +23,15 @@ struct http {
     gid_t admins; // of admin_group
     struct listener listener;
     int port;
-    struct MHD_Daemon *daemon;    // has an epoll set of its own
-    int epoll;                    // that set, the listener and the idle clients
+    struct MHD_Daemon *daemon;    // has its own epoll set
+    int epoll;                    // watches that set, the listener, idle and sleeping clients
     uv_poll_t poll;               // of `epoll`
-    uv_timer_t timer;             // the next deadline, or when libmicrohttpd wants to be called
+    uv_timer_t timer;             // the next deadline or timeout of libmicrohttpd
     uv_timer_t pause;             // until connections are accepted again
-    struct http_client clients;   // a ring in the order in which they came, with this as its end
-    struct http_client *entering; // is being given to libmicrohttpd
+    struct http_client clients;   // a ring in order of arrival; this is its end
+    struct http_client *entering; // is being added to libmicrohttpd
     int n_clients, n_streams;
-    bool woken; // a client, since libmicrohttpd ran
+    bool woken; // a client was woken since libmicrohttpd ran
     int handles;
 };
 
@@ -50,7 +50,7 @@ static void unlink_client(struct http_client *client)
     client->http->n_clients--;
 }
 
-// libmicrohttpd closes its own connections, in its next run.
+// libmicrohttpd closes its own connections in its next run.
 static void drop(struct http_client *client)
 {
     unlink_client(client);
@@ -85,11 +85,11 @@ void http_client_wake(struct http_client *client)
     client->asleep = false;
     watch(client->http, EPOLL_CTL_DEL, client->fd, 0, NULL);
     MHD_resume_connection(client->connection);
-    client->http->woken = true; // libmicrohttpd is to run, also where it does so just now
+    client->http->woken = true; // libmicrohttpd must run again, even if it runs now
     uv_timer_start(&client->http->timer, time_is_up, 0, 0);
 }
 
-// Returns the connections without a token from the client's address.
+// Returns the number of connections without a token from the client's address.
 static int count_strangers(const struct http_client *client)
 {
     const struct http_client *end = &client->http->clients;
@@ -100,8 +100,8 @@ static int count_strangers(const struct http_client *client)
     return n;
 }
 
-// Victim: from the address that has most connections without a token, the oldest client still
-// sending its request, else the oldest. NULL: all have brought a token.
+// Victim: from the address with the most connections without a token, the oldest client still
+// sending its request, else the oldest of all. NULL: all have brought a token.
 static struct http_client *first_to_drop(struct http *http)
 {
     struct http_client *found = NULL;
@@ -128,7 +128,7 @@ static void drop_late_clients(struct http *http)
     }
 }
 
-// libmicrohttpd closes the socket where it cannot take it.
+// libmicrohttpd closes the socket if it cannot take it.
 static void begin_request(struct http_client *client)
 {
     struct http *http = client->http;
@@ -148,8 +148,8 @@ static void begin_request(struct http_client *client)
     http->entering = NULL;
 }
 
-// A client that has closed its sending half may still read. One that is gone looks the same until
-// something is sent to it: its kernel answers that by a reset.
+// A client that has closed its sending half may still read. A client that is gone looks the same
+// until something is sent to it: its kernel responds with a reset.
 static bool is_told_to_wait(const struct http_client *client)
 {
     static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -157,8 +157,8 @@ static bool is_told_to_wait(const struct http_client *client)
            send(client->fd, interim, strlen(interim), MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
 
-// One that sleeps hangs up, or says that it sends no more. A stream is not kept for it: nothing
-// might be sent there for long.
+// An idle client has sent a byte; a sleeping client has hung up or closed its sending half. A
+// stream is dropped then: it might send nothing for a long time.
 static void client_ready(struct http_client *client, unsigned events)
 {
     if (client->idle)
@@ -166,7 +166,7 @@ static void client_ready(struct http_client *client, unsigned events)
     else if (client->streams || events & (EPOLLHUP | EPOLLERR) || !is_told_to_wait(client))
         drop(client);
     else
-        watch(client->http, EPOLL_CTL_MOD, client->fd, 0, client); // a reset alone, from now on
+        watch(client->http, EPOLL_CTL_MOD, client->fd, 0, client); // only resets from now on
 }
 
 static void connection_notified(void *opaque, struct MHD_Connection *connection, void **context,
@@ -185,7 +185,7 @@ static void connection_notified(void *opaque, struct MHD_Connection *connection,
     }
 }
 
-// Of IPv6 the network alone: its hosts may all be one.
+// Copies only the network of an IPv6 address: one client may have all its hosts.
 static void copy_peer_address(const struct sockaddr_storage *from, unsigned char to[PEER_BYTES])
 {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)from;
@@ -251,7 +251,7 @@ static void accept_clients(struct http *http)
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
             pause_accepting(http, errno);
         if (fd < 0)
-            return; // level triggered: the rest of the queue comes back
+            return; // level-triggered: the rest of the queue is reported again
         if (add_client(http, fd, &address) < 0)
             close(fd);
     }
@@ -289,7 +289,7 @@ static void time_is_up(uv_timer_t *timer)
     work(timer->data);
 }
 
-// Clients are accepted last: one that comes may push out another that has an event.
+// Accepts clients last: a new client may push out another that has an event.
 static void sockets_ready(uv_poll_t *poll, int status, int events)
 {
     struct http *http = poll->data;
@@ -325,14 +325,14 @@ static void release(struct http *http)
     free(http);
 }
 
-// Otherwise libmicrohttpd 1.0 takes a connection only when it runs, after MHD_add_connection.
+// Without this, libmicrohttpd 1.0 takes a connection only when it runs, after MHD_add_connection.
 #if MHD_VERSION >= 0x00097707
 enum { ONE_THREAD = MHD_USE_NO_THREAD_SAFETY };
 #else
 enum { ONE_THREAD = 0 };
 #endif
 
-// A client that was pushed out counts until libmicrohttpd runs.
+// A dropped client counts until libmicrohttpd runs.
 static int start_daemon(struct http *http)
 {
     const unsigned limit = HTTP_CLIENTS_MAX + ACCEPTS_A_TURN;
@@ -372,7 +372,7 @@ static int start(struct http *http)
     uv_timer_init(loop, &http->pause);
     http->poll.data = http->timer.data = http->pause.data = http;
     http->handles = 3;
-    uv_poll_start(&http->poll, UV_READABLE, sockets_ready); // fails on a closing handle only
+    uv_poll_start(&http->poll, UV_READABLE, sockets_ready); // fails only on a closing handle
     return 0;
 }
 
@@ -389,7 +389,7 @@ static int copy_options(struct http *http, const struct http_options *options)
                : 0;
 }
 
-// libmicrohttpd closes its connections, which ends their clients.
+// libmicrohttpd closes its own connections, which ends their clients.
 static void close_sockets(struct http *http)
 {
     listener_close(&http->listener);
@@ -493,7 +493,7 @@ void http_permit(struct http *http, char *token, char *read_token, bool may_writ
     http->options.may_write = may_write;
 }
 
-// Clients that connected before the socket was removed are accepted first.
+// First accepts the clients that connected before the socket was removed.
 static void replace_listener(struct http *http, const struct listener *fresh)
 {
     accept_clients(http);
@@ -539,7 +539,7 @@ void http_close(struct http *http)
 {
     if (!http)
         return;
-    uv_close((uv_handle_t *)&http->poll, handle_closed); // before its descriptor goes
+    uv_close((uv_handle_t *)&http->poll, handle_closed); // before its descriptor is closed
     uv_close((uv_handle_t *)&http->timer, handle_closed);
     uv_close((uv_handle_t *)&http->pause, handle_closed);
     close_sockets(http);

@@ -14,36 +14,36 @@ struct http_options;
 
 enum { PEER_BYTES = 16 };
 
-// libmicrohttpd gets a connection with its first byte, so that the time of a request is known.
+// libmicrohttpd gets a connection at its first byte, so that a request's begin is known.
 struct http_client {
     struct http *http;
     unsigned char address[PEER_BYTES]; // of the peer; zeros for a unix socket
-    int fd;                            // http.c's while idle, then libmicrohttpd's
+    int fd;                            // owned by http.c while idle, then by libmicrohttpd
     bool idle;                         // has not sent a byte
     bool is_known;                     // its request brought a token
     bool answered;                     // its request is whole
-    bool asleep;          // libmicrohttpd does not look at its socket, http.c whether it hangs up
-    bool dropped;         // not in the list any more; freed once libmicrohttpd has closed it
+    bool asleep;          // libmicrohttpd does not watch its socket; http.c does, for a hangup
+    bool dropped;         // no longer in the list; freed once libmicrohttpd has closed it
     bool streams;         // its response has no end
-    bool takes_interim;   // responses before the last one (1xx), as every client of HTTP/1.1
+    bool takes_interim;   // accepts 1xx responses, as every HTTP/1.1 client does
     uint64_t deadline_ms; // of uv_now
     struct MHD_Connection *connection; // NULL while idle
     struct http_client *previous, *next;
 };
 
-// --- of http.c
+// --- http.c
 
 const struct http_options *http_options(const struct http *);
-const char *http_token(const struct http *);      // NULL: none is needed
-const char *http_read_token(const struct http *); // NULL: there is none
+const char *http_token(const struct http *);      // NULL: none is required
+const char *http_read_token(const struct http *); // NULL: none
 gid_t http_admins(const struct http *);           // of admin_group
 int *http_n_streams(struct http *);
-// It is dropped unless this is called again in so many ms; 0: never.
+// Drops the client unless called again within that time; 0: never.
 void http_client_expect(struct http_client *, uint64_t ms);
 void http_client_sleep(struct http_client *);
 void http_client_wake(struct http_client *);
 
-// --- of http_exchange.c, for libmicrohttpd
+// --- http_exchange.c, for libmicrohttpd
 
 enum MHD_Result http_exchange_read(void *http, struct MHD_Connection *, const char *path,
                                    const char *method, const char *version, const char *upload,

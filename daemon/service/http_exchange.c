@@ -20,24 +20,24 @@
 enum {
     PARTS_MAX = 3,
     PATH_MAX_BYTES = 512,
-    STREAM_BLOCK = 65536,  // bytes that a stream may be asked for
-    STREAM_UNSENT = 32768, // that lie in the kernel: what is newer is asked for when it goes
-    CHUNK_MIN = 1024,      // of a body that grows
+    STREAM_BLOCK = 65536,  // largest fill of a stream
+    STREAM_UNSENT = 32768, // unsent bytes in the kernel below which a stream is filled again
+    CHUNK_MIN = 1024,      // smallest allocation for a body
     SENTENCE_MAX = 1024,
 };
 
 struct http_exchange {
     struct http_client *client;
     const struct http_route *route;
-    char path[PATH_MAX_BYTES]; // its slashes are zeros
+    char path[PATH_MAX_BYTES]; // zeros end its parts
     char *part[PARTS_MAX];
     bool is_api, is_head;
     char *body;
     size_t size, capacity;
     bool too_long;
     enum { READING, SERVING, HELD, READY, STREAMING, ANSWERED } phase;
-    struct http_stream stream;     // of one that is held `gone` alone
-    struct MHD_Response *response; // where it is READY
+    struct http_stream stream;     // if HELD, only `gone` and `opaque`
+    struct MHD_Response *response; // if READY
     int status;
     enum http_access access;
 };
@@ -46,7 +46,7 @@ static const char content_policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-// --- what it asks for
+// --- the request
 
 const char *http_path(const struct http_exchange *exchange)
 {
@@ -84,7 +84,7 @@ static bool is_method(const struct http_route *route, const char *method)
     return strcmp(route->method, looks(method) ? MHD_HTTP_METHOD_GET : method) == 0;
 }
 
-// With what stands in the path for each `*`, which is cut out there.
+// Points part[] at the part of the path for each `*`; cut_parts ends the parts.
 static bool match(const char *pattern, char *path, char *part[PARTS_MAX])
 {
     int n = 0;
@@ -106,7 +106,7 @@ static void cut_parts(struct http_exchange *exchange)
         exchange->part[i][strcspn(exchange->part[i], "/")] = 0;
 }
 
-// The route, or NULL with the methods that the path has in `allowed`.
+// Returns the route, or NULL with the path's methods in `allowed`.
 static const struct http_route *find_route(struct http_exchange *exchange, const char *method,
                                            char *allowed, size_t size)
 {
@@ -129,7 +129,7 @@ static const struct http_route *find_route(struct http_exchange *exchange, const
     return NULL;
 }
 
-// --- its answer
+// --- the response
 
 static void add_headers(struct MHD_Response *response, const struct http_page *page)
 {
@@ -167,7 +167,7 @@ static struct MHD_Response *make_response(const struct http_page *page)
     return response;
 }
 
-// It cannot ask again: such a client waits for the end of the connection.
+// True if the client can send no further request: it then waits for the connection's end.
 static bool sends_no_more(const struct http_client *client)
 {
     struct pollfd one = {.fd = client->fd, .events = POLLRDHUP};
@@ -214,7 +214,7 @@ void http_answer(struct http_exchange *exchange, const struct http_page *page)
     exchange->response = make_response(&unchanged);
     exchange->phase = READY;
     if (held)
-        http_client_wake(exchange->client); // libmicrohttpd takes it when it runs
+        http_client_wake(exchange->client); // libmicrohttpd gets it when it runs
     else
         queue(exchange);
 }
@@ -280,7 +280,7 @@ int http_stream(struct http_exchange *exchange, const struct http_stream *stream
     int *n_streams = http_n_streams(exchange->client->http);
     if (*n_streams == HTTP_STREAMS_MAX)
         return -EBUSY;
-    // libmicrohttpd sends the end of a chunked body even to HEAD, which the client then takes for
+    // libmicrohttpd sends the end of a chunked body even for HEAD, and the client would take it for
     // the next response.
     struct MHD_Response *response =
         exchange->is_head ? MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT)
@@ -289,7 +289,7 @@ int http_stream(struct http_exchange *exchange, const struct http_stream *stream
     if (response)
         add_headers(response, &(struct http_page){.status = MHD_HTTP_OK, .type = stream->type});
     exchange->stream = *stream;
-    // Where the socket is no TCP socket, this fails and is not needed.
+    // Fails on a unix socket, which does not need it.
     setsockopt(exchange->client->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){STREAM_UNSENT},
                sizeof(int));
     exchange->response = response;
@@ -306,7 +306,7 @@ void http_wake(struct http_exchange *exchange)
     http_client_wake(exchange->client);
 }
 
-// --- from its head to its end
+// --- from the head to the end
 
 static enum MHD_Result count_host(void *n, enum MHD_ValueKind kind, const char *name,
                                   const char *value)
@@ -316,7 +316,7 @@ static enum MHD_Result count_host(void *n, enum MHD_ValueKind kind, const char *
     return MHD_YES;
 }
 
-// NULL where it is missing; "", which is no host, where there are several.
+// Returns NULL if it is missing; "", which is no host, if there are several.
 static const char *only_host(struct MHD_Connection *connection)
 {
     const char *host =
@@ -338,7 +338,7 @@ static struct http_demands demands_of(const struct http *http)
     };
 }
 
-// The mode of a unix socket lets in a group that only reads. Without a token, the peer decides.
+// A unix socket's mode also admits a group that only reads. Without a token, the peer decides.
 static bool is_for_admins(const struct http_exchange *exchange)
 {
     const struct http *http = exchange->client->http;
@@ -374,7 +374,7 @@ bool http_may_write(const struct http_exchange *exchange)
            (exchange->access == HTTP_ACCESS_OPEN || exchange->access == HTTP_ACCESS_FULL);
 }
 
-// Whether it may go on; else it was refused.
+// True if it may go on; else it was refused.
 static bool admit(struct http_exchange *exchange, const char *method, const char *path)
 {
     char allowed[128] = "";

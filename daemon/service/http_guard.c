@@ -8,7 +8,7 @@
 
 #include "daemon/base/peer_rights.h"
 
-// In a time that tells nothing of how much of the token was right.
+// Its time reveals nothing about how much of the token was right.
 static bool is_token(const char *wanted, const char *given)
 {
     size_t n = strlen(wanted), m = strlen(given);
@@ -25,7 +25,7 @@ static bool has_token(const char *wanted, const char *authorization)
            is_token(wanted, authorization + strlen(scheme));
 }
 
-// Returns whether it is empty or a colon and a port that a client can have connected to.
+// True if it is empty, or a colon and a port that a client can have connected to.
 static bool is_port(const char *text)
 {
     static const char digits[] = "0123456789";
@@ -36,14 +36,14 @@ static bool is_port(const char *text)
     return !text[1 + n] && port >= 1 && port <= 65535;
 }
 
-// A page of another site can make a browser ask here under a name of its own, never under an
+// Another site's page can make a browser send requests here under a name of its own, never under an
 // address. The header is NAME, IPV4 or [IPV6], each with or without a port, and nothing else.
 static bool is_own_host(const struct http_demands *demands, const char *header)
 {
     unsigned char address[16];
     char name[256];
     if (!header)
-        return true; // HTTP/1.0, which no browser speaks
+        return true; // HTTP/1.0, which no browser uses
     const bool bracketed = *header == '[';
     const char *from = header + bracketed;
     const size_t n = strcspn(from, bracketed ? "]" : ":");
@@ -67,7 +67,7 @@ static bool is_json(const char *content_type)
 {
     static const char json[] = "application/json";
     return content_type && strncasecmp(content_type, json, strlen(json)) == 0 &&
-           strchr(" ;", content_type[strlen(json)]); // the end, too
+           strchr(" ;", content_type[strlen(json)]); // or the end
 }
 
 enum http_access http_access(const struct http_demands *demands,

@@ -1,4 +1,4 @@
-// An answer over HTTP whose body is JSON. Loop thread.
+// Answers over HTTP with a JSON body. Loop thread.
 #ifndef FRAMED_DAEMON_SERVICE_JSON_ANSWER_H
 #define FRAMED_DAEMON_SERVICE_JSON_ANSWER_H
 
@@ -6,6 +6,6 @@
 
 struct json_t;
 
-void json_answer(struct http_exchange *, int status, struct json_t *); // which it gives away
+void json_answer(struct http_exchange *, int status, struct json_t *); // frees the JSON
 
 #endif

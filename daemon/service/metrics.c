@@ -14,12 +14,12 @@ void metrics_print_head(FILE *to, const char *name, const char *type, const char
     fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-// Names of cameras and outputs need no escaping; what a stream says of itself may.
 bool metrics_wants_camera(const struct metrics *metrics, const struct camera *camera)
 {
     return !metrics->only_camera || strcmp(metrics->only_camera, camera->config->name) == 0;
 }
 
+// Names of cameras and outputs need no escaping; a stream's own description may.
 static void print_label(FILE *to, const char *name, const char *value)
 {
     fprintf(to, "%s=\"", name);
@@ -62,7 +62,7 @@ static void print_pictures(FILE *to, const struct metrics *metrics)
                     atomic_load(&cameras[i]->report.flagged[flag]));
 }
 
-// Of cameras that framed's own RTSP client reads.
+// Prints only cameras that framed's own RTSP client reads.
 static void print_network(FILE *to, const struct metrics *metrics)
 {
     bool headed = false;
@@ -125,7 +125,7 @@ static void print_cameras(FILE *to, const struct metrics *metrics)
                     &metrics->cameras[i]->report.reconnects);
 }
 
-// Both names, so that a change of device shows as a change of values.
+// Prints both names, so that a change of device shows as a change of values.
 static void print_backend(FILE *to, struct devices *devices)
 {
     static const char *const names[] = {"cpu", "cuda"};
@@ -140,7 +140,7 @@ static void print_backend(FILE *to, struct devices *devices)
 
 typedef void print_device_fn(FILE *, const char *labels, const struct device_status *);
 
-// Of each GPU.
+// For each GPU.
 static void each_device(FILE *to, const struct device_status status[], int n,
                         print_device_fn *print)
 {
@@ -170,7 +170,7 @@ static void print_memory(FILE *to, const char *labels, const struct device_statu
         fprintf(to, "framed_device_memory_bytes%s,kind=\"limit\"} %zu\n", labels, status->limit);
 }
 
-// Seconds a second are the share of it that is taken.
+// Busy seconds per second are the share in use.
 static void print_busy(FILE *to, const char *labels, const struct device_status *status)
 {
     static const char name[] = "framed_device_busy_seconds_total";
@@ -225,7 +225,7 @@ static void print_reloads(FILE *to, const struct reload *reload)
             reload->applied, reload->refused);
 }
 
-// --- outputs: many lines, so they are put together without printf
+// --- outputs: many lines, so printed without printf
 
 static void print_number(FILE *to, uint64_t value)
 {
@@ -270,7 +270,7 @@ static void each_output(FILE *to, const struct metrics *metrics, print_output_fn
 
 static void print_frames(FILE *to, const char *labels, const struct output *output)
 {
-    // Offered is read last, so that the parts never exceed it.
+    // Reads offered last, so that the parts never exceed it.
     uint64_t emitted = atomic_load(&output->ledger.emitted);
     uint64_t offered = atomic_load(&output->ledger.offered);
     metrics_print_sample(to, "framed_frames_total", labels, ",stage=\"", "offered", offered);
@@ -316,7 +316,7 @@ static void print_latency(FILE *to, const char *labels, const struct output *out
 
 // --- batches and stages
 
-// Of batches or stages: the label is "batch" or "stage".
+// For batches or stages: the label is "batch" or "stage".
 static void print_histogram(FILE *to, const char *name, const char *label, const char *value,
                             const struct histogram *histogram)
 {

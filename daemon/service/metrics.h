@@ -14,29 +14,29 @@ struct member;
 struct metrics {
     struct camera *const *cameras;
     int n_cameras;
-    const struct output *batches; // of cameras.h
+    const struct output *batches; // see cameras.h
     struct devices *devices;
     const struct histogram *decode, *process;
     const struct reload *reload;
-    struct alerts *alerts;                     // NULL: there are none
-    struct previews *previews;                 // NULL: there are none
+    struct alerts *alerts;                     // NULL: none
+    struct previews *previews;                 // NULL: none
     struct member *member;                     // NULL: this box is in no cluster
-    const struct unfinished_files *unfinished; // NULL: not known
+    const struct unfinished_files *unfinished; // NULL: unknown
     struct health health;                      // by the watchdog's patience
-    enum ready_when ready;                     // from here on filled in by the service
+    enum ready_when ready;                     // the service fills in this and the rest
     bool http_write;                           // HTTP clients may change what runs
     int64_t up_ns;                             // since the start
     const struct status *status;
     const struct history *history;
     int viewers;             // streams of pictures
-    const char *only_camera; // whose part of a page is wanted; NULL: those of all
+    const char *only_camera; // limits a page to this camera; NULL: all cameras
 };
 
-// The own output of the batch that follows `batch`, or of the first where that is NULL; NULL: there
-// is none. Batches that a reload has removed or replaced, and that no camera is in, are left out.
+// Returns the own output of the batch after `batch`, or of the first if that is NULL; NULL: none.
+// Skips batches that a reload has removed or replaced and that no camera is in.
 const struct output *metrics_next_batch(const struct metrics *, const struct output *batch);
 void metrics_print(FILE *, const struct metrics *);
-// The same into a file, which readers see whole or not at all. 0 or negative errno.
+// Writes the same to a file, which readers see whole or not at all. Returns 0 or a negative errno.
 int metrics_write(const char *path, const struct metrics *);
 
 bool metrics_wants_camera(const struct metrics *, const struct camera *);
@@ -47,7 +47,7 @@ void metrics_each_results(const struct metrics *, void (*each)(void *opaque, str
 
 // --- between metrics.c and the other metrics_*.c
 void metrics_print_head(FILE *, const char *name, const char *type, const char *help);
-// Of an output, whose labels come first; `label` with its value is one more, where it is not NULL.
+// Prints a sample of an output, whose labels come first; adds `label` with value `of` unless NULL.
 void metrics_print_sample(FILE *, const char *name, const char *labels, const char *label,
                           const char *of, uint64_t value);
 void metrics_print_latency(FILE *, const char *name, const char *labels, const struct latency *);

@@ -7,7 +7,7 @@
 
 static void print_availability(FILE *to, const struct metrics *metrics)
 {
-    bool any = false; // is known: else there is no such metric
+    bool any = false; // an availability is known; else the metric is left out
     for (int i = 0; i < metrics->n_cameras; i++) {
         if (metrics->cameras[i]->availability.known_s == 0)
             continue;

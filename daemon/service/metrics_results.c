@@ -1,4 +1,4 @@
-// What clients of rings sent back, as metrics.
+// The metrics of results that clients of rings sent back.
 #include "daemon/service/metrics.h"
 
 void metrics_each_results(const struct metrics *metrics,
@@ -19,7 +19,7 @@ void metrics_each_results(const struct metrics *metrics,
 struct results_print {
     FILE *to;
     void (*print)(FILE *, const char *labels, const struct results *);
-    int n; // outputs that want results
+    int n; // outputs that count results
 };
 
 static void print_one_results(void *opaque, struct output *output)

@@ -1,4 +1,4 @@
-// The metrics of what analyses find in cameras' pictures.
+// The metrics of the analyses of cameras' pictures.
 #include <stdio.h>
 
 #include "daemon/service/metrics.h"
@@ -31,7 +31,7 @@ static void print_raised(FILE *to, const char *labels, struct scene_report *repo
                              alarm_name((enum alarm)i), atomic_load(&report->raised[i]));
 }
 
-// Of each camera whose pictures are analysed. Returns how many these are.
+// Prints for each camera whose pictures are analysed. Returns their number.
 static int each_scene(FILE *to, const struct metrics *metrics, print_scene_fn *print)
 {
     char labels[64]; // names are short

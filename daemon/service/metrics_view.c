@@ -1,4 +1,4 @@
-// The metrics of previews, which are in no output's account.
+// The metrics of previews, which belong to no output.
 #include <stdio.h>
 
 #include "daemon/service/metrics.h"

@@ -7,8 +7,7 @@
 
 #include "daemon/service/status_camera.h"
 
-// Finds ":LINE:COLUMN: KEY: " behind a file's name, which may have colons too. False: there is
-// none.
+// Finds ":LINE:COLUMN: KEY: " after a file's name, which may contain colons. False: not found.
 static bool find_place(char *line, int *at_line, int *at_column, char **key, char **text)
 {
     for (char *c = strchr(line, ':'); c; c = strchr(c + 1, ':')) {

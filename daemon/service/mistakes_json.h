@@ -4,8 +4,8 @@
 
 struct json_t;
 
-// [{"file", "line", "column", "key", "text"}]; a line that names no place is {"text"} alone. NULL:
-// no memory.
+// [{"file", "line", "column", "key", "text"}]; {"text"} alone for a line without a place. NULL: no
+// memory.
 struct json_t *mistakes_json(const char *lines);
 
 #endif

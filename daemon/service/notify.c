@@ -6,7 +6,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 
-enum { LOOK_MS = 1000 }; // between looks at the cameras, or less for the watchdog's sake
+enum { LOOK_MS = 1000 }; // between checks of the cameras, or less as the watchdog requires
 
 static void tell_status(struct notify *notify, const struct health *health)
 {
@@ -77,7 +77,7 @@ void notify_reloaded(struct notify *notify)
     look(&notify->timer);
 }
 
-// A daemon that ends before it was ready never is.
+// A daemon that ends before it was ready never becomes ready.
 void notify_stopping(struct notify *notify)
 {
     notify->ready = true;

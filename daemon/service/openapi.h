@@ -1,5 +1,5 @@
-// GET /api/v1/openapi.json: what the endpoints take and answer, in OpenAPI 3.0: openapi.json beside
-// this file, which says something of every route, and of no other (tests/daemon/service/openapi.c).
+// GET /api/v1/openapi.json: the endpoints' parameters and responses in OpenAPI 3.0. openapi.json
+// beside this file describes every route, and no other (tests/daemon/service/openapi.c).
 #ifndef FRAMED_DAEMON_SERVICE_OPENAPI_H
 #define FRAMED_DAEMON_SERVICE_OPENAPI_H
 

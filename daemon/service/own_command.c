@@ -22,8 +22,8 @@ struct own_command {
     uv_poll_t exit, readable;
     uv_timer_t deadline;
     int handles;
-    bool dropped; // nobody wants its end
-    int rc;       // what it is killed for
+    bool dropped; // `done` is not called
+    int rc;       // why it is killed
     char *output; // OWN_COMMAND_OUTPUT_MAX and a zero byte
     size_t used;
 };
@@ -40,7 +40,7 @@ static void handle_closed(uv_handle_t *handle)
     free(child);
 }
 
-// Those that watch() has opened; the last one frees the child.
+// Closes the handles that watch() has opened; the last one frees the child.
 static void close_handles(struct own_command *child)
 {
     uv_handle_t *const handles[] = {(uv_handle_t *)&child->deadline, (uv_handle_t *)&child->exit,
@@ -52,10 +52,10 @@ static void close_handles(struct own_command *child)
 static void kill_for(struct own_command *child, int rc)
 {
     child->rc = child->rc ? child->rc : rc;
-    kill(child->pid, SIGKILL); // a zombie until it has been waited for: no other process
+    kill(child->pid, SIGKILL); // a zombie until waited for, never another process
 }
 
-// All that lies in the pipe.
+// Reads all of the pipe.
 static void take_output(struct own_command *child)
 {
     ssize_t n;
@@ -94,9 +94,9 @@ static void deadline_passed(uv_timer_t *timer)
     kill_for(timer->data, -ETIMEDOUT);
 }
 
-// --- its start
+// --- start
 
-// A pipe with the input in it, which is shorter than any pipe. The end to read, or negative errno.
+// Returns the read end of a pipe with the input, which fits into any pipe, or a negative errno.
 static int pipe_with(const char *input)
 {
     int ends[2];
@@ -130,15 +130,15 @@ static int spawn(pid_t *ret, const char *const *arguments, int input, int output
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    // Shares memory with the child until that has another program: no page of the daemon is copied.
+    // Shares memory with the child until its exec: no page of the daemon is copied.
     const int rc = posix_spawn(ret, "/proc/self/exe", &actions, &attributes, argv, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return -rc;
 }
 
-// Cameras that run come first, and what runs out of memory is the child. Where that is forbidden it
-// runs all the same.
+// Running cameras come first, and if memory runs out, the child is killed. If that is forbidden,
+// the child runs all the same.
 static void put_behind(pid_t pid)
 {
     char path[64];
@@ -164,7 +164,7 @@ static int watch(struct own_command *child, uv_loop_t *loop)
     child->handles += rc == 0;
     if (rc < 0)
         return rc;
-    // These fail on a closing handle only.
+    // These fail only on a closing handle.
     uv_poll_start(&child->exit, UV_READABLE, child_ended);
     uv_poll_start(&child->readable, UV_READABLE, output_came);
     uv_timer_start(&child->deadline, deadline_passed, (uint64_t)child->options.timeout_ms, 0);
@@ -191,7 +191,7 @@ int own_command_start(struct own_command **ret, uv_loop_t *loop,
     if (rc == 0 && (input = pipe_with(options->input)) < 0)
         rc = input;
     if (rc == 0) {
-        fcntl(output[1], F_SETFL, 0); // the child's end alone waits
+        fcntl(output[1], F_SETFL, 0); // only the child's end blocks
         rc = spawn(&child->pid, options->arguments, input, output[1]);
     }
     if (output[1] >= 0)

@@ -7,8 +7,8 @@
 
 enum { FILE_BYTES_MAX = 1 << 20 }; // of a file in the folder
 
-// The files of daemon/service/page, by label, name and type. make compresses each of them into
-// NAME.gz, and hashes it into NAME.tag, a header's value.
+// The files of daemon/service/page: label, name and type. make compresses each into NAME.gz, and
+// hashes it into NAME.tag, a header's value.
 #define FILES(FILE)                                                                                \
     FILE(index, "index.html", "text/html; charset=utf-8")                                          \
     FILE(icon, "icon.svg", "image/svg+xml")                                                        \
@@ -56,7 +56,7 @@ static int find_file(const char *name)
     return i < n ? i : -1;
 }
 
-// 0 or negative errno. Reads on the loop: it is for development alone.
+// Returns 0 or a negative errno. Blocks the loop: for development only.
 static int read_file(const char *folder, const char *name, struct http_page *page)
 {
     char *path = NULL;
@@ -84,7 +84,7 @@ void page_serve(void *opaque, struct http_exchange *exchange)
     struct http_page page = {
         .status = 200,
         .type = files[i].type,
-        .body = (char *)files[i].body, // is not written to
+        .body = (char *)files[i].body, // never written to
         .size = (size_t)(files[i].tag - files[i].body),
         .constant = true,
         .gzipped = true,

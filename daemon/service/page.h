@@ -1,11 +1,11 @@
-// The files of the web page, which the binary holds. Loop thread.
+// The files of the web page, embedded in the binary. Loop thread.
 #ifndef FRAMED_DAEMON_SERVICE_PAGE_H
 #define FRAMED_DAEMON_SERVICE_PAGE_H
 
 #include "daemon/service/http.h"
 
-// Serves "/" and "/page/NAME", a route's `serve`. While the environment variable FRAMED_WEB names a
-// folder, files come from there instead, as they are at the time: for whoever changes the page.
+// Serves "/" and "/page/NAME", as a route's `serve`. If the environment variable FRAMED_WEB names a
+// folder, reads the files from there at each request instead, for development of the page.
 void page_serve(void *opaque, struct http_exchange *);
 
 #endif

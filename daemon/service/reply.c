@@ -9,7 +9,7 @@
 #include "daemon/base/exit_code.h"
 #include "daemon/service/status_camera.h"
 
-// Gives `json` away.
+// Frees `json`.
 static char *text_of(json_t *json)
 {
     char *text = json_dumps(json, JSON_COMPACT);

@@ -19,7 +19,7 @@
 #include "daemon/service/status_summary.h"
 #include "daemon/service/view_stream.h"
 
-static const int64_t READY_ANY_NS = 30 * INT64_C(1000000000); // that all cameras are waited for
+static const int64_t READY_ANY_NS = 30 * INT64_C(1000000000); // first wait for all cameras
 static const char PLAIN[] = "text/plain; charset=utf-8";
 
 static struct http_page text_page(int status, const char *type, char *text)
@@ -42,8 +42,8 @@ static struct http_page metrics_page(const struct metrics *metrics)
     return page;
 }
 
-// Unhealthy: what also keeps signs of life from the service manager. This page shows that the loop
-// runs.
+// Unhealthy: the same that withholds signs of life from the service manager. The page shows that
+// the loop runs.
 static struct http_page health_page(const struct metrics *metrics)
 {
     const struct health *health = &metrics->health;
@@ -55,7 +55,7 @@ static struct http_page health_page(const struct metrics *metrics)
     return text_page(503, PLAIN, text);
 }
 
-// A camera that was there once and is away now is ready: framed waits for it.
+// A camera that has shown a picture and is away now is ready: framed waits for it.
 static bool is_ready(struct camera *camera)
 {
     const int state = atomic_load(&camera->report.state);
@@ -63,7 +63,7 @@ static bool is_ready(struct camera *camera)
            state == CAMERA_PAUSED;
 }
 
-// 503 names the cameras that have shown no picture since they were started, and did not end.
+// 503 lists the cameras without a picture since their start, except ended and paused ones.
 static struct http_page readiness_page(const struct metrics *metrics)
 {
     const bool one_is_enough = metrics->ready == READY_ANY && metrics->up_ns >= READY_ANY_NS;
@@ -152,7 +152,7 @@ static bool has_camera(const struct metrics *metrics, const char *name)
     return false;
 }
 
-// False: it is refused.
+// False: the request was refused.
 static bool read_wanted(struct http_exchange *exchange, struct history_wanted *wanted)
 {
     const char *samples = http_argument(exchange, "samples");

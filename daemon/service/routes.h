@@ -1,4 +1,4 @@
-// What is served by HTTP. Loop thread.
+// The routes of HTTP. Loop thread.
 #ifndef FRAMED_DAEMON_SERVICE_ROUTES_H
 #define FRAMED_DAEMON_SERVICE_ROUTES_H
 
@@ -8,7 +8,7 @@
 struct routes_context {
     struct reload *reload;
     struct config_desk *desk;
-    // What the pages show, as it is now.
+    // Returns the present state for the pages.
     void (*snapshot)(void *opaque, struct metrics *ret);
     void *opaque;
     struct event_streams *streams;
@@ -20,7 +20,7 @@ struct routes_context {
 extern const struct http_route routes_table[];
 extern const int routes_count;
 
-// Fills a page that shows metrics alone; false: there is none at that path.
+// Fills in a page that needs only metrics; false: there is none at that path.
 bool routes_get(const struct metrics *, const char *path, struct http_page *ret);
 
 #endif

@@ -23,15 +23,15 @@
 #include "daemon/service/status.h"
 #include "daemon/service/view_stream.h"
 
-enum { TOUCH_SAMPLES = 10 }; // between signs of life for clients that follow events
+enum { TOUCH_SAMPLES = 10 }; // between keepalives for clients that follow events
 
-// What a reload has prepared.
+// Prepared by a reload.
 struct next {
     bool moves_control, moves_http;
     char control_path[SOCKET_PATH_MAX + 1];
-    struct control_place *place; // NULL: the control socket goes
-    struct http *http;           // NULL: HTTP goes
-    char *token, *read_token;    // where HTTP stays
+    struct control_place *place; // NULL: closes the control socket
+    struct http *http;           // NULL: closes HTTP
+    char *token, *read_token;    // if HTTP stays
     bool may_write;
     enum ready_when ready;
 };
@@ -43,15 +43,15 @@ struct service {
     struct event_log *events;
     unsigned ticks;
     struct control *control;
-    char control_path[SOCKET_PATH_MAX + 1]; // where it is to listen; "": nowhere
-    struct http *http;                      // NULL: there is none
+    char control_path[SOCKET_PATH_MAX + 1]; // where it should listen; "": nowhere
+    struct http *http;                      // NULL: none
     struct routes_context routes;
     struct config_desk desk;
     bool may_write;
     enum ready_when ready;
     uv_timer_t timer;
     struct next next;
-    // Requests that name a file; of the first the file is being checked:
+    // Requests with a file; the file of the first is being checked:
     struct request *first, **last;
     struct work check;
     char *errors;
@@ -87,8 +87,8 @@ static void tick(uv_timer_t *timer)
 
 // --- control
 
-// A request of the control socket. One that names a file means a daemon with that configuration
-// alone: whether that is this one is asked as work, one request after another.
+// A request of the control socket. A request with a file is only for a daemon with that
+// configuration: work checks whether it is this one, one request after another.
 struct request {
     struct service *service;
     struct control_request *control;
@@ -105,7 +105,7 @@ struct request {
     struct clip_wanted clip;
     struct snap snap;
     struct pausing pausing;
-    char *file; // NULL: it names none
+    char *file; // NULL: none
     struct reload_request reload;
     struct request *next;
 };
@@ -200,7 +200,7 @@ static void start_check(struct request *request)
         work_start(service->context.work, &service->check);
 }
 
-// The words of the requests. Taking a picture is reading; writing a clip is not.
+// The words of the requests. Taking a picture only reads; writing a clip does not.
 static const struct {
     const char *word;
     bool changes;
@@ -211,8 +211,8 @@ static const struct {
     [REQUEST_METRICS] = {"metrics", false},
 };
 
-// Reads the line but for the file, which *file finds behind a blank; NULL: there is none. False: it
-// is no request.
+// Parses the line up to the file, to which *file points after a blank; NULL: there is none. False:
+// malformed.
 static bool parse_request(struct request *request, const char *line, const char **file)
 {
     const size_t n = strcspn(line, " ");
@@ -265,15 +265,15 @@ static void handle_request(void *opaque, struct control_request *control, const 
         serve(request);
 }
 
-// The default place's own folder; what is above it is the system's.
+// Makes the default path's own folder; the folders above belong to the system.
 static void make_folder(const char *path)
 {
     char folder[SOCKET_PATH_MAX + 1];
     strcpy(folder, path);
-    mkdir(dirname(folder), 0755); // if it fails, listening has a better reason
+    mkdir(dirname(folder), 0755); // if it fails, listening reports a better reason
 }
 
-// 0 with an empty path: it is off.
+// Returns 0 with an empty path if it is off.
 static int find_control(const struct config *config, char *path)
 {
     int rc = control_path(&config->control, path);
@@ -339,7 +339,7 @@ static void tell_http(const struct http *http)
         log_event(LOG_LEVEL_INFO, "http on %s", at->path);
 }
 
-// *ret is NULL where the configuration has no HTTP.
+// Sets *ret to NULL if the configuration has no HTTP.
 static int make_http(struct service *service, const struct config *config, struct http **ret,
                      char *why, size_t size)
 {

@@ -1,4 +1,4 @@
-// A JPEG that the control socket asks for: `snap CAMERA[/OUTPUT[/PLANE]] WIDTH`. Loop thread.
+// A JPEG requested on the control socket: `snap CAMERA[/OUTPUT[/PLANE]] WIDTH`. Loop thread.
 #ifndef FRAMED_DAEMON_SERVICE_SNAP_H
 #define FRAMED_DAEMON_SERVICE_SNAP_H
 
@@ -7,12 +7,12 @@
 struct snap {
     struct target target;
     struct preview_asker asker;
-    void (*done)(struct snap *, char *reply); // as control_reply takes it
+    void (*done)(struct snap *, char *reply); // takes a reply for control_reply
 };
 
-// Reads what is behind the word. Returns the bytes that it took; negative: it is wrong.
+// Parses the arguments of the command. Returns the bytes read; negative: malformed.
 int snap_read(struct snap *, const char *text);
-// `done` follows once, now or within some seconds.
+// Calls `done` once, now or within some seconds.
 void snap_take(struct snap *, const struct metrics *, void (*done)(struct snap *, char *reply));
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const int64_t PATIENCE_NS = INT64_C(4000000000);
-enum { WIDTH = 640 }; // where none is asked for
+enum { WIDTH = 640 }; // by default
 
 struct snapshot {
     struct http_exchange *exchange;
@@ -38,7 +38,7 @@ static void take(struct preview_asker *asker, struct preview_picture *picture)
     free(snapshot);
 }
 
-// False: it was refused.
+// False: the request was refused.
 static bool read_wish(struct http_exchange *exchange, struct target *ret)
 {
     const char *output = http_part(exchange, 1);

@@ -1,6 +1,6 @@
 // GET /api/v1/cameras/NAME/snapshot.jpg?width=W and
-// /api/v1/cameras/NAME/outputs/OUTPUT/snapshot.jpg?plane=N: the next picture as a JPEG, with what
-// it shows as a comment. Loop thread.
+// /api/v1/cameras/NAME/outputs/OUTPUT/snapshot.jpg?plane=N: the next picture as a JPEG, with its
+// facts in a JPEG comment. Loop thread.
 #ifndef FRAMED_DAEMON_SERVICE_SNAPSHOT_H
 #define FRAMED_DAEMON_SERVICE_SNAPSHOT_H
 

@@ -11,7 +11,7 @@
 #include "daemon/service/status_cluster.h"
 #include "daemon/service/status_results.h"
 
-enum { WINDOW_SAMPLES = 10 }; // quantiles are of the last ten to twenty seconds
+enum { WINDOW_SAMPLES = 10 }; // quantiles cover the last ten to twenty seconds
 
 void status_open(struct status *status)
 {
@@ -35,7 +35,7 @@ json_t *status_process_json(const struct status *status)
                      processor_time_limit(), "resident_bytes", (json_int_t)resident_bytes());
 }
 
-// Of several GPUs how many work; else what works.
+// Describes how many of several GPUs work, else the working device.
 static json_t *backend_json(struct devices *devices)
 {
     struct device_status status[DEVICES_MAX];
@@ -74,7 +74,7 @@ static json_t *config_json(const struct reload *reload)
                      last_reload_json(reload));
 }
 
-// Of all, or of the only one that is wanted.
+// Lists all cameras, or only the requested one.
 static json_t *cameras_json(const struct metrics *metrics)
 {
     json_t *list = json_array();
@@ -137,7 +137,7 @@ static json_t *status_json(const struct status *status, const struct metrics *me
                      "cameras", cameras_json(metrics), "cluster", status_cluster_json(metrics));
 }
 
-// Gives `json` away.
+// Frees `json`.
 static char *text_of(json_t *json)
 {
     char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9));

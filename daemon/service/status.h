@@ -1,5 +1,4 @@
-// What the daemon does now, as JSON: what `framed status --json` prints and HTTP serves. Loop
-// thread.
+// The daemon's present state as JSON, for `framed status --json` and HTTP. Loop thread.
 #ifndef FRAMED_DAEMON_SERVICE_STATUS_H
 #define FRAMED_DAEMON_SERVICE_STATUS_H
 
@@ -9,7 +8,7 @@
 #include "daemon/service/status_bottleneck.h"
 #include "daemon/service/status_camera.h"
 
-enum { STATUS_SCHEMA_VERSION = 1 }; // rises when a member changes its meaning
+enum { STATUS_SCHEMA_VERSION = 1 }; // incremented when a member changes its meaning
 
 struct status {
     int64_t started_ns; // CLOCK_MONOTONIC
@@ -18,15 +17,15 @@ struct status {
 };
 
 void status_open(struct status *);
-// To be called every STATUS_SAMPLE_MS: rates and quantiles come of it.
+// Must be called every STATUS_SAMPLE_MS, for rates and quantiles.
 void status_sample(struct status *, const struct metrics *);
-// The snapshot, on one line that the caller frees; NULL: out of memory.
+// Returns the status on one line, for free(); NULL: out of memory.
 char *status_text(const struct status *, const struct metrics *);
-// Its list of cameras alone.
+// The same with only its list of cameras.
 char *status_cameras_text(const struct metrics *);
 
 struct json_t;
-// The daemon's own part; NULL: out of memory.
+// Returns the part about the process; NULL: out of memory.
 struct json_t *status_process_json(const struct status *);
 
 #endif

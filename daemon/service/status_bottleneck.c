@@ -30,7 +30,7 @@ static void sample_running(struct load *load, const struct metrics *metrics, int
     rate_counter_sample(&load->running, load->running_ns, now);
 }
 
-// Cameras that have shown what their pictures are.
+// Counts the cameras that have shown a picture.
 static int count_seen(const struct metrics *metrics)
 {
     int n = 0;
@@ -39,7 +39,7 @@ static int count_seen(const struct metrics *metrics)
     return n;
 }
 
-// Which devices work, and have NVDEC.
+// Returns two bits for each device: it works, and it has NVDEC.
 static unsigned devices_bits(const struct load *load)
 {
     unsigned bits = 0;
@@ -50,7 +50,7 @@ static unsigned devices_bits(const struct load *load)
     return bits;
 }
 
-// The plan takes a while for hundreds of cameras: it is made anew only for others, for first
+// A plan takes a while for hundreds of cameras: it is made again only after a reload, for first
 // pictures, or for other devices.
 static void plan_memory(struct load *load, const struct metrics *metrics)
 {
@@ -96,7 +96,7 @@ void load_sample(struct load *load, const struct metrics *metrics, int64_t now)
     plan_memory(load, metrics);
 }
 
-// -1: there is nothing to be busy. Kernels that ran side by side may come to more than 1.
+// Returns -1 if nothing can be busy. The times of kernels side by side may sum up to more than 1.
 static double share(const struct rate_counter *counter, bool has)
 {
     return has ? fmin(rate_counter_rate(counter) / 1e9, 1) : -1;
@@ -121,7 +121,7 @@ static json_t *share_json(double share)
 
 // --- devices
 
-// As nvidia-smi prints it; NULL: not known.
+// As nvidia-smi prints it; NULL: unknown.
 static const char *uuid_text(const uint8_t uuid[16], char to[48])
 {
     static const uint8_t none[16];
@@ -208,7 +208,7 @@ long long resident_bytes(void)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-// What the cameras do not use yet of what they need is as good as used.
+// Counts memory that the cameras need, but do not use yet, as used.
 static double host_left(double planned)
 {
     const double resident = (double)resident_bytes();

@@ -4,21 +4,20 @@
 
 #include "daemon/service/metrics.h"
 
-// Of one device.
 struct device_load {
-    struct device_status status;                         // when it was sampled
+    struct device_status status;                         // at the sample
     struct rate_counter nvdec, upload, kernel, download; // ns
 };
 
-// Sampled together; zeroed it is ready.
+// Sampled together; zeros are a valid start.
 struct load {
-    struct rate_counter own, all;           // ns of processor time: of this process, of everybody
+    struct rate_counter own, all; // ns of processor time: of this process, of all processes
     struct device_load device[DEVICES_MAX]; // in the order of devices_status
     int n_devices;
-    struct rate_counter running; // ns of cameras that show pictures, added up
+    struct rate_counter running; // ns with pictures, summed over cameras
     uint64_t running_ns;
     int64_t sampled_ns;
-    struct devices_memory memory; // planned, for what was there at that reload, on those devices:
+    struct devices_memory memory; // planned for the cameras of that reload, on those devices:
     bool has_memory;
     uint64_t memory_reload;
     unsigned memory_devices; // bits, see devices_bits
@@ -28,11 +27,11 @@ struct load {
 long long resident_bytes(void); // memory of this process
 void load_sample(struct load *, const struct metrics *, int64_t now_ns);
 
-// As of struct bottleneck.
+// Returns `more` of struct bottleneck.
 int status_more_cameras(const struct load *, const struct metrics *);
 
 struct json_t;
-// The devices, as a list of objects; NULL: no memory.
+// Returns the devices as a list of objects; NULL: no memory.
 struct json_t *status_devices_json(const struct load *);
 struct json_t *status_bottleneck_json(const struct load *,
                                       const struct metrics *); // NULL: no memory

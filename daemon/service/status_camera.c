@@ -39,7 +39,7 @@ void status_camera_sample(struct camera *camera, int64_t now, bool turn)
         sample_output(camera->subscriptions->list[i].output, now, turn);
 }
 
-// --- what an output is and does
+// --- outputs
 
 json_t *status_string(const char *text)
 {
@@ -67,7 +67,7 @@ static json_t *last_error_json(const struct last_error *error, int64_t now)
                      seconds(now > error->ns ? now - error->ns : 0));
 }
 
-// The address of a tcp sink is no secret: whoever reaches the machine can find it, and a reader
+// The address of a tcp sink is no secret: anybody who reaches the machine can find it, and a reader
 // needs it.
 json_t *status_sink_json(const struct output *output)
 {
@@ -124,7 +124,7 @@ static json_t *client_json(const struct sink_client *client)
                      "missed", (json_int_t)report->missed);
 }
 
-// Those that have a name.
+// Lists the clients with a name.
 static json_t *consumers_json(const struct output *output)
 {
     json_t *list = json_array();
@@ -170,7 +170,7 @@ static json_t *outputs_json(const struct subscriptions *outputs, int64_t now)
     return list;
 }
 
-// --- what a batch is and does
+// --- batches
 
 json_t *status_batch_json(const struct output *output, int64_t now)
 {
@@ -193,7 +193,7 @@ json_t *status_batch_json(const struct output *output, int64_t now)
                      last_error_json(&output->last_error, now));
 }
 
-// --- what a camera is and does
+// --- cameras
 
 static json_t *next_try(struct camera *camera, int state, int64_t now)
 {
@@ -215,7 +215,7 @@ static json_t *picture_json(const struct stream_memory *picture)
     return json_pack("{s:i, s:i}", "width", picture->width, "height", picture->height);
 }
 
-// A wait that is shorter than a sample is in the samples soon enough.
+// A wait shorter than a sample is in the samples soon enough.
 static int64_t submit_so_far(const struct camera *camera, int64_t now)
 {
     int64_t since = stage_since_ns(&camera->report.stages, STAGE_SUBMIT);
@@ -253,7 +253,7 @@ static json_t *flagged_json(const struct camera_report *report)
     return flagged;
 }
 
-// Null where libavformat reads the input.
+// Null if libavformat reads the input.
 static json_t *network_json(const struct demux_network *network)
 {
     if (!network->transport)

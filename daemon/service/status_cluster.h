@@ -1,4 +1,4 @@
-// What this box knows of its cluster, as JSON, and where a camera is. Loop thread.
+// This box's view of its cluster as JSON, and the place of a camera. Loop thread.
 #ifndef FRAMED_DAEMON_SERVICE_STATUS_CLUSTER_H
 #define FRAMED_DAEMON_SERVICE_STATUS_CLUSTER_H
 
@@ -7,14 +7,14 @@
 #include "daemon/service/metrics.h"
 
 struct json_t;
-// This box in its cluster, with counts of nodes and cameras; NULL: it is in none, or out of memory.
+// This box in its cluster, with counts of nodes and cameras; NULL: no cluster, or out of memory.
 struct json_t *status_cluster_json(const struct metrics *);
-// Zeroes of a box in no cluster.
+// Zeros if this box is in no cluster.
 struct site_counts status_cluster_counts(const struct metrics *);
-// Nodes and cameras, that the caller frees: "{}" of a box in no cluster. NULL: out of memory.
+// Returns nodes and cameras, for free(): "{}" in no cluster. NULL: out of memory.
 char *status_cluster_text(const struct metrics *);
-// The pattern's `*` is the camera's name. 200 with its node and outputs where this box shows it,
-// 307 to the box that does, 404, or 503 while no box does or etcd has not been reached yet.
+// The pattern's `*` is the camera's name. 200 with its node and outputs if this box shows it, 307
+// to the box that does, 404, or 503 while no box does or etcd has not been reached.
 void status_cluster_where(const struct metrics *, struct http_exchange *);
 
 #endif

@@ -56,7 +56,7 @@ json_t *status_account_json(const struct line_account *account)
                      (json_int_t)account->delivered, "lost", (json_int_t)account->lost);
 }
 
-// A line is made only where it is wanted, so readers are counted beside what they lost.
+// A line is made only for a reader, so readers are counted beside their losses.
 static json_t *lines_json(const struct result_lines *lines, const struct line_account *account)
 {
     json_t *json = lines ? status_account_json(account) : json_null();

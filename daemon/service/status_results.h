@@ -1,4 +1,4 @@
-// The parts of the status that are of results which clients of rings sent back. Loop thread.
+// The parts of the status about results that clients of rings sent back. Loop thread.
 #ifndef FRAMED_DAEMON_SERVICE_STATUS_RESULTS_H
 #define FRAMED_DAEMON_SERVICE_STATUS_RESULTS_H
 
@@ -6,14 +6,14 @@
 
 #include "daemon/service/metrics.h"
 
-// `turn`: the window that quantiles are of moves on.
+// `turn`: moves the window of the quantiles.
 void status_results_sample(const struct metrics *, bool turn);
 
 struct json_t;
-// Null of an output that wants no results. NULL: out of memory.
+// Null for an output that counts no results. NULL: out of memory.
 struct json_t *status_results_json(const struct output *, int64_t now_ns);
 
-// What has become of lines. NULL: out of memory.
+// Returns counts of lines: offered, delivered, lost. NULL: out of memory.
 struct json_t *status_account_json(const struct line_account *);
 
 #endif

@@ -9,11 +9,11 @@
 #include "daemon/service/status.h"
 #include "daemon/service/status_cluster.h"
 
-static const int64_t RECENT_NS = 60 * INT64_C(1000000000); // that an output's error is told
+static const int64_t RECENT_NS = 60 * INT64_C(1000000000); // how long an output's error is shown
 
-// --- printed as they are read: a tree of objects for each camera takes five times as long
+// --- printed directly: a tree of objects for each camera takes five times as long
 
-// Gives `json` away.
+// Frees `json`.
 static void print_json(FILE *to, json_t *json)
 {
     if (!json || json_dumpf(json, to, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) < 0)
@@ -27,10 +27,10 @@ static void print_text(FILE *to, const char *key, const char *text)
     print_json(to, status_string(text));
 }
 
-// What a tile says of all the camera's outputs.
+// A tile's summary of the camera's outputs.
 struct outputs_summary {
     double fps_out;
-    int64_t p99_ns, max_age_ns; // -1; 0: not known
+    int64_t p99_ns, max_age_ns; // -1, 0: unknown
     const char *error;          // NULL: none
 };
 

@@ -11,8 +11,8 @@
 
 enum {
     TICK_MS = 1000,
-    WIDTH = 640, // of stream.mjpg, where none is asked for
-    FPS = 5,     // where none is asked for
+    WIDTH = 640, // default of stream.mjpg
+    FPS = 5,     // default
 };
 static const char TOO_MANY[] = "too many clients that follow something";
 static const char LIST[] =
@@ -30,9 +30,9 @@ struct view_streams {
 struct viewer {
     struct view_streams *streams;
     struct http_exchange *exchange;
-    struct view_messages *messages; // NULL: one camera as:
+    struct view_messages *messages; // NULL: one camera, in:
     struct view_parts parts;
-    int64_t put_ns; // CLOCK_MONOTONIC: when something was last to go
+    int64_t put_ns; // CLOCK_MONOTONIC: when something was last put
     struct viewer *link;
     int n;
     struct view_entry {
@@ -65,7 +65,7 @@ static int ask(struct view_entry *entry, const struct metrics *metrics, char *wh
     return target_ask(metrics, entry->target.camera, &entry->asker, why, size);
 }
 
-// For all that are not asked for.
+// Requests the pictures of all entries without a request.
 static void ask_for_rest(struct viewer *viewer, const struct metrics *metrics)
 {
     for (int i = 0; i < viewer->n; i++) {
@@ -123,7 +123,7 @@ static void close_viewer(void *opaque)
     free(viewer);
 }
 
-// With room for n pictures. NULL: out of memory.
+// Returns a viewer with room for n pictures. NULL: out of memory.
 static struct viewer *open_viewer(struct view_streams *streams, struct http_exchange *exchange,
                                   int n)
 {
@@ -151,7 +151,7 @@ static void refuse(struct viewer *viewer, int status, const char *why)
     close_viewer(viewer);
 }
 
-// False: it was refused.
+// False: the request was refused.
 static bool admit(struct view_streams *streams, struct http_exchange *exchange, double *fps)
 {
     const char *text = http_argument(exchange, "fps");
@@ -175,7 +175,7 @@ static size_t fill_messages(void *opaque, char *to, size_t room)
     return view_messages_fill(viewer->messages, to, room);
 }
 
-// "gate:320", "gate/net/1:320" of n bytes.
+// Parses n bytes: "gate:320", "gate/net/1:320".
 static bool read_target(struct target *ret, const char *text, size_t n)
 {
     char copy[2 * TARGET_NAME_MAX + 16];
@@ -194,7 +194,7 @@ static bool read_target(struct target *ret, const char *text, size_t n)
     return true;
 }
 
-// False: the list is none of one to VIEW_PICTURES_MAX targets.
+// False: the list is not one of 1 to VIEW_PICTURES_MAX targets.
 static bool add_targets(struct viewer *viewer, const char *list, double fps)
 {
     for (size_t n; *list; list += n + (list[n] == ',')) {

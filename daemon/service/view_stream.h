@@ -1,9 +1,9 @@
-// Streams of pictures over HTTP, each with as many of the newest as its client takes:
+// Streams of pictures over HTTP, each with as many of the newest as its client reads:
 //
 // GET /api/v1/view?c=CAMERA[/OUTPUT[/PLANE]]:WIDTH,...&fps=F: many cameras in one stream of
-// messages (view/view_messages.h). Where something cannot be shown its facts say why, and it is
-// tried again every second. A sign of life goes where 5 s bring nothing else. An output's pictures
-// have its own size, whatever WIDTH.
+// messages (view/view_messages.h). If something cannot be shown, its facts contain the reason, and
+// it is tried again every second. A sign of life is sent after 5 s without anything else. An
+// output's pictures have its own size, whatever WIDTH is.
 //
 // GET /api/v1/cameras/NAME/stream.mjpg?width=W&fps=F: one camera as multipart/x-mixed-replace
 // (view/view_parts.h).
@@ -26,9 +26,9 @@ struct view_streams_context {
 };
 
 int view_streams_open(struct view_streams **ret, const struct view_streams_context *);
-// Its handles close with the loop's next turns. No exchange is left. Accepts NULL.
+// The loop's next iterations close its handles. No exchange may be left. Accepts NULL.
 void view_streams_close(struct view_streams *);
-int view_streams_count(const struct view_streams *); // of viewers
+int view_streams_count(const struct view_streams *); // number of viewers
 void view_streams_serve(struct view_streams *, struct http_exchange *);
 void view_streams_serve_mjpeg(struct view_streams *, struct http_exchange *);
 
