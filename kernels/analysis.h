@@ -1,9 +1,9 @@
-// What is found in the luma of a camera's pictures, by three ops one after the other: statistics
-// with sums of cells (kernels/statistics.h), and from these sums motion (kernels/motion.h) and a
-// fingerprint (kernels/fingerprint.h). Every version gives the same bytes.
+// Analysis of the luma of a camera's pictures, three ops in sequence: statistics with sums of cells
+// (kernels/statistics.h), then motion (kernels/motion.h) and a fingerprint (kernels/fingerprint.h)
+// from those sums. Every version gives the same bytes.
 //
-// An analysis holds the tables for one geometry; an analyser, which a backend opens
-// (kernels/backend.h), holds one camera's state: the background that motion is told from.
+// An analysis holds the tables for one geometry. An analyser, opened by a backend
+// (kernels/backend.h), holds one camera's state: the background that motion is compared with.
 #ifndef FRAMED_KERNELS_ANALYSIS_H
 #define FRAMED_KERNELS_ANALYSIS_H
 
@@ -20,14 +20,14 @@ struct analysis_params {
     struct motion_params motion;
 };
 
-// Made for one geometry of sources; never changes.
+// Made for one source geometry; never changes.
 struct analysis {
     struct statistics statistics;
     struct motion motion;
     struct fingerprint_cells fingerprint;
 };
 
-// Of one picture. The analyser's memory: valid until its next picture.
+// Result of one picture, in the analyser's memory: valid until its next picture.
 struct analysis_result {
     struct luma_statistics luma;
     const uint8_t *grid; // means, statistics.grid_columns x statistics.grid_rows, row by row
@@ -35,8 +35,8 @@ struct analysis_result {
     const struct motion_boxes *motion;
 };
 
-// For pictures with format, size and colour of `src`. 0 or -EINVAL: as the three inits. `ret_why`:
-// as motion_init's; what it was where statistics_init refuses.
+// For pictures with the format, size and colour of `src`. Returns 0, or -EINVAL from one of the
+// three inits. `ret_why` is set by motion_init alone: unchanged where statistics_init fails.
 int analysis_init(struct analysis *, const struct analysis_params *, const struct image *src,
                   const char **ret_why);
 

@@ -1,10 +1,10 @@
-// The simulation goes from event to event: the two directions of the link slow each other down, so
-// their rates change whenever one of them starts or ends; a kernel's time depends on nothing else.
+// The simulation steps from event to event. The two directions of the link slow each other down, so
+// their rates change when either starts or ends; a kernel's time depends on nothing else.
 #include "kernels/bands.h"
 
 #include <math.h>
 
-// A cut that saves less than this, in seconds, is not worth its launches.
+// Seconds that a cut must save to be worth its launches.
 static const double SAVING_MIN = 30e-6;
 
 const struct link link_default = {
@@ -20,12 +20,11 @@ const struct link link_default = {
 
 // --- simulation
 
-// One direction of the link.
 struct direction {
     double alone, both; // bytes per second
-    int band;           // being copied, or to be copied next
-    double start;       // of that band's bytes; INFINITY: not known yet
-    double left;        // of its bytes
+    int band;           // current, or next to be copied
+    double start;       // of that band's bytes; INFINITY: unknown so far
+    double left;        // bytes of that band
 };
 
 struct simulation {
@@ -34,7 +33,7 @@ struct simulation {
     const struct band_work *work;
     const struct link *link;
     struct direction up, down;
-    double now, computed[BANDS_MAX]; // when each band's results were ready
+    double now, computed[BANDS_MAX]; // time at which each band's results are ready
 };
 
 static double made_by(const struct band_work *work, struct band band)
@@ -83,7 +82,7 @@ static void upload_done(struct simulation *s)
         download_next(s);
 }
 
-// When the direction ends its band, if nothing else changes; INFINITY where it is not copying.
+// Time at which the direction finishes its band if no rate changes; INFINITY while it is idle.
 static double end_of(const struct simulation *s, const struct direction *d,
                      const struct direction *other)
 {
@@ -98,7 +97,7 @@ static void advance(const struct simulation *s, struct direction *d, double end,
         d->left = end > to ? d->left * (end - to) / (end - s->now) : 0;
 }
 
-// The next moment at which a copy starts or ends.
+// Advances to the next start or end of a copy.
 static void step(struct simulation *s)
 {
     struct direction *up = &s->up, *down = &s->down;
@@ -119,7 +118,7 @@ static void step(struct simulation *s)
     }
 }
 
-// INFINITY where it takes longer than `limit`.
+// Returns INFINITY if it takes longer than `limit`.
 static double simulate(const struct band bands[], int n, const struct band_work *work,
                        const struct link *link, double limit)
 {
@@ -143,7 +142,7 @@ double bands_time(const struct band bands[], int n, const struct band_work *work
 
 // --- gradings
 
-// Bands of `first` rows growing to `largest` and shrinking to `last`, each step by `growth`.
+// Bands of `first` rows growing to `largest` and shrinking to `last`, by a factor of `growth` each.
 struct grading {
     int first, largest, last;
     double growth;
@@ -162,7 +161,7 @@ static int append(struct band bands[BANDS_MAX], int n, int rows)
     return n + 1;
 }
 
-// `rows`, even, in equal parts of at most `largest`.
+// Appends `rows` (even) in equal parts of at most `largest`; returns 0 if there are too many.
 static int append_equal(struct band bands[BANDS_MAX], int n, int rows, int largest)
 {
     int parts = (rows + largest - 1) / largest;
@@ -176,7 +175,7 @@ static int append_equal(struct band bands[BANDS_MAX], int n, int rows, int large
     return n;
 }
 
-// From row 0; 0 where it takes too many bands. `rows` is even.
+// Cuts `rows` (even) from row 0; returns 0 if there are too many bands.
 static int grade(struct band bands[BANDS_MAX], int rows, const struct grading *grading)
 {
     double front = grading->first, back = grading->last;
@@ -202,7 +201,7 @@ static int grade(struct band bands[BANDS_MAX], int rows, const struct grading *g
     return n;
 }
 
-// What was cut from row 0 over even rows becomes what was asked for.
+// Moves bands, cut from row 0 over an even number of rows, to `rows`.
 static void place(struct band bands[], int n, struct band rows)
 {
     for (int i = 0; i < n; i++) {
@@ -240,7 +239,7 @@ struct best {
     double cost;
 };
 
-// Beside its own time a cut costs the frames behind it its copies' overhead.
+// A cut costs its own time, and delays the frames behind it by the overhead of its copies.
 static void consider(struct best *best, const struct band_work *work, const struct link *link,
                      const struct grading *grading)
 {

@@ -1,5 +1,5 @@
-// How a big frame is cut into bands so that upload, kernel and download overlap: chosen by
-// simulating the three on what the link was measured to do. Pure.
+// Cuts a big frame into bands so that upload, kernel and download overlap. Cuts are chosen by
+// simulation with the measured speeds of the link. Pure.
 #ifndef FRAMED_KERNELS_BANDS_H
 #define FRAMED_KERNELS_BANDS_H
 
@@ -11,33 +11,33 @@ extern "C" {
 
 enum { BANDS_MAX = 64 };
 
-// What a device and the way to it can do: bytes per second, and seconds.
+// Speeds of a device and of the link to it: bytes per second, and seconds.
 struct link {
     double up, down;           // pinned copies, one direction alone
-    double up_both, down_both; // each while the other direction works, too
-    double kernel;             // read and written
-    double copy;               // what a copy costs its queue beside its bytes
-    double handover;           // from the end of work to the start of what waits for it elsewhere
-    double submit;             // the CPU's time to put one band on the streams
+    double up_both, down_both; // each while the other direction is busy
+    double kernel;             // bytes read and written
+    double copy;               // overhead of a copy in its queue
+    double handover;           // from the end of work to the start of dependent work elsewhere
+    double submit;             // CPU time to put one band on the streams
 };
 
-extern const struct link link_default; // a modest device, where nothing was measured
+extern const struct link link_default; // a modest device, for use without measurements
 
 // One frame, seen as a queue of source rows.
 struct band_work {
-    struct band rows; // that any op reads, from an even row on
-    double up;        // bytes to upload per row; 0: the frame is on the device already
-    // Of rows.y1 - rows.y0 + 1 numbers, number i: the result bytes that can be made of the first i
-    // rows. Rising.
+    struct band rows; // all rows that any op reads, from an even row on
+    double up;        // bytes to upload per row; 0: the frame is already on the device
+    // rows.y1 - rows.y0 + 1 numbers, ascending: number i is the result bytes that can be made from
+    // the first i rows.
     const double *made;
-    int up_copies, down_copies; // that a band takes
+    int up_copies, down_copies; // per band
 };
 
 // Seconds from the submission of one frame to its last result byte.
 double bands_time(const struct band bands[], int n, const struct band_work *, const struct link *);
 
-// Both return the number of bands, at least 1; all start on even rows. Graded: what takes the
-// shortest time of a family of gradings; one band where cutting gains little.
+// Both return the number of bands, at least 1; all start on even rows. Graded: the fastest of a
+// family of gradings; one band if cutting gains little.
 int bands_equal(struct band bands[BANDS_MAX], struct band rows, int n);
 int bands_graded(struct band bands[BANDS_MAX], const struct band_work *, const struct link *);
 

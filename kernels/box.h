@@ -1,6 +1,6 @@
-// Boxes from one picture to another by an affine matrix, for the daemon and its clients alike. The
-// matrices speak of pixel centres and corners of edges, so that a corner p lies at M * (p - 1/2) +
-// 1/2. No other code may map.
+// Maps boxes from one picture to another by an affine matrix, in the daemon and its clients.
+// Matrices map pixel centres, corners are edges: corner p maps to M * (p - 1/2) + 1/2. All mapping
+// of boxes is done here.
 #ifndef FRAMED_KERNELS_BOX_H
 #define FRAMED_KERNELS_BOX_H
 
@@ -8,7 +8,7 @@ struct box_corner {
     double x, y;
 };
 
-// By a 2x3 matrix, row by row.
+// `m`: a 2x3 matrix, row by row.
 static inline struct box_corner box_map_corner(const float m[6], double x, double y)
 {
     x -= 0.5;
@@ -17,7 +17,7 @@ static inline struct box_corner box_map_corner(const float m[6], double x, doubl
                                (double)m[3] * x + (double)m[4] * y + (double)m[5] + 0.5};
 }
 
-// Maps the corners x1 y1 x2 y2 of a box: to the hull of all four where the matrix turns.
+// Maps the corners x1 y1 x2 y2 of a box; if the matrix rotates, to the hull of all four.
 static inline void box_map(const float m[6], const float from[4], double to[4])
 {
     const struct box_corner corner[] = {box_map_corner(m, (double)from[0], (double)from[1]),
@@ -34,7 +34,7 @@ static inline void box_map(const float m[6], const float from[4], double to[4])
     }
 }
 
-// Into a picture of that width or height. A value that is not a number stays so.
+// Clips to [0, end], the picture's width or height. NaN stays NaN.
 static inline float box_clip(double value, double end)
 {
     return (float)(value < 0 ? 0 : value > end ? end : value);

@@ -8,7 +8,7 @@ struct luma_weights {
     double r, g, b;
 };
 
-// bt601-8bit names rounded coefficients for writing; read back, its samples are bt601, limited.
+// bt601-8bit has rounded coefficients for writing; its samples read as bt601, limited.
 static struct colour as_read(struct colour colour)
 {
     if (colour.matrix == MATRIX_BT601_8BIT) {
@@ -56,7 +56,7 @@ struct yuv_to_rgb colour_to_rgb(struct colour colour, int bits)
 {
     const struct luma_weights k = luma_weights_of(colour.matrix);
     const bool full = as_read(colour).range == RANGE_FULL;
-    // The kernels take a quarter of a 10-bit sample; full range ends at 1023, not at 4 * 255.
+    // Kernels use a quarter of a 10-bit sample; full range ends at 1023, not at 4 * 255.
     const double unit = full && bits == 10 ? 4 * 255 / 1023.0 : 1;
     const double luma = unit * (full ? 1 : 255 / 219.0);
     const double chroma = unit * (full ? 1 : 255 / 224.0);
@@ -96,7 +96,7 @@ struct rgb_to_yuv colour_to_yuv(struct colour colour)
         .round = {(full ? 0 : 16 * Q15) + half, 128 * Q15 + half, 128 * Q15 + half},
         .shift = 15,
     };
-    // G takes what rounding left over, so that white is white and gray has no colour.
+    // G takes the rounding remainder, so that white stays white and gray has no colour.
     c.row[0][1] = q15(luma) - c.row[0][0] - c.row[0][2];
     c.row[1][1] = -c.row[1][0] - c.row[1][2];
     c.row[2][1] = -c.row[2][0] - c.row[2][2];
@@ -116,7 +116,7 @@ struct position luma_position(void)
     return (struct position){.add = 2, .shift = 2};
 }
 
-// Half the luma position; centred chroma lies half a luma pixel further on.
+// Half the luma position; centred chroma lies half a luma pixel further.
 static struct position chroma_position(int sub, bool centred)
 {
     return sub == 0 ? luma_position() : (struct position){centred ? 4 - 32768 : 4, 3};

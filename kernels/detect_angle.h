@@ -1,16 +1,16 @@
-// Sine, cosine and the angle of a direction, in binary64 steps that are the same everywhere: + - *
-// and / alone. Within 1e-9 of the truth, far below what binary32 shows.
+// Sine, cosine and atan2 in binary64 steps with the same bits everywhere: + - * and / alone. The
+// error is below 1e-9, far below the resolution of binary32.
 #ifndef FRAMED_KERNELS_DETECT_ANGLE_H
 #define FRAMED_KERNELS_DETECT_ANGLE_H
 
 #include "kernels/format.h"
 
-#define ANGLE_MOST 1000.0f // radians that sincos_steps takes
+#define ANGLE_MOST 1000.0f // radians, the largest argument of sincos_steps
 #define ANGLE_PI   0x1.921fb54442d18p+1
 
 static inline FRAMED_HD void sincos_steps(float angle, double *ret_sin, double *ret_cos)
 {
-    const double x = angle, shifted = x * 0x1.45f306dc9c883p-1 + 0x1.8p+52; // quarter turns, whole
+    const double x = angle, shifted = x * 0x1.45f306dc9c883p-1 + 0x1.8p+52; // whole quarter turns
     const double n = shifted - 0x1.8p+52, r = x - n * (ANGLE_PI / 2), q = r * r;
     const double s =
         r -
@@ -22,7 +22,7 @@ static inline FRAMED_HD void sincos_steps(float angle, double *ret_sin, double *
     *ret_cos = quarter == 0 ? c : quarter == 1 ? -s : quarter == 2 ? -c : s;
 }
 
-// Of y / x with 0 <= y <= x, 0 < x: about the nearer of 0 and 1/2, where the series is short.
+// Angle of y / x for 0 <= y <= x, 0 < x, around 0 or 1/2, whichever is nearer: the series is short.
 static inline FRAMED_HD double octant_steps(double y, double x)
 {
     const bool near_half = 4 * y > x;
@@ -30,10 +30,10 @@ static inline FRAMED_HD double octant_steps(double y, double x)
     double sum = 0;
     for (int i = 21; i >= 1; i -= 2)
         sum = 1.0 / i - q * sum;
-    return (near_half ? 0x1.dac670561bb4fp-2 : 0) + t * sum; // the number is the angle of 1/2
+    return (near_half ? 0x1.dac670561bb4fp-2 : 0) + t * sum; // the constant is atan(1/2)
 }
 
-// In (-pi, pi]; 0 for no direction.
+// Returns an angle in (-pi, pi]; 0 for (0, 0).
 static inline FRAMED_HD double atan2_steps(double y, double x)
 {
     const double ax = x < 0 ? -x : x, ay = y < 0 ? -y : y;

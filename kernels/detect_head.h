@@ -1,4 +1,4 @@
-// Where a head has a candidate's score, class, box and extra columns.
+// Reads a candidate's score, class, box and extra columns from the tensors of a head.
 #ifndef FRAMED_KERNELS_DETECT_HEAD_H
 #define FRAMED_KERNELS_DETECT_HEAD_H
 
@@ -16,7 +16,7 @@ static inline FRAMED_HD float value_of(const struct detect *d, const struct dete
 
 // --- scores
 
-// Of one anchor: what is to be known before its first score.
+// Terms shared by all scores of an anchor.
 struct score_terms {
     float objectness; // 1 where the head has none
     float largest, sum;
@@ -31,8 +31,8 @@ static inline FRAMED_HD float logit_of(const struct detect *d, const struct dete
     return element_at(in->tensor[t], &d->params.format[t], i);
 }
 
-// The sum has sixteen parts: part i is of classes i, i + 16, ..., and then i takes in i + 8, i + 4,
-// i + 2 and i + 1. That is the order in which registers of any width find it.
+// The sum has sixteen parts: part i sums classes i, i + 16, ..., then part i adds parts i + 8, i +
+// 4, i + 2 and i + 1. Registers of any width can follow this order.
 static inline FRAMED_HD void softmax_terms(struct score_terms *terms, const struct detect *d,
                                            const struct detect_input *in, uint32_t anchor)
 {
@@ -76,7 +76,7 @@ static inline FRAMED_HD float score_of(const struct detect *d, const struct dete
     return d->objectness ? terms->objectness * score : score;
 }
 
-// The class that a head says on its own; -1 where it says none. `label_tensor` is 0 or more.
+// Returns the class that a head outputs; -1 if it is invalid. `label_tensor` is 0 or more.
 static inline FRAMED_HD int label_of(const struct detect *d, const struct detect_input *in,
                                      uint32_t anchor)
 {
@@ -88,7 +88,7 @@ static inline FRAMED_HD int label_of(const struct detect *d, const struct detect
     return (int)label;
 }
 
-// The rows that count, of those that a head fills.
+// Number of valid rows; some heads output a count.
 static inline FRAMED_HD uint32_t rows_of(const struct detect *d, const struct detect_input *in)
 {
     if (d->params.head != DETECT_EFFICIENTNMS && d->params.head != DETECT_TFLITE)
@@ -101,13 +101,13 @@ static inline FRAMED_HD uint32_t rows_of(const struct detect *d, const struct de
 
 // --- boxes
 
-// In the network's input. Rotated boxes have a centre and sides as well, which else are 0.
+// In the network's input. Centre and sides are set for rotated boxes, else 0.
 struct detect_box {
     float x1, y1, x2, y2; // the corners; of rotated boxes the hull's
     float x, y, width, height, angle;
 };
 
-// The cell of an anchor, and its stride, 0 where the strides have no such anchor.
+// Returns the stride of an anchor's cell; 0 if the strides have no such anchor.
 static inline FRAMED_HD float cell_of(const struct detect *d, uint32_t anchor, float *ret_x,
                                       float *ret_y)
 {
@@ -132,8 +132,9 @@ static inline FRAMED_HD bool has_corners(const struct detect *d)
            (d->params.head == DETECT_END2END && !d->params.rotated);
 }
 
-// The four corners as the box turns, first those of its right side, in the network's input.
-// Binary64 up to the last step.
+// The four corners in the network's input: upright boxes clockwise from the top left; rotated
+// boxes, before rotation, bottom right, top right, top left, bottom left. Binary64 up to the last
+// step.
 static inline FRAMED_HD void box_corners(const struct detect_box *box, bool rotated, float q[8])
 {
     if (!rotated) {
@@ -169,8 +170,8 @@ static inline FRAMED_HD void hull_of(const float q[8], float *x1, float *y1, flo
     }
 }
 
-// The first four columns: all of them are under way before the first is looked at, since a GPU
-// waits for each that it looks at.
+// Reads the first four columns: all loads are issued before the first value is used, since a GPU
+// waits at each use.
 static inline FRAMED_HD void box_values(const struct detect *d, const struct detect_input *in,
                                         uint32_t anchor, float v[4])
 {
@@ -191,7 +192,7 @@ static inline FRAMED_HD void box_values(const struct detect *d, const struct det
         v[i] = element_at(&loaded[i], format, 0);
 }
 
-// False: not finite, or an angle of more than ANGLE_MOST.
+// Returns false for a box that is not finite or an angle beyond ANGLE_MOST.
 static inline FRAMED_HD bool box_of(const struct detect *d, const struct detect_input *in,
                                     uint32_t anchor, struct detect_box *box)
 {
@@ -240,9 +241,9 @@ static inline FRAMED_HD bool box_of(const struct detect *d, const struct detect_
            is_finite(box->width) && is_finite(box->height);
 }
 
-// --- to the source's pixels
+// --- mapping to source pixels
 
-// The maps are of centres, these are edges.
+// The matrix maps pixel centres; the point is in edge coordinates.
 static inline FRAMED_HD void point_map(const double m[6], float x, float y, float *ret_x,
                                        float *ret_y)
 {
@@ -257,7 +258,7 @@ static inline FRAMED_HD void corners_map(const double m[6], const float from[8],
         point_map(m, from[i], from[i + 1], &to[i], &to[i + 1]);
 }
 
-// Whether the size of a box in the source is one of those that are wanted.
+// True if the box's size in the source is within the limits.
 static inline FRAMED_HD bool size_is_wanted(const struct detect *d, const struct detect_input *in,
                                             const struct detect_box *box)
 {
@@ -279,7 +280,7 @@ static inline FRAMED_HD float clipped(float x, int32_t most)
     return x < 0 ? 0 : x > (float)most ? (float)most : x;
 }
 
-// Where the direction of the box's first axis points to in the source.
+// Direction of the box's first axis in the source.
 static inline FRAMED_HD float angle_map(const double m[6], float angle)
 {
     double c, s;
@@ -287,7 +288,7 @@ static inline FRAMED_HD float angle_map(const double m[6], float angle)
     return (float)atan2_steps(m[3] * c + m[4] * s, m[0] * c + m[1] * s);
 }
 
-// What the result has of a candidate, and its corners in the source.
+// Returns a candidate's detection, and its corners in the source.
 static inline FRAMED_HD struct detection detection_of(const struct detect *d,
                                                       const struct detect_input *in, uint64_t key,
                                                       float score, float q[8])
@@ -311,8 +312,7 @@ static inline FRAMED_HD struct detection detection_of(const struct detect *d,
     return found;
 }
 
-// Extra column j of detection i, of that anchor, or j and j + 1 where these are a keypoint's x and
-// y.
+// Writes extra column j of detection i (of `anchor`); both x and y of a keypoint at its x.
 static inline FRAMED_HD void extra_write(const struct detect *d, const struct detect_input *in,
                                          struct detect_result *result, uint32_t i, uint32_t anchor,
                                          int j)

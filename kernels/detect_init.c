@@ -1,4 +1,4 @@
-// A descriptor's checks, what follows from it, and the layout of memory.
+// Checks of a descriptor, derived values, and the layout of memory.
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -7,12 +7,12 @@
 
 enum { ALIGN = 64 };
 
-// What the heads hold: columns before the first score, and what their boxes and classes are.
+// Properties of each head: columns before the first score, kinds of boxes and classes.
 static const struct head {
     int first;       // column of the first score
-    bool objectness, // in the column before
-        one_tensor,  // as rows or planes of columns
-        listed,      // one score, and a class of its own
+    bool objectness, // in the column before the first score
+        one_tensor,  // rows or planes of columns
+        listed,      // one score, and an explicit class
         finished,    // without duplicates
         normalised;
 } heads[DETECT_HEADS] = {
@@ -46,7 +46,7 @@ struct detect_params detect_defaults(enum detect_head head)
     return params;
 }
 
-// --- checks: NULL, or what is wrong
+// --- checks: return NULL or the mistake
 
 static bool is_within(int64_t x, int64_t least, int64_t most)
 {
@@ -143,7 +143,7 @@ static const char *mistake_of(const struct detect_params *p)
     return why ? why : threshold_mistake(p);
 }
 
-// --- what follows from a descriptor
+// --- values derived from a descriptor
 
 static void columns_init(struct detect *d)
 {
@@ -172,7 +172,7 @@ static void columns_init(struct detect *d)
         d->label_tensor = head->one_tensor ? DETECT_BOXES : DETECT_LABELS;
 }
 
-// The next binary32 below a finite x. nextafterf would make libm another library to link.
+// The next binary32 below a finite x. nextafterf would require linking libm.
 static float float_below(float x)
 {
     const uint32_t bits = bits_of_float(x);
@@ -181,7 +181,7 @@ static float float_below(float x)
     return float_of_bits(x > 0 ? bits - 1 : bits + 1);
 }
 
-// q > the result is q > x of the binary64 x, for every binary32 q.
+// The largest binary32 q0 <= x: for every binary32 q, q > q0 if and only if q > x.
 static float floor_float(double x)
 {
     const float nearest = (float)x;
@@ -191,10 +191,10 @@ static float floor_float(double x)
 static void thresholds_init(struct detect *d, const struct detect_params *p)
 {
     d->overlap = floor_float(p->iou);
-    d->conf_least = NAN; // which no score is above
+    d->conf_least = NAN; // above which no score is
     for (int i = 0; i < p->classes; i++) {
         float conf = p->class_conf ? p->class_conf[i] : p->conf;
-        if (p->head == DETECT_YOLOX) // >= is > of the number before
+        if (p->head == DETECT_YOLOX) // >= x is > the number before x
             conf = float_below(conf);
         d->conf[i] = p->class_list && !p->class_list[i] ? NAN : conf;
         if (!isnan(d->conf[i]) && !(d->conf_least <= conf))

@@ -1,4 +1,4 @@
-// Lists of tiles to one list. Hundreds of boxes: plain loops will do.
+// Merges the lists of tiles. Hundreds of boxes: plain loops suffice.
 #include <errno.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ static int keys_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Those of the list that count, the best first. Returns how many.
+// Sorts the valid boxes of the list, best first. Returns their number.
 static int order(uint64_t *keys, const struct detection from[], int n)
 {
     int left = 0;

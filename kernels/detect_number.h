@@ -1,6 +1,6 @@
-// The numbers of a detector's output: elements, activations and keys. Every step is one binary32
-// operation, rounded to nearest, or one on integers, so that C, SIMD and CUDA give the same bits
-// wherever fused products are off (-ffp-contract=off, -fmad=false).
+// Arithmetic on a detector's output: elements, activations and keys. Every step is one binary32
+// operation, rounded to nearest, or an integer one: C, SIMD and CUDA give the same bits as long as
+// fused products are off (-ffp-contract=off, -fmad=false).
 #ifndef FRAMED_KERNELS_DETECT_NUMBER_H
 #define FRAMED_KERNELS_DETECT_NUMBER_H
 
@@ -25,8 +25,8 @@ static inline FRAMED_HD uint32_t bits_of_float(float x)
 
 // --- elements
 
-// Exact, but for what a NaN carries. Subnormals are counted, not shifted: a thread may take them
-// for zeroes.
+// Exact, except for a NaN's payload. Subnormals are multiplied, not shifted, because a thread may
+// treat them as zero.
 static inline FRAMED_HD float float_of_half(uint16_t half)
 {
 #ifdef __CUDA_ARCH__
@@ -65,8 +65,8 @@ static inline FRAMED_HD float element_at(const void *data, const struct detect_f
 // --- e to the power of x
 
 // x = n * ln 2 + r, |r| <= 0.35: 1 + r + r^2 / 2 + ... + r^7 / 5040, times 2^n. n * EXP_LN2_HIGH is
-// exact. At most 1 ulp from the truth, which tests/kernels/detect.c measures; but 0 for all of
-// which the power, or a step to it, is subnormal.
+// exact. The error is at most 1 ulp, as tests/kernels/detect.c measures; but the result is 0 if it
+// or an intermediate step is subnormal.
 #define EXP_MOST     89.0f
 #define EXP_LEAST    -86.9f
 #define EXP_LOG2E    0x1.715476p+0f
@@ -88,20 +88,20 @@ static inline FRAMED_HD float exp_steps(float x)
     p = p * r + 0x1.555556p-3f;
     p = p * r + 0.5f;
     p = (p * (r * r) + r) + 1;
-    // 2^n as 2 * 2^(n - 1): n reaches 128. Of a NaN any bits will do, the sum is one.
+    // 2^n as 2 * 2^(n - 1): n reaches 128. For NaN the bits are arbitrary, since p is NaN.
     const uint32_t power = (bits_of_float(shifted) + 126) << 23;
     return p * float_of_bits(power & 0x7f800000) * 2;
 }
 
-// At most 2.5 ulp from the truth where exp_steps(-x) is neither 0 nor inf.
+// The error is at most 2.5 ulp unless exp_steps(-x) is 0 or inf.
 static inline FRAMED_HD float sigmoid_steps(float x)
 {
     return 1 / (1 + exp_steps(-x));
 }
 
-// --- keys: what is to come first has the smaller one
+// --- keys: the smaller one comes first
 
-// Scores as numbers that are in reverse order. -0 becomes 0.
+// Maps scores to numbers in reverse order. -0 becomes 0.
 static inline FRAMED_HD uint32_t score_order(float score)
 {
     const uint32_t bits = bits_of_float(score + 0.0f);

@@ -1,26 +1,26 @@
-// How much two boxes overlap, and the boxes as suppression reads them.
+// The overlap of two boxes, and the tables of boxes for suppression.
 #ifndef FRAMED_KERNELS_DETECT_OVERLAP_H
 #define FRAMED_KERNELS_DETECT_OVERLAP_H
 
 #include "kernels/detect_head.h"
 
-// The boxes of the candidates in their order. Tables of the workspace, whole groups of BOX_GROUP.
+// The candidates' boxes in order: tables in the workspace, padded to whole groups of BOX_GROUP.
 struct detect_boxes {
-    float *x1, *y1, *x2, *y2; // as they are compared; of rotated boxes the hull
+    float *x1, *y1, *x2, *y2; // as compared; of rotated boxes the hull
     float *area;
-    int32_t *label;   // boxes of unlike labels do not suppress each other; LABEL_GONE: of no box
+    int32_t *label;   // boxes of different labels do not suppress each other; LABEL_GONE: no box
     float (*quad)[8]; // of rotated boxes
 };
 
 enum { BOX_GROUP = 64, LABEL_GONE = -1 };
 
-// What compat_ultralytics adds to the coordinates of a class.
+// Offset that compat_ultralytics adds to the coordinates of a class.
 static inline FRAMED_HD float label_distance(int32_t label)
 {
     return (float)label * 7680.0f;
 }
 
-// Puts a candidate in place i, or LABEL_GONE where it has no box. Returns whether it is finite.
+// Writes a candidate's box, or LABEL_GONE, to place i. Returns false if the box is not finite.
 static inline FRAMED_HD bool boxes_set(const struct detect_boxes *to, int i, const struct detect *d,
                                        const struct detect_input *in, uint64_t key)
 {
@@ -55,7 +55,7 @@ static inline FRAMED_HD bool boxes_set(const struct detect_boxes *to, int i, con
 
 // --- upright boxes
 
-// One of them, or the hull of a rotated one.
+// An upright box, or the hull of a rotated one.
 struct detect_corners {
     float x1, y1, x2, y2, area;
     int32_t label;
@@ -77,17 +77,17 @@ static inline FRAMED_HD float intersection_of(const struct detect_corners *a,
     return (width > 0 ? width : 0) * (height > 0 ? height : 0);
 }
 
-// --- rotated boxes: what of quad b lies in quad a
+// --- rotated boxes: the part of quad b inside quad a
 
-enum { POLYGON_MAX = 16 }; // corners; of two convex quads at most 8, and more by rounding alone
+enum { POLYGON_MAX = 16 }; // corners; two convex quads give at most 8, more only by rounding
 
 struct polygon {
     double x[POLYGON_MAX], y[POLYGON_MAX];
     int n;
 };
 
-// Leaves of a polygon what lies on the right of the line from (x0, y0) to (x1, y1), y downwards:
-// each corner that does, and where its edges cross the line.
+// Cuts off the polygon's part on the right of the line from (x0, y0) to (x1, y1), with y downwards:
+// keeps the other corners, and adds the points where edges cross the line.
 static inline FRAMED_HD void polygon_cut(struct polygon *to, const struct polygon *from, double x0,
                                          double y0, double x1, double y1)
 {
@@ -128,11 +128,11 @@ static inline FRAMED_HD double quads_shared(const float a[8], const float b[8])
     return twice < 0 ? -twice * 0.5 : twice * 0.5;
 }
 
-#define AREA_LEAST 1e-14f // rotated boxes of less, and those turned inside out, overlap nothing
+#define AREA_LEAST 1e-14f // smaller areas of rotated boxes, and negative ones, overlap nothing
 
-// --- any two
+// --- any two boxes
 
-// Of i, which comes first, and j.
+// Overlap of box i and the later box j.
 static inline FRAMED_HD float quotient_of(const struct detect *d, const struct detect_boxes *b,
                                           int i, int j)
 {

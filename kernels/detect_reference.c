@@ -1,4 +1,4 @@
-// Detection as plain loops: what its bytes are, every other version gives.
+// Detection in plain loops, the reference: every other version gives its bytes.
 #include <math.h>
 #include <stdlib.h>
 
@@ -41,7 +41,7 @@ static int keys_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Each candidate in its order: what is still there is kept, and suppresses.
+// Goes through candidates in order: the remaining ones are kept, and suppress others.
 static int suppress(const struct detect *d, const struct detect_boxes *boxes, int n, int32_t *kept)
 {
     int count = 0;
@@ -59,7 +59,7 @@ static int suppress(const struct detect *d, const struct detect_boxes *boxes, in
     return count;
 }
 
-// The largest score that is left is kept, of equal ones the first; what overlaps it gets less.
+// Keeps the largest remaining score, the first on a tie, and reduces overlapping boxes' scores.
 int detect_suppress_softly(const struct detect *d, const struct detect_boxes *boxes, int n,
                            int32_t *kept, float *scores)
 {

@@ -1,4 +1,4 @@
-// The memory that detecting in one picture needs beside its result, on a CPU.
+// The additional memory for detection in one picture on a CPU.
 #ifndef FRAMED_KERNELS_DETECT_WORKSPACE_H
 #define FRAMED_KERNELS_DETECT_WORKSPACE_H
 
@@ -9,11 +9,11 @@ struct detect_workspace {
     struct detect_boxes boxes;
     float *scores;
     int32_t *kept;  // places among the boxes, max_det
-    uint64_t *gone; // a bit a box
+    uint64_t *gone; // a bit per box
     size_t bytes;   // of all
 };
 
-// Where its parts lie from `base` on, which may be NULL to ask for the bytes alone.
+// Places the parts from `base` on; NULL computes `bytes` alone.
 struct detect_workspace detect_workspace_at(const struct detect *, void *base);
 
 #endif

@@ -15,28 +15,28 @@ static int integer_of(double x, int lo, int hi)
     return (int)fmin(fmax(floor(x + 0.5), lo), hi);
 }
 
-// IEEE 754 binary16; by hand, since not every compiler that builds this has the type.
+// IEEE 754 binary16; written by hand because not every supported compiler has the type.
 static uint16_t half_of(double x)
 {
     const int sign = signbit(x) ? 0x8000 : 0;
     const double magnitude = fabs(x);
-    if (magnitude >= 0x1p16) // what is less and rounds up to this becomes infinity below
+    if (magnitude >= 0x1p16) // smaller values that round up to it become infinity below
         return (uint16_t)(sign | 0x7c00);
     int exponent;
     frexp(magnitude, &exponent);
-    if (magnitude < 0x1p-14) // subnormal: the spacing stays that of the smallest normal numbers
+    if (magnitude < 0x1p-14) // subnormal: the spacing is that of the smallest normal numbers
         exponent = -13;
-    // 1024 to 2048 steps for a normal number; the leading one counts the exponent field up.
+    // A normal number has 1024 to 2048 steps; the leading one increments the exponent field.
     const int steps = (int)rint(ldexp(magnitude, 11 - exponent));
     return (uint16_t)(sign | (((exponent + 13) << 10) + steps));
 }
 
 static struct level_sum sum_of(double slope, double origin)
 {
-    // The grid on which every level's value fits a float.
+    // The finest grid on which the value of every level fits a float.
     const double reach = fmax(fabs(origin), fabs(origin + 255 * slope));
     if (!isnormal(reach))
-        return (struct level_sum){NAN, NAN, NAN, NAN}; // proves nothing
+        return (struct level_sum){NAN, NAN, NAN, NAN}; // sum_holds rejects it
     const double grid = ldexp(1, ilogb(reach) - 23);
     const double a = rint(slope / grid) * grid, b = rint(origin / grid) * grid;
     return (struct level_sum){(float)a, (float)b, (float)(slope - a), (float)(origin - b)};
@@ -48,7 +48,7 @@ static bool sum_holds(const struct warp *warp, int c)
     for (int level = 0; level < 256; level++) {
         const float x = (float)level, y = fmaf(x, sum.a, sum.b) + fmaf(x, sum.c, sum.d);
         const float *table = &warp->table.f32[c][level];
-        if (isnan(y)) // which no table holds, and half_of does not take
+        if (isnan(y)) // in no table, and half_of does not take it
             return false;
         if (warp->dtype == DTYPE_F16 ? half_of(y) != warp->table.f16[c][level]
                                      : memcmp(&y, table, sizeof(y)) != 0)
@@ -72,7 +72,7 @@ static void fill_init(struct warp *warp, const struct warp_params *params)
     for (int c = 0; c < warp->channels; c++) {
         const double mean = params->mean[c] / params->scale;
         warp->fill[c] = params->fill[c];
-        if (params->fill_mean) // 0 * scale may be all there is
+        if (params->fill_mean) // not finite for a scale of 0
             warp->fill[c] = (uint8_t)(isfinite(mean) ? integer_of(mean, 0, 255) : 0);
         else
             memcpy(&warp->fill_element[c],

@@ -1,4 +1,3 @@
-// The elements of a tensor.
 #ifndef FRAMED_KERNELS_ELEMENT_H
 #define FRAMED_KERNELS_ELEMENT_H
 
@@ -11,8 +10,8 @@ extern "C" {
 size_t element_bytes(enum dtype);
 
 // Fills warp->table for warp->dtype and warp->channels: (level * scale - mean) / std in double,
-// then one rounding: to integers half up and saturated, to floats to nearest even. Then finds sums
-// that give the same, for versions that would rather compute than look up. And sets what fill is.
+// then rounded once: integers half up and saturated, floats to nearest even. Then looks for sums
+// with the same results, for versions that compute instead of looking up. Sets the fill, too.
 void element_tables_init(struct warp *warp, const struct warp_params *params);
 
 #ifdef __cplusplus

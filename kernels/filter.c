@@ -1,10 +1,10 @@
-// The weights of a filter, from the matrix: they depend on one axis alone, so that a pixel's are
-// the products of its column's and its row's.
+// Weights of a filter, from the matrix. They depend on one axis alone: a pixel's weights are the
+// products of its column's and its row's.
 //
-// Weights are rounded so that the sum of the first n is right to half a unit for every n: they sum
-// to 1 << bits exactly, a flat picture stays what it is, and no error adds up along a span. Row
-// weights have 12 bits where 8 samples do, so that sums of 8-bit samples fit registers of 16 bits,
-// and else 14.
+// Weights are rounded so that the sum of the first n is correct to half a unit for every n: they
+// sum to 1 << bits exactly, flat pictures stay flat, and errors do not add up along a span. Row
+// weights have 12 bits if 8 samples suffice, so that sums of 8-bit samples fit 16-bit registers,
+// else 14.
 #include "kernels/filter.h"
 
 #include <errno.h>
@@ -17,11 +17,11 @@ enum {
     FEW_SAMPLES = 8,
     FEW_BITS = 12,
     STRIDE_UNIT = 8,
-    PADDING = 8, // pixels whose weights are read with those of the last
+    PADDING = 8, // pixels whose weights are read together with the last one's
 };
 
-// One axis of a plane, in its samples: output pixel i has its centre at slope * point + origin, and
-// samples lo <= k < hi count.
+// One axis of a plane, in samples: the centre of output pixel i is slope * point + origin; samples
+// lo <= k < hi are valid.
 struct filter_map {
     enum filter filter;
     int n;
@@ -35,13 +35,13 @@ static double centre_of(const struct filter_map *map, int i)
     return map->slope * warp_point_at(map->points, i) + map->origin;
 }
 
-// How many samples an output pixel is wide, whose square reaches half way to the next ones.
+// Width of an output pixel in samples; its square extends half way to its neighbours.
 static double width_of(const struct filter_map *map)
 {
     return fabs(map->slope) * map->points->step;
 }
 
-// How much of sample k there is in the output pixel at `centre`, in any unit.
+// Share of sample k in the output pixel at `centre`, not normalised.
 static double share_of(const struct filter_map *map, double centre, int k)
 {
     const double width = width_of(map), reach = fmax(width, 1);
@@ -50,7 +50,7 @@ static double share_of(const struct filter_map *map, double centre, int k)
     return fmax(0, fmin(k + 0.5, centre + width / 2) - fmax(k - 0.5, centre - width / 2));
 }
 
-// The span of output pixel i, and its weights: room for map->hi - map->lo.
+// Returns the span of output pixel i and writes its weights: room for map->hi - map->lo.
 static struct filter_span span_at(const struct filter_map *map, int i, int bits, int16_t *weights)
 {
     const double centre = centre_of(map, i), width = width_of(map);
@@ -60,7 +60,7 @@ static struct filter_span span_at(const struct filter_map *map, int i, int bits,
     double total = 0, sum = 0;
     for (int k = first; k <= last; k++)
         total += share_of(map, centre, k);
-    if (!(total > 0)) { // beyond the window's last sample: chroma is clamped to it
+    if (!(total > 0)) { // chroma beyond the window's last sample: clamped to it
         weights[0] = (int16_t)(1 << bits);
         const double nearest = fmin(fmax(floor(centre + 0.5), map->lo), map->hi - 1);
         return (struct filter_span){(uint16_t)nearest, 1};
@@ -82,7 +82,7 @@ static struct filter_span span_at(const struct filter_map *map, int i, int bits,
     return span;
 }
 
-// Sets bits and stride. `scratch` as span_at's weights.
+// Sets bits and stride. `scratch`: like span_at's weights.
 static void axis_measure(struct filter_axis *axis, const struct filter_map *map, bool rows,
                          int16_t *scratch)
 {
@@ -112,8 +112,7 @@ static void axis_make(struct filter_axis *axis, const struct filter_map *map,
         axis->weights[(ptrdiff_t)map->n * axis->stride + k] = 0;
 }
 
-// The share of the square of each of the picture's pixels, along one axis of luma, that lies in the
-// window.
+// Share of each output pixel's square that lies in the window, along one axis of luma.
 static void coverage_make(uint16_t *coverage, const struct filter_map *luma, enum edge edge)
 {
     const double width = fabs(luma->slope);
@@ -129,7 +128,7 @@ static void coverage_make(uint16_t *coverage, const struct filter_map *luma, enu
     }
 }
 
-// A luma axis as a plane whose samples lie `at` its positions sees it.
+// Map of a plane with samples at positions `at`, from luma's.
 static struct filter_map map_of(const struct filter_map *luma, struct position at)
 {
     const int sub = position_sub(at);
@@ -142,7 +141,7 @@ static struct filter_map map_of(const struct filter_map *luma, struct position a
     return map;
 }
 
-// Along the source's x and y.
+// Makes luma's maps along the source's x and y. Returns -EINVAL if the axes mix.
 static int maps_of(struct filter_map maps[2], const struct warp *warp, const double d[6],
                    bool *turned)
 {
@@ -236,7 +235,7 @@ void filter_finish(struct warp *warp)
     free(warp->filtered.luma_x.spans);
 }
 
-// Widens `rows` by what some entries of the axis read, whose samples are 1 << sub rows each.
+// Adds the rows that some entries of the axis read to `rows`; a sample is 1 << sub rows high.
 static void rows_add(struct band *rows, const struct filter_axis *axis, struct band entries,
                      int sub)
 {

@@ -31,7 +31,7 @@ const int16_t fingerprint_table[FINGERPRINT_FREQUENCIES][FINGERPRINT_SIDE] = {
 
 // --- from sums of cells to the 32 x 32 luma
 
-// False: these are no edges.
+// Returns false for invalid edges.
 static bool axis_init(struct fingerprint_axis *axis, int cells, const int32_t edges[])
 {
     bool valid = cells >= 1 && cells <= FINGERPRINT_CELLS_MAX && edges[0] == 0;
@@ -67,7 +67,7 @@ int fingerprint_cells_init(struct fingerprint_cells *cells, int columns,
     return 0;
 }
 
-// The sums of a row of areas, in 1/32 of a level, over each column of cells.
+// Sums a row of areas over each column of cells, in 1/32 level.
 static void columns_sum(const struct fingerprint_cells *cells, const uint32_t *sums, int y,
                         uint64_t column[])
 {

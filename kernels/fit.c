@@ -1,10 +1,10 @@
-// Each formula is its framework's own, with its roundings: one pixel more or less is a shift of up
-// to half a tensor pixel at the picture's far edge.
+// Each formula is its framework's own, with its rounding: one pixel more or less shifts the
+// picture's far edge by up to half a tensor pixel.
 #include "kernels/fit.h"
 
 #include <math.h>
 
-// The tensor keeps the size that the user gave; the picture fills the pixels of `at`.
+// The tensor has the user's size; the picture fills the pixels of `at`.
 static struct placement on_pixels(const struct warp_params *params, struct rect at, double width,
                                   double height)
 {
@@ -24,7 +24,7 @@ static int stride_of(const struct warp_params *params)
     return params->stride > 1 ? params->stride : 1;
 }
 
-// rint() takes halves to the even number, as Python's round() does.
+// rint() rounds halves to even, like Python's round().
 static struct placement ultralytics(const struct warp_params *params, double width, double height,
                                     double s)
 {
@@ -39,7 +39,7 @@ static struct placement ultralytics(const struct warp_params *params, double wid
     return on_pixels(&tensor, at, width, height);
 }
 
-// PyTorch divides a number by a float as that float's reciprocal times the number.
+// PyTorch divides a number by a float by multiplying it with the float's reciprocal.
 static struct placement torchvision(const struct warp_params *params, double width, double height)
 {
     const float least = (float)fmin(params->width, params->height);
@@ -67,7 +67,7 @@ static struct placement deepstream(const struct warp_params *params, double widt
     return on_pixels(params, at, width, height);
 }
 
-// The scaled picture has whole pixels, but is scaled by the float all the same.
+// The scaled picture's size is rounded to whole pixels; the scale stays the float.
 static struct placement opencv_crop(const struct warp_params *params, double width, double height)
 {
     const double s =
@@ -124,7 +124,7 @@ struct rect fit_crop(enum fit fit, struct rect crop, const struct image *src)
     if (fit != FIT_DEEPSTREAM && fit != FIT_DEEPSTREAM_SYMMETRIC)
         return crop;
     const int x = (crop.x + 1) & ~1, y = (crop.y + 1) & ~1;
-    const int right = src->width - x, below = src->height - y; // what is left of the picture
+    const int right = src->width - x, below = src->height - y; // remaining size of the picture
     return (struct rect){x, y, (crop.width < right ? crop.width : right) & ~1,
                          (crop.height < below ? crop.height : below) & ~1};
 }

@@ -1,6 +1,6 @@
-// The integer arithmetic that C, SIMD and CUDA share: every version of a kernel gives the bytes
-// that these functions give. What a step returns fits 16-bit lanes; products and sums are wider.
-// `>>` of a negative number is arithmetic (gcc, clang and nvcc all promise it).
+// Integer arithmetic shared by C, SIMD and CUDA: every version of a kernel gives the bytes of these
+// functions. Results of a step fit 16-bit lanes; products and sums are wider. `>>` of a negative
+// number is arithmetic, which gcc, clang and nvcc guarantee.
 #ifndef FRAMED_KERNELS_FIXED_H
 #define FRAMED_KERNELS_FIXED_H
 
@@ -14,14 +14,14 @@ enum {
     LEVEL6_HALF = 32,      // the rounding term of >> 6
 };
 
-// How a sampling position in 1/65536 source pixel becomes one of a plane in 1/16384 sample:
-// (s + add) >> shift. shift is 2 where samples lie as close as pixels, 3 at half as many.
+// Converts a sampling position from 1/65536 source pixel to 1/16384 sample of a plane: (s + add) >>
+// shift. shift is 2 for one sample per pixel, 3 for one per two pixels.
 struct position {
     int32_t add, shift;
 };
 
-// YUV to RGB in the numbers of kernels/fixed.h: coefficients in Q15, the result has 6 fraction bits
-// and carries the rounding term of the final shift.
+// YUV to RGB: coefficients in Q15; the result has 6 fraction bits and includes the rounding term of
+// the final shift.
 struct yuv_to_rgb {
     int16_t y, rv, gu, gv, bu; // y: cY/2; rv: cRV/2; gu, gv: cGU/2, cGV/2; bu: cBU/2 - 1
     int16_t offset;
@@ -49,20 +49,20 @@ static inline FRAMED_HD int adds16(int a, int b)
     return clamp_to(a + b, INT16_MIN, INT16_MAX);
 }
 
-// From 1/65536 source pixel to 1/16384 sample of a plane: the tap is the result >> WEIGHT_BITS, the
-// weight of the tap after it is the result & WEIGHT_MASK.
+// Converts 1/65536 source pixel to 1/16384 sample of a plane: the tap is the result >> WEIGHT_BITS,
+// the weight of the next tap is the result & WEIGHT_MASK.
 static inline FRAMED_HD int32_t position_of(struct position at, int32_t s)
 {
     return (s + at.add) >> at.shift;
 }
 
-// The centre of the pixel nearest to source position s, of two the one behind.
+// Centre of the pixel nearest to source position s; of two, the later one.
 static inline FRAMED_HD int32_t position_snapped(int32_t s)
 {
     return (s + 32768) & ~65535;
 }
 
-// log2 of the pixels that share a sample along the axis.
+// log2 of the pixels per sample along the axis.
 static inline FRAMED_HD int position_sub(struct position at)
 {
     return at.shift - 2;
@@ -80,7 +80,7 @@ static inline FRAMED_HD int coverage_of(int cx, int cy)
     return (cx * cy + WEIGHT_ONE / 2) >> WEIGHT_BITS;
 }
 
-// Samples to 7 fraction bits centred on 128; 10-bit samples count as a quarter of their value.
+// Samples to 7 fraction bits centred on 128; 10-bit samples at a quarter of their value.
 static inline FRAMED_HD int horizontal8(int p0, int p1, int w)
 {
     return ((p0 * (WEIGHT_ONE - w) + p1 * w + 64) >> 7) - 16384;
@@ -96,8 +96,8 @@ static inline FRAMED_HD int vertical(int h0, int h1, int w)
     return h0 + mulhrs(h1 - h0, 2 * w);
 }
 
-// Where a filter weighs samples: the sum over a column, whose weights sum to 1 << bits, to 7
-// fraction bits centred on 128; then the sum of these over a row.
+// Sums of a weighting filter: a column's, with weights that sum to 1 << bits, to 7 fraction bits
+// centred on 128; then the sum of these over a row.
 static inline FRAMED_HD int filtered_column8(int sum, int bits)
 {
     return ((sum + (1 << (bits - 8))) >> (bits - 7)) - 16384;
@@ -113,7 +113,7 @@ static inline FRAMED_HD int filtered_row(int sum)
     return (sum + WEIGHT_ONE / 2) >> WEIGHT_BITS;
 }
 
-// Levels with 6 fraction bits that carry LEVEL6_HALF, so that level_of only shifts.
+// Levels with 6 fraction bits, including LEVEL6_HALF, so that level_of only shifts.
 struct rgb6 {
     int r, g, b;
 };
@@ -153,14 +153,14 @@ static inline FRAMED_HD int level_of(int q6)
     return clamp_to(q6 >> 6, 0, 255);
 }
 
-// The level where only `coverage` of WEIGHT_ONE is picture and the rest is `fill`; rounds once.
+// Blends picture, at `coverage` of WEIGHT_ONE, with `fill`; rounds once.
 static inline FRAMED_HD int level_blended(int q6, int fill, int coverage)
 {
     const int x = clamp_to(q6 - LEVEL6_HALF, 0, LEVEL6_MAX);
     return (x * coverage + fill * 64 * (WEIGHT_ONE - coverage) + (1 << 19)) >> 20;
 }
 
-// Y, U or V (i = 0, 1, 2) of R, G and B levels.
+// Y, U or V (i = 0, 1, 2) from levels of R, G and B.
 static inline FRAMED_HD int yuv_level(const struct rgb_to_yuv *c, int i, int r, int g, int b)
 {
     const int sum = c->row[i][0] * r + c->row[i][1] * g + c->row[i][2] * b + c->round[i];
@@ -179,13 +179,13 @@ static inline FRAMED_HD int block_mean(int sum)
     return mean_of(sum, 2);
 }
 
-// Samples that keep their values in an 8-bit result: their sum, which has `shift` bits too many.
+// 8-bit value of samples that keep their values, from their sum, which has `shift` extra bits.
 static inline FRAMED_HD int kept_of(int sum, int shift)
 {
     return clamp_to(mean_of(sum, shift), 0, 255);
 }
 
-// The same where it was interpolated: 7 fraction bits centred on 128.
+// The same from an interpolated value with 7 fraction bits centred on 128.
 static inline FRAMED_HD int kept_interpolated(int v)
 {
     return clamp_to(((v + 64) >> 7) + 128, 0, 255);

@@ -7,13 +7,13 @@ const char *pixel_format_name(enum pixel_format format)
     return pixel_layout_of(format).name;
 }
 
-// How many samples of chroma a row or column of `side` pixels has.
+// Number of chroma samples for `side` pixels along an axis.
 static int subsampled(int side, int sub)
 {
     return (side + (1 << sub) - 1) >> sub;
 }
 
-// The samples of a plane's widest component.
+// A row is as long as the plane's longest component.
 size_t plane_row_bytes(enum pixel_format format, int plane, int width)
 {
     const struct pixel_layout layout = pixel_layout_of(format);
@@ -27,7 +27,7 @@ size_t plane_row_bytes(enum pixel_format format, int plane, int width)
     return most;
 }
 
-// Planes that have luma in them have all of its rows.
+// A plane with luma has all rows.
 int plane_rows(enum pixel_format format, int plane, int height)
 {
     return subsampled(height, plane > 0 ? pixel_layout_of(format).sub_y : 0);

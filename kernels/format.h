@@ -1,6 +1,5 @@
-// The table of pixel formats: each row says where the samples of a format lie, and all else that is
-// asked of a format follows from its row. A caller who passes a constant format gets constants
-// back, in C and CUDA alike.
+// The table of pixel formats: a row says where a format's samples lie; everything else about the
+// format follows from it. For a constant format these functions return constants, in C and in CUDA.
 #ifndef FRAMED_KERNELS_FORMAT_H
 #define FRAMED_KERNELS_FORMAT_H
 
@@ -18,8 +17,8 @@ extern "C" {
 #define FRAMED_HD __attribute__((always_inline))
 #endif
 
-// Stands before loops that are to stay loops on the device: they belong to paths that are rare
-// there and would take registers from the others.
+// Keeps a loop rolled on the device, on rare paths: unrolled it would take registers from the
+// others.
 #ifdef __CUDA_ARCH__
 #define FRAMED_ROLLED _Pragma("unroll 1")
 #else
@@ -28,7 +27,7 @@ extern "C" {
 
 enum { PLANES_MAX = 3, COMPONENTS_MAX = 3 };
 
-enum pixel_format { // in the order of the table
+enum pixel_format { // in the table's order
     PIXEL_NONE,
     PIXEL_BGRA,
     PIXEL_RGBA,
@@ -48,7 +47,7 @@ enum pixel_format { // in the order of the table
     PIXEL_NV21,
     PIXEL_GRAY,
     PIXEL_YUV24,
-    PIXEL_TENSOR, // the result of `warp`; its element type and layout are the op's
+    PIXEL_TENSOR, // result of `warp`; the op has its element type and layout
     PIXEL_FORMATS
 };
 
@@ -67,9 +66,9 @@ struct pixel_layout {
     enum pixel_format format;
     const char *name; // in configuration, wire and log
     int uses;         // enum format_use
-    int bits;         // of a sample; samples of more than 8 bits lie in 16-bit little-endian words
+    int bits;         // of a sample; more than 8 bits are in 16-bit little-endian words
     int shift;        // unused bits of the word below the sample
-    int sub_x, sub_y; // log2 of how many columns and rows of pixels share a sample of chroma
+    int sub_x, sub_y; // log2 of the pixel columns and rows per chroma sample
     struct component component[COMPONENTS_MAX]; // R, G and B, or Y, U and V
 };
 
@@ -126,7 +125,7 @@ static inline FRAMED_HD bool format_is_420(enum pixel_format format)
     return pixel_layout_of(format).sub_y > 0;
 }
 
-// 1 to 3; 0 for PIXEL_NONE, and for PIXEL_TENSOR, whose op knows.
+// 1 to 3; 0 for PIXEL_NONE, and for PIXEL_TENSOR, whose op has the number.
 static inline FRAMED_HD int pixel_format_planes(enum pixel_format format)
 {
     int planes = 0;
@@ -141,17 +140,16 @@ static inline FRAMED_HD int pixel_format_planes(enum pixel_format format)
 // The name that configuration, wire and log use ("nv12"); "none" outside the enumeration.
 const char *pixel_format_name(enum pixel_format);
 
-// Bytes of one row of `plane`, and the number of its rows, for a picture of that many pixels: odd
-// sizes are rounded up where chroma is subsampled.
+// Bytes of a row of `plane` and its number of rows, for a picture of this many pixels: odd sizes
+// are rounded up where chroma is subsampled.
 size_t plane_row_bytes(enum pixel_format, int plane, int width);
 int plane_rows(enum pixel_format, int plane, int height);
 
-// The first source whose samples lie as those of this one: it differs in subsampling at most, which
-// a reader of single samples need not know.
+// The first source with the same layout of samples. It may differ in subsampling alone, which a
+// reader of single samples ignores.
 enum pixel_format pixel_format_read_as(enum pixel_format);
 
-// The sources of pixel_format_read_as: expands X(format) for each, where code is wanted for every
-// one.
+// Expands X(format) for each source that pixel_format_read_as returns, for code per format.
 #define FOR_EACH_SOURCE(X) FOR_EACH_RGB_SOURCE(X) FOR_EACH_YUV_SOURCE(X)
 
 #define FOR_EACH_RGB_SOURCE(X)                                                                     \

@@ -28,7 +28,7 @@ static struct square rotation(double degrees)
     return (struct square){cos(angle), -sin(angle), sin(angle), cos(angle)};
 }
 
-// Scales rows: x by sx, y by sy.
+// Scales the rows of a matrix: x by sx, y by sy.
 static struct square scaled(struct square m, double sx, double sy)
 {
     return (struct square){sx * m.a, sx * m.b, sy * m.c, sy * m.d};
@@ -41,7 +41,7 @@ static struct square upright(enum orientation orientation)
     return (struct square){x * turn.a, turn.b, x * turn.c, turn.d};
 }
 
-// `second` after `first`.
+// Applies `first`, then `second`.
 static struct square product(struct square second, struct square first)
 {
     return (struct square){
@@ -63,7 +63,7 @@ static int crop_of(const struct warp_params *params, const struct image *src, st
     return ret->width < 1 || ret->height < 1 ? -EDOM : 0;
 }
 
-// The crop turned and mirrored.
+// Matrix of orientation, rotation and flips.
 static struct square turned(const struct warp_params *params, enum orientation orientation)
 {
     const double flip_x = params->flip & FLIP_HORIZONTAL ? -1 : 1;
@@ -71,7 +71,7 @@ static struct square turned(const struct warp_params *params, enum orientation o
     return scaled(product(rotation(params->rotate), upright(orientation)), flip_x, flip_y);
 }
 
-// The map of the source's crop to the tensor, and the tensor's size.
+// Makes the map from the source's crop to the tensor, and the tensor's size.
 static int map_init(const struct warp_params *params, const struct image *src, struct rect crop,
                     double m[6], int *width, int *height)
 {
@@ -83,8 +83,7 @@ static int map_init(const struct warp_params *params, const struct image *src, s
     }
     if (!isfinite(params->rotate))
         return -EINVAL;
-    // Continuous coordinates run from edge to edge, matrices from centre to centre of pixels: hence
-    // the halves.
+    // Halves convert edge coordinates to the matrices' pixel centres.
     const struct square turn = turned(params, src->orientation);
     const double box_width = fabs(turn.a) * crop.width + fabs(turn.b) * crop.height;
     const double box_height = fabs(turn.c) * crop.width + fabs(turn.d) * crop.height;
@@ -126,7 +125,8 @@ int yuv_geometry(struct warp_params *ret, int *width, int *height, const struct 
     if (natural) {
         const struct square one = {1, 0, 0, 1};
         const struct square turn = ret->has_affine ? one : turned(ret, src->orientation);
-        // Quarter turns are exact; of others, what rounding adds to a whole number is no pixel.
+        // Quarter turns are exact. At other angles rounding just above a whole number adds no
+        // pixel.
         const double least = 1 - 1e-6;
         ret->width = (int)(fabs(turn.a) * crop.width + fabs(turn.b) * crop.height + least);
         ret->height = (int)(fabs(turn.c) * crop.width + fabs(turn.d) * crop.height + least);
@@ -151,14 +151,14 @@ static int inverse(const double m[6], double ret[6])
     return 0;
 }
 
-// A table's entries: 65536 * (slope * point + origin), rounded half up.
+// Makes a table's entries: 65536 * (slope * point + origin), rounded half up.
 struct axis {
     int n;
     const struct warp_points *points;
     double slope, origin;
 };
 
-// In source pixels.
+// Returns source pixels.
 static double axis_at(const struct axis *axis, int i)
 {
     return axis->slope * warp_point_at(axis->points, i) + axis->origin;
@@ -189,7 +189,7 @@ static struct warp_row row_at(const struct warp *warp, int32_t s)
     };
 }
 
-// `first` and `last`: of the samples that count.
+// `first` and `last`: the valid samples.
 static struct warp_column column_at(struct taps taps, int first, int last, int step)
 {
     const int left = taps.t0 == last && last > first ? last - 1 : taps.t0;
@@ -215,7 +215,7 @@ static void rows_and_columns_fill(struct warp *warp)
     }
 }
 
-// Of the tables of positions, up to the 16-byte aligned table behind them.
+// Bytes of the position tables, up to the next table, which is 16-byte aligned.
 static size_t positions_bytes(const struct warp *warp)
 {
     const size_t bytes = 2 * ((size_t)warp->width + warp->height) * sizeof(*warp->colx);
@@ -233,7 +233,7 @@ size_t warp_tables_bytes(const struct warp *warp)
     return positions_bytes(warp) + (warp->rows ? rows_and_columns_bytes(warp) : 0);
 }
 
-// `d`: from the result to the source.
+// `d`: dst_to_src.
 static int tables_init(struct warp *warp, const double d[6])
 {
     const int w = warp->width, h = warp->height;
@@ -242,7 +242,7 @@ static int tables_init(struct warp *warp, const double d[6])
     const struct axis coly = {w, x, d[3], 0}, rowy = {h, y, d[4], d[5]};
     const double reach =
         fmax(axis_reach(&colx) + axis_reach(&rowx), axis_reach(&coly) + axis_reach(&rowy));
-    if (!(reach < WARP_REACH_MAX)) // or is no number
+    if (!(reach < WARP_REACH_MAX)) // or NaN
         return -ERANGE;
     warp->colx = malloc(positions_bytes(warp) + rows_and_columns_bytes(warp));
     if (!warp->colx)
@@ -254,7 +254,7 @@ static int tables_init(struct warp *warp, const double d[6])
     axis_fill(warp->coly, &coly);
     axis_fill(warp->rowx, &rowx);
     axis_fill(warp->rowy, &rowy);
-    // Monotone, from 0 or nearly 0 on: where an end is another number, the axes mix.
+    // These are monotone from 0 or almost 0: the axes mix if an end is not 0.
     if (filter_weighs(warp->filter) || warp->rowx[0] != 0 || warp->rowx[h - 1] != 0 ||
         warp->coly[0] != 0 || warp->coly[w - 1] != 0)
         return 0;
@@ -302,7 +302,7 @@ struct band warp_source_rows(const struct warp *warp, struct band out)
 {
     if (filter_weighs(warp->filter))
         return filter_source_rows(warp, out);
-    // Both tables are monotone: the extremes lie in the corners.
+    // Both tables are monotone: the extremes are at the corners.
     const int32_t c0 = warp->coly[0], c1 = warp->coly[warp->width - 1];
     const int32_t r0 = warp->rowy[out.y0], r1 = warp->rowy[out.y1 - 1];
     const int32_t first = position_sampled(warp, (c0 < c1 ? c0 : c1) + (r0 < r1 ? r0 : r1));

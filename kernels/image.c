@@ -26,7 +26,7 @@ bool image_planes_are_alike(const struct image *image)
 
 size_t image_lay_out(struct image *image, void *base)
 {
-    const uintptr_t start = (uintptr_t)base; // an integer, since base may be NULL
+    const uintptr_t start = (uintptr_t)base; // an integer because base may be NULL
     size_t used = 0;
     for (int i = 0; i < PLANES_MAX; i++) {
         image->plane[i] = (struct plane){0};

@@ -1,5 +1,5 @@
-// A picture in memory as planes with byte strides. A view: an image owns nothing, and a crop is a
-// view whose planes start elsewhere. Thread-safe: everything here is pure.
+// A picture in memory, as planes with byte strides. An image owns nothing; a crop is a view with
+// other plane starts. Thread-safe: everything here is pure.
 #ifndef FRAMED_KERNELS_IMAGE_H
 #define FRAMED_KERNELS_IMAGE_H
 
@@ -16,8 +16,8 @@ enum range { RANGE_UNSPECIFIED, RANGE_LIMITED, RANGE_FULL };
 enum siting { SITING_UNSPECIFIED, SITING_LEFT, SITING_CENTER, SITING_TOPLEFT };
 enum memory { MEMORY_HOST, MEMORY_PINNED, MEMORY_CUDA }; // pinned: page-locked host memory
 
-// How a picture is to be shown: mirrored left to right where it has the last of these, then turned
-// clockwise by the quarters that the lower bits count.
+// How to show a picture: mirrored left to right if ORIENTATION_MIRRORED is set, then turned
+// clockwise by the number of quarters in the lower bits.
 enum orientation {
     ORIENTATION_UPRIGHT,
     ORIENTATION_QUARTER,
@@ -29,12 +29,12 @@ enum orientation {
 struct colour {
     enum matrix matrix;
     enum range range;
-    enum siting siting; // where a 4:2:0 chroma sample lies among its four luma samples
+    enum siting siting; // position of a 4:2:0 chroma sample among its four luma samples
 };
 
 struct plane {
     uint8_t *data;
-    ptrdiff_t stride; // bytes from one row to the next; may be negative or padded
+    ptrdiff_t stride; // bytes from a row to the next; may be negative or padded
 };
 
 struct image {
@@ -46,20 +46,20 @@ struct image {
     struct plane plane[PLANES_MAX];
 };
 
-// The planes that are laid out: those with a stride.
+// Number of planes in use: those with a stride.
 int image_planes(const struct image *);
-// Whether all of them have rows of the same length and follow each other without a gap: the same
-// rows of all are then one copy.
+// True if all planes have rows of equal length and follow each other without a gap: the same rows
+// of all planes are one copy.
 bool image_planes_are_alike(const struct image *);
 
-// Whether there are pictures of this size.
+// True if pictures may have this size.
 bool size_is_valid(int width, int height);
 
-// Lays the planes of `image` (its format, width and height are read) tightly one behind the other
-// from `base`, which may be NULL to ask only for the size. Returns the bytes they take.
+// Places the planes of `image` (reads format, width and height) tightly one after the other from
+// `base`; NULL computes the size alone. Returns the bytes used.
 size_t image_lay_out(struct image *image, void *base);
 
-// Fills what the stream left open: bt709 from 720 lines up, else bt601; limited; left.
+// Fills unspecified members: bt709 from 720 lines up, else bt601; limited; left.
 struct colour colour_resolve(struct colour, int height);
 
 #ifdef __cplusplus

@@ -1,12 +1,12 @@
-// The luma of one pixel of any source as a byte, for C and CUDA alike.
+// Luma of one pixel of any source as a byte, for C and CUDA.
 #ifndef FRAMED_KERNELS_LUMA_H
 #define FRAMED_KERNELS_LUMA_H
 
 #include "kernels/sample.h"
 
-// Pixel (x, y): a YUV source's own luma, of 10 bits the upper 8; of RGB the sum that `gray`, Q15
-// weights of R, G and B (colour_gray_weights), gives, rounded once. `format` is src->format, as an
-// argument of its own as in sample.h.
+// Luma of pixel (x, y): of YUV the sample itself, of 10 bits the upper 8; of RGB the sum with
+// `gray`, Q15 weights of R, G and B (colour_gray_weights), rounded once. `format` is src->format,
+// passed separately as in sample.h.
 static inline FRAMED_HD int luma_at(const struct image *src, enum pixel_format format,
                                     const int16_t gray[3], int x, int y)
 {

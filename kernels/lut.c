@@ -26,7 +26,7 @@ static double between(double x, double first, double last)
     return fmin(fmax((x - first) / (last - first), 0), 1);
 }
 
-// The curve's value at an input of level / 255.
+// The curve's value for an input of level / 255.
 static double curve_at(const struct lut_params *p, int c, int level)
 {
     const int last = p->curve_points - 1;
@@ -36,7 +36,7 @@ static double curve_at(const struct lut_params *p, int c, int level)
     return near + (far - near) * (at - i);
 }
 
-// Where a level lies along an axis, in cells.
+// Position of a level along an axis, in cells.
 static double position(const struct lut_params *p, int points, int c, int level)
 {
     if (p->curve_points > 0) {
@@ -44,7 +44,7 @@ static double position(const struct lut_params *p, int points, int c, int level)
         return (p->points > 0 ? between(x, p->first[c], p->last[c]) : fmin(fmax(x, 0), 1)) *
                (points - 1);
     }
-    // level / 255 rounds, and what lies on a node should stay there
+    // level / 255 would round, and could move a level off its node
     return between(level, 255 * p->first[c], 255 * p->last[c]) * (points - 1);
 }
 
@@ -62,7 +62,7 @@ static void axes_init(struct lut *lut, const struct lut_params *p)
     }
 }
 
-// Of the cube's node at (red, green, blue); without a cube, of the corners of one.
+// Level of the cube's node at (red, green, blue); without a cube, of a cube of corners.
 static int node_at(const struct lut_params *p, const int at[3], int c)
 {
     if (p->points == 0)

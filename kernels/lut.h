@@ -1,20 +1,19 @@
-// Colour look-up tables: from the levels R, G and B of a pixel to those of another picture, by the
-// nodes of a cube. A LUT is made once from a .cube file's numbers and never changes. Every version
-// gives the same bytes; exact integers:
-//   axes     level v of a channel lies in cell c of its axis, at weight w of the cell's far end in
-//            units of 1 / WEIGHT_ONE: tables of 256 entries, made in double. The range of the
-//            input, and a curve that stands ahead of the cube, lie in these tables. Curves alone
-//            are a cube of two points behind them.
-//   nodes    0 to 1 as levels of 8 bits, rounded half up; what lies beyond is clamped.
-//   weights  of a cell's eight corners, which sum to WEIGHT_ONE; with r, g and b the weights along
-//            the axes and every product rounded down:
-//            trilinear    near and far are divided along g and b (far both: g * b), then each of
-//                         the four along r
-//            tetrahedral  of the corner that is far along some axes: the least weight of these less
-//                         the largest of the others, and no less than 0
+// Colour look-up tables: map a pixel's levels R, G and B by the nodes of a cube. A LUT is made from
+// a .cube file's numbers and never changes. Every version gives the same bytes, with exact
+// integers:
+//   axes     level v of a channel is in cell c of its axis, with weight w of the cell's far end in
+//            units of 1 / WEIGHT_ONE: tables of 256 entries, computed in double. They include the
+//            input range, and a curve ahead of the cube. Curves alone have a cube of two points.
+//   nodes    0 to 1 as 8-bit levels, rounded half up; values outside are clamped.
+//   weights  of a cell's eight corners, which sum to WEIGHT_ONE; r, g and b are the weights along
+//            the axes, and every product is rounded down:
+//            trilinear    split into near and far along g and b (far in both: g * b), then each of
+//                         the four is split along r
+//            tetrahedral  for a corner that is far along some axes: the least weight of these
+//                         minus the largest of the others, at least 0
 //   level    the sum of weights times nodes, rounded half up, once.
-// So a level is off the interpolation of unrounded nodes by less than 1.1: half a level by the
-// nodes, half by the level itself, and what the weights are off.
+// A level differs from the interpolation of unrounded nodes by less than 1.1: half a level from the
+// nodes, half from the level itself, and the error of the weights.
 #ifndef FRAMED_KERNELS_LUT_H
 #define FRAMED_KERNELS_LUT_H
 
@@ -26,59 +25,58 @@ extern "C" {
 
 enum {
     LUT_POINTS_MIN = 2,
-    LUT_POINTS_MAX = 65,          // of the cube along each axis
+    LUT_POINTS_MAX = 65,          // along each axis of the cube
     LUT_CURVE_POINTS_MAX = 65536, // of a curve
     LUT_PLANE = 16,               // bytes of struct lut_plane
 };
 
 enum lut_interpolation { LUT_TRILINEAR, LUT_TETRAHEDRAL };
 
-// What a .cube file says. Numbers are finite.
+// Contents of a .cube file. Numbers are finite.
 struct lut_params {
     int curve_points;   // 0: no curve
-    const float *curve; // of each point R, G and B
+    const float *curve; // R, G and B of each point
     int points;         // 0: no cube, only a curve
-    const float *nodes; // of each node R, G and B; the first axis, red, changes fastest
-    // The input that the first and the last point stand for, with levels from 0 to 1; last > first.
+    const float *nodes; // R, G and B of each node; the first axis, red, changes fastest
+    // Inputs of the first and the last point, where levels are 0 to 1; last > first.
     double curve_first[3], curve_last[3], first[3], last[3];
     enum lut_interpolation interpolation;
 };
 
-// Four nodes of one red: near and far along green, and of each near and far along blue, as R, G and
-// B less 128.
+// Four nodes with the same red: node[channel][far along green * 2 + far along blue], minus 128.
 struct lut_plane {
     int8_t node[3][4];
     int8_t unused[4];
 } __attribute__((aligned(16)));
 
-// In one piece, so that a copy of lut_bytes() is another one, on a device too.
+// One block of memory: copying lut_bytes() bytes makes another LUT, on a device too.
 struct lut {
     int references;
-    int cube_points, curve_points; // of lut_params, for who describes it
-    int points;                    // of the cube that the nodes make
+    int cube_points, curve_points; // of lut_params, for descriptions
+    int points;                    // of the cube of `plane`
     enum lut_interpolation interpolation;
     bool linear; // every axis is level * (points - 1) / 255
-    // Where (cell along red, green, blue) begins: plane[red * step_red + green * step_green +
-    // blue]; the far side along red is step_red further.
+    // Cell (red, green, blue) begins at plane[red * step_red + green * step_green + blue]; its far
+    // side along red is step_red further.
     int step_red, step_green;
     uint16_t weight[3][256];
     uint8_t cell[3][256]; // at most points - 2
     struct lut_plane plane[];
 };
 
-// 0, with a reference for lut_unref; -EINVAL: params out of bounds; -ENOMEM.
+// Returns 0 and a reference for lut_unref; -EINVAL for params out of bounds; -ENOMEM.
 int lut_make(struct lut **ret, const struct lut_params *);
 // Any thread. Both accept NULL; ref returns its argument.
 struct lut *lut_ref(const struct lut *);
 void lut_unref(const struct lut *);
 
 size_t lut_bytes(const struct lut *);
-// Whether both give the same levels in every version; NULL: none.
+// True if both give the same levels in every version. NULL equals NULL alone.
 bool lut_equal(const struct lut *, const struct lut *);
 
-// --- one pixel, for C and CUDA alike
+// --- one pixel, for C and CUDA
 
-// The weights of a cell's corners: [far along red][far along green * 2 + far along blue].
+// Weights of a cell's corners: [far along red][far along green * 2 + far along blue].
 static inline FRAMED_HD void lut_trilinear(int r, int g, int b, int weight[2][4])
 {
     const int both = g * b >> WEIGHT_BITS;
@@ -112,7 +110,7 @@ static inline FRAMED_HD void lut_tetrahedral(int r, int g, int b, int weight[2][
     weight[1][3] = lut_least(lut_least(r, g), b);
 }
 
-// Level c, of R, G and B.
+// Level c of R, G and B.
 static inline FRAMED_HD int lut_level(const struct lut_plane *near, const struct lut_plane *far,
                                       const int weight[2][4], int c)
 {
@@ -122,7 +120,7 @@ static inline FRAMED_HD int lut_level(const struct lut_plane *near, const struct
     return sum >> WEIGHT_BITS;
 }
 
-// R, G and B, in place.
+// Maps R, G and B in place.
 static inline FRAMED_HD void lut_pixel(const struct lut *lut, uint8_t level[3])
 {
     const struct lut_plane *near = lut->plane + lut->cell[0][level[0]] * lut->step_red +
