@@ -1,19 +1,19 @@
-// From a list of moved cells to boxes.
+// Makes boxes from a list of moved cells.
 #include <string.h>
 
 #include "kernels/motion_workspace.h"
 
 enum {
-    NEAR = 2,       // cells between a box and that of the picture before
-    EDGE_CELLS = 8, // of a box: one has an edge
+    NEAR = 2,       // cells between a box and one of the previous picture
+    EDGE_CELLS = 8, // at least one in so many of a box has an edge
 };
 
-// Cells of a row that follow each other; and those that touch, while they are found: of a group its
-// first run has the entry, the root.
+// Adjacent moved cells of a row. Runs that touch form a group; its first run is the root, which
+// holds the group's values.
 struct run {
-    uint16_t root; // of each run: a run of its group that comes earlier, or itself
+    uint16_t root; // an earlier run of its group, or itself
     uint16_t row, first, last;
-    uint16_t left, top, right, bottom; // of a root: cells, both ends included
+    uint16_t left, top, right, bottom; // of a root: cells, inclusive
     uint16_t cells, edges;
 };
 
@@ -31,7 +31,7 @@ static uint16_t root_of(struct run *runs, uint16_t i)
     return i;
 }
 
-// Joins two runs' groups; the root is the one that comes first.
+// Joins two runs' groups; the earlier root stays the root.
 static void join(struct run *runs, uint16_t a, uint16_t b)
 {
     a = root_of(runs, a);
@@ -48,7 +48,7 @@ static void join(struct run *runs, uint16_t a, uint16_t b)
     to->edges += from->edges;
 }
 
-// The run that begins at entry i of the list.
+// Returns the run that begins at entry i of the list.
 static struct run run_at(const struct motion *m, const struct motion_changes *changes, uint32_t i)
 {
     const int cell = changes->cell[i] >> 1, x = cell % m->columns;
@@ -71,8 +71,8 @@ static struct run run_at(const struct motion *m, const struct motion_changes *ch
     };
 }
 
-// The list is in the order of rows: a run touches runs of the row above that follow each other,
-// too, from `above` on. Returns how many there are.
+// The list is ordered by rows: the runs of the row above that touch a run follow each other, from
+// `above` on. Returns the number of runs.
 static uint32_t runs_find(const struct motion *m, const struct motion_changes *changes,
                           struct run *runs)
 {
@@ -106,7 +106,7 @@ static bool goes_before(const struct motion_box *a, const struct motion_box *b)
     return a->y1 != b->y1 ? a->y1 < b->y1 : a->x1 < b->x1;
 }
 
-// Into its place among the largest.
+// Inserts the box in order; keeps the largest MOTION_BOXES_MAX.
 static void box_add(struct motion_boxes *boxes, const struct motion_box *box)
 {
     uint32_t at = boxes->count;

@@ -5,7 +5,7 @@
 #include "kernels/statistics.h"
 
 enum {
-    RATE_USUAL = 15, // pictures a second, where nobody knows
+    RATE_USUAL = 15, // pictures per second, if unknown
 
     // milliseconds
     SLOW_TIME = 12800,
@@ -18,7 +18,7 @@ enum {
     JUMP_TIME = 400,
     LEARN_TIME = 2000,
 
-    CELLS_A_BOX = 1600, // of all cells, to a cell of the smallest box
+    CELLS_A_BOX = 1600, // cells of the grid per cell of the smallest box
 };
 
 struct motion_params motion_defaults(void)
@@ -26,14 +26,14 @@ struct motion_params motion_defaults(void)
     return (struct motion_params){.sensitivity = 50};
 }
 
-// 2 ** ((50 - sensitivity) / 25) in Q8, straight between the powers of two.
+// 2 ** ((50 - sensitivity) / 25) in Q8, linear between powers of two.
 static int threshold_scale_of(int sensitivity)
 {
     const int octave = (100 - sensitivity) / 25, part = (100 - sensitivity) % 25;
     return (64 << octave) + (64 << octave) * part / 25;
 }
 
-// How much of a new picture an average with that time takes.
+// Share of a new picture in an average over that time.
 static int share_of(const struct motion_params *p, int time)
 {
     const int64_t picture = (int64_t)1000 * p->rate_den,
@@ -42,7 +42,7 @@ static int share_of(const struct motion_params *p, int time)
     return share < SHARE_HALF ? (int)share : SHARE_HALF;
 }
 
-// Pictures in that time, one at least.
+// Number of pictures in that time, at least 1.
 static int pictures_in(const struct motion_params *p, int time)
 {
     const int64_t picture = (int64_t)1000 * p->rate_den;
@@ -67,7 +67,7 @@ static void times_set(struct motion *m)
 }
 
 // A cell's mean in Q7 is sum * 128 / area. Sums keep 16 bits, so that the product with the
-// reciprocal of the area, of at most 2 widths and 2 heights, fits 32.
+// reciprocal of the area, of at most 2 widths and 2 heights, fits 32 bits.
 static void grid_set(struct motion *m, const struct statistics *s, const uint8_t *mask)
 {
     const int tall = s->height / s->rows, largest = (s->width / s->columns + 1) * (tall + 1);

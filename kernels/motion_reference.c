@@ -1,4 +1,4 @@
-// A step of motion as plain loops: what its bytes are, every other version gives.
+// A step of motion in plain loops, the reference: every other version gives its bytes.
 #include <string.h>
 
 #include "kernels/motion_reference.h"
@@ -16,7 +16,7 @@ static void means_of(const struct motion *m, const uint32_t *sums, uint16_t *mea
 
 // --- light
 
-// Of the cells whose background tells of the light: how many are above it in that light.
+// Counts cells above the background in that light, if the background shows the light.
 static int cells_above(const struct motion *m, const uint16_t *mean, const uint16_t *ref,
                        struct motion_light light)
 {
@@ -26,7 +26,7 @@ static int cells_above(const struct motion *m, const uint16_t *mean, const uint1
     return n;
 }
 
-// And how many are far from it.
+// Counts cells far from it, under the same condition.
 static int cells_far(const struct motion *m, const uint16_t *mean, const uint16_t *ref,
                      struct motion_light light)
 {
@@ -36,8 +36,8 @@ static int cells_far(const struct motion *m, const uint16_t *mean, const uint16_
     return n;
 }
 
-// The light as it is where at most half of the cells are above the background by more than a
-// little, and at most half below.
+// Reports an unchanged light if at most half of the cells are clearly above the background, and at
+// most half below.
 static struct motion_light light_of(const struct motion *m, const uint16_t *mean,
                                     const uint16_t *ref)
 {
@@ -54,11 +54,11 @@ static struct motion_light light_of(const struct motion *m, const uint16_t *mean
 
 // --- changes
 
-// What a cell and its neighbours have, which at the border are the cells of the border once more.
+// Values over a cell and its neighbours; cells at the border are repeated.
 struct around {
     int slow, fast; // sums of the differences
     int range;      // of lit slow
-    int uneven;     // range of whole differences from it
+    int uneven;     // range of unclamped differences from lit slow
 };
 
 static struct around around_of(const struct motion *m, const struct motion_workspace *w, int x,

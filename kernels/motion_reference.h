@@ -1,22 +1,23 @@
-// What all versions of a step have in common beside a cell's arithmetic.
+// Code that all versions of a step share, apart from a cell's arithmetic.
 #ifndef FRAMED_KERNELS_MOTION_REFERENCE_H
 #define FRAMED_KERNELS_MOTION_REFERENCE_H
 
 #include "kernels/motion_cell.h"
 #include "kernels/motion_workspace.h"
 
-// Cells that changed against fast, and against both.
+// Cells changed relative to fast, and to both.
 struct motion_counts {
     int fast, both;
 };
 
-// How many cells of a plane of means are so beside a background in that light, of those whose
-// background tells of the light.
+// Counts cells of a plane of means by their relation to a background in that light. Only
+// backgrounds that show the light count.
 typedef int motion_cells_fn(const struct motion *, const uint16_t *mean, const uint16_t *ref,
                             struct motion_light);
 
-// The median gain, or the median shift: whichever fewer cells are far from. `above`: how many are
-// above their background; `far`: how many it does not explain; `tell`: how many tell of the light.
+// Returns the median gain or the median shift, whichever leaves fewer cells far away. `above`
+// counts cells above their background; `far`: cells that the light does not explain; `tell`: number
+// of cells that show the light.
 static inline struct motion_light motion_light_median(const struct motion *m, const uint16_t *mean,
                                                       const uint16_t *ref, int tell,
                                                       motion_cells_fn *above, motion_cells_fn *far)
@@ -35,15 +36,14 @@ static inline struct motion_light motion_light_median(const struct motion *m, co
     return far(m, mean, ref, shift) < far(m, mean, ref, gain) ? shift : gain;
 }
 
-// How a picture's backgrounds are updated, and whether it lists cells.
 struct motion_step {
-    bool settling; // it learns, or a jump is not over: no cell is listed, and all are averaged
+    bool settling; // learning or during a jump: no cell is listed, and all are averaged
     bool jump;
-    int slow_share, fast_share; // the first where a cell neither moves nor is absorbed
+    int slow_share, fast_share; // slow_share: of cells that neither move nor are absorbed
     int rounding;
 };
 
-// Whether this is a jump of the light; counts the picture in the state, and sets the flags.
+// Detects a jump of the light, counts the picture in the state, and sets the flags.
 static inline FRAMED_HD struct motion_step motion_step_of(const struct motion *m,
                                                           struct motion_state *state,
                                                           struct motion_counts counts,

@@ -1,4 +1,4 @@
-// The memory that a step needs beside its result, on a CPU.
+// The additional memory for a step on a CPU.
 #ifndef FRAMED_KERNELS_MOTION_WORKSPACE_H
 #define FRAMED_KERNELS_MOTION_WORKSPACE_H
 
@@ -9,16 +9,16 @@ enum { MOTION_LINES = 4 };
 struct motion_workspace {
     // planes of motion.stride * motion.rows
     uint16_t *mean;
-    uint16_t *slow, *fast; // lit
+    uint16_t *slow, *fast; // in the present light
     uint16_t *change;      // CHANGE_*
-    // rows of motion.stride, with MOTION_LANES more ahead and behind
+    // rows of motion.stride, with MOTION_LANES more before and after
     int16_t *line[MOTION_LINES];
     size_t bytes; // of all
 };
 
 enum { CHANGE_SLOW = 1, CHANGE_FAST = 2, CHANGE_BOTH = 3, CHANGE_EDGE = 4 };
 
-// Where its parts lie from `base` on, which may be NULL to ask for the bytes alone.
+// Places the parts from `base` on; NULL computes `bytes` alone.
 struct motion_workspace motion_workspace_at(const struct motion *, void *base);
 
 #endif

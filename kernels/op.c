@@ -30,7 +30,7 @@ void op_finish(struct op *op)
     *op = (struct op){0};
 }
 
-// The first one; NULL: it warps nothing.
+// Returns the op's first warp; NULL: none.
 static const struct warp *warp_of(const struct op *op)
 {
     return op->kind == OP_WARP ? &op->warp : op->yuv.warps;

@@ -10,7 +10,7 @@ struct processors processors_allowed(void)
     struct processors set = {0};
     cpu_set_t own;
     if (sched_getaffinity(0, sizeof own, &own) != 0)
-        CPU_ZERO(&own); // more than a set holds: then nothing is known of them
+        CPU_ZERO(&own); // more processors than the set holds: report none
     for (int i = 0; i < PROCESSORS_MAX; i++)
         if (CPU_ISSET(i, &own))
             processors_add(&set, i);

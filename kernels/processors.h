@@ -1,4 +1,4 @@
-// Sets of the box's processors, and the threads that run on one of them. Thread-safe.
+// Sets of the machine's processors, and pinning of threads. Thread-safe.
 #ifndef FRAMED_KERNELS_PROCESSORS_H
 #define FRAMED_KERNELS_PROCESSORS_H
 
@@ -11,7 +11,7 @@ extern "C" {
 
 enum {
     PROCESSORS_MAX = 1024,
-    PROCESSORS_TEXT = 3072, // bytes that the text of any set fits in
+    PROCESSORS_TEXT = 3072, // enough for the text of any set
 };
 
 struct processors {
@@ -20,10 +20,9 @@ struct processors {
 
 // Where the cpu backend's workers run.
 enum pinning {
-    PINNING_NONE, // wherever the system puts them
-    PINNING_AUTO, // each on a processor of its own, where there are as many as workers
-    // On those of a list in turn, as far as they are allowed; wherever the system puts them where
-    // none is.
+    PINNING_NONE, // anywhere
+    PINNING_AUTO, // each on its own processor, if there are enough for all workers
+    // In turn on the allowed processors of a list; anywhere if none is allowed.
     PINNING_LIST,
 };
 struct pin {
@@ -31,7 +30,7 @@ struct pin {
     struct processors list;
 };
 
-// Those that the calling thread may use: its affinity, which a cgroup's cpuset limits too.
+// Processors that the calling thread may use: its affinity, which a cgroup's cpuset limits, too.
 struct processors processors_allowed(void);
 struct processors processors_both(const struct processors *, const struct processors *);
 struct processors processors_without(const struct processors *, const struct processors *gone);
@@ -40,7 +39,7 @@ void processors_add(struct processors *, int processor);
 int processors_next(const struct processors *, int from); // the first from `from` on, or -1
 const char *processors_text(const struct processors *, char to[PROCESSORS_TEXT]); // "0-3,8"
 
-// Keeps the calling thread on one. False: it may not run there.
+// Pins the calling thread to one processor. Returns false if it may not run there.
 bool processors_keep(int processor);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-// Samples of a source and what lies between them, for C and CUDA alike; the arithmetic is
-// fixed.h's. `format` stands beside the image as an argument of its own so that a caller who passes
-// a constant gets code without a switch: see FOR_EACH_SOURCE.
+// Reads and interpolates a source's samples, for C and CUDA, with the arithmetic of fixed.h.
+// `format` is passed in addition to the image: a constant compiles to code without a switch
+// (FOR_EACH_SOURCE).
 #ifndef FRAMED_KERNELS_SAMPLE_H
 #define FRAMED_KERNELS_SAMPLE_H
 
@@ -13,8 +13,7 @@ static inline FRAMED_HD uint8_t *component_row(const struct image *image, struct
     return plane->data + (ptrdiff_t)y * plane->stride + k.offset;
 }
 
-// 16-bit samples lie at even addresses. Bits outside the 10 do not count, whatever a stream puts
-// there.
+// 16-bit samples are at even addresses. Bits outside the 10 are ignored.
 static inline FRAMED_HD int sample_load(enum pixel_format format, const uint8_t *at)
 {
     if (source_is_10bit(format))
@@ -22,7 +21,7 @@ static inline FRAMED_HD int sample_load(enum pixel_format format, const uint8_t 
     return *at;
 }
 
-// Two neighbours along one axis, clamped, and the weight of the second.
+// Two clamped neighbours along one axis, and the weight of the second.
 struct taps {
     int t0, t1, w;
 };
@@ -55,7 +54,7 @@ static inline FRAMED_HD int sample_bilinear(const struct image *src, enum pixel_
     return vertical(h0, h1, y.w);
 }
 
-// The chroma taps of a window [lo, hi) of luma positions.
+// Chroma taps of a window [lo, hi) of luma positions.
 static inline FRAMED_HD struct taps chroma_taps(struct position at, int32_t s, int lo, int hi)
 {
     return taps_at(position_of(at, s), lo >> position_sub(at), (hi - 1) >> position_sub(at));

@@ -1,21 +1,20 @@
 // Statistics of a picture's luma: sum, squares, least and largest level, and the sums of cells that
-// cover the picture (the light pass); with `all` also a histogram, the pixels that are clipped and
-// the Laplacian, which measures sharpness. One pass over the luma; pure; nothing here allocates.
+// cover the picture (the light pass); with `all` also a histogram, the clipped pixels, and the
+// Laplacian, which measures sharpness. One pass over the luma; pure; nothing here allocates.
 //
-// All results are whole numbers that are sums, minima or maxima over pixels, so that each version
-// (cpu/versions.h, CUDA) may take the pixels in its own order and gives the reference's bytes.
-// Luma is a byte, as kernels/luma.h has it. In terms of OpenCV 4, of a CV_8U luma:
+// All results are integer sums, minima or maxima over pixels: each version (cpu/versions.h, CUDA)
+// may take the pixels in its own order and gives the reference's bytes. Luma is a byte, as in
+// kernels/luma.h. In terms of OpenCV 4, for a CV_8U luma:
 //   mean       sum / pixels                                           cv::mean
 //   variance   squares / pixels - mean^2                              cv::meanStdDev, squared
 //   histogram  pixels with level >> 2 == i                            cv::calcHist, 64 bins
-//   laplacian  the sum of |4 c - left - right - up - down|, where the picture is reflected at its
-//              border without the border pixel (..2 1 0 1 2..; a side of 1 pixel: that pixel), so
-//              that laplacian / pixels is the mean of               |cv::Laplacian(luma, CV_16S)|
+//   laplacian  the sum of |4 c - left - right - up - down|, with the picture reflected at its
+//              border without the border pixel (..2 1 0 1 2..; a side of 1 pixel: that pixel):
+//              laplacian / pixels is the mean of                      |cv::Laplacian(luma, CV_16S)|
 //   grid       the mean of each cell of the grid                      cv::resize, INTER_AREA
 //
-// The grid is what users see. Each cell of it is made of split x split smaller cells, which motion
-// detection takes. Cell i of n along a side of s pixels: floor(i s / n) <= pixel
-// < floor((i + 1) s / n).
+// Users see the grid. Each of its cells has split x split smaller cells, the input of motion
+// detection. Cell i of n along a side of s pixels: floor(i s / n) <= pixel < floor((i + 1) s / n).
 #ifndef FRAMED_KERNELS_STATISTICS_H
 #define FRAMED_KERNELS_STATISTICS_H
 
@@ -26,9 +25,9 @@ extern "C" {
 #endif
 
 enum {
-    STATISTICS_COLUMNS = 32, // the grid by default
+    STATISTICS_COLUMNS = 32, // the default grid
     STATISTICS_ROWS = 18,
-    STATISTICS_GRID_MAX = 64, // of either
+    STATISTICS_GRID_MAX = 64, // columns or rows
     STATISTICS_SPLIT = 5,
     STATISTICS_CELLS_MAX = STATISTICS_GRID_MAX * STATISTICS_SPLIT, // along a side
     STATISTICS_BINS = 64,
@@ -40,14 +39,14 @@ struct statistics_params {
     bool all;             // false: the light pass
 };
 
-// Of one format and size of pictures. Plain numbers, to be copied and sent.
+// For one format and size of pictures. Plain numbers, to be copied and sent.
 struct statistics {
     struct statistics_params params;
     enum pixel_format format;
     int width, height;           // pixels
-    int grid_columns, grid_rows; // as wanted, or less: at least 1 pixel each
-    int split;         // STATISTICS_SPLIT, or less so that cells have 2 pixels each way; 1 at least
-    int columns, rows; // of cells: the grid's by `split`
+    int grid_columns, grid_rows; // as requested, or less: at least 1 pixel each
+    int split;         // STATISTICS_SPLIT, or less for cells of 2 pixels each way; at least 1
+    int columns, rows; // cells: the grid's by `split`
     int32_t column_edges[STATISTICS_CELLS_MAX + 1], row_edges[STATISTICS_CELLS_MAX + 1];
     int16_t gray[3]; // of RGB sources: kernels/luma.h
 };
@@ -58,21 +57,21 @@ struct luma_statistics {
     uint8_t min, max;
 };
 
-// For pictures with format, size and colour of `src`, whose planes are not read. 0, or -EINVAL: the
-// parameters, the size, or a format that is no source.
+// For pictures with the format, size and colour of `src`, whose planes are not read. Returns 0, or
+// -EINVAL: the parameters, the size, or a format that is not a source.
 int statistics_init(struct statistics *, const struct statistics_params *, const struct image *src);
 
-// Fills `ret` and `cells`, columns x rows sums of luma, row by row. `src` has the format and size
-// that init was told. Of the light pass, laplacian, black, white and histogram are 0. Thread-safe.
+// Fills `ret` and `cells`, columns x rows luma sums, row by row. `src` has the format and size
+// passed to init. The light pass sets laplacian, black, white and histogram to 0. Thread-safe.
 typedef void statistics_fn(const struct statistics *, const struct image *src,
                            struct luma_statistics *ret, uint32_t *cells);
 
 statistics_fn statistics_reference;
 
-// From `cells` to the rounded means of the grid's cells, grid_columns x grid_rows, row by row.
+// Writes the rounded means of the grid's cells, grid_columns x grid_rows, row by row.
 void statistics_grid(const struct statistics *, const uint32_t *cells, uint8_t *means);
 
-// One of these means, for C and CUDA alike.
+// One of these means, for C and CUDA.
 static inline FRAMED_HD uint8_t statistics_mean(const struct statistics *s, const uint32_t *cells,
                                                 int row, int column)
 {

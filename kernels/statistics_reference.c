@@ -1,11 +1,11 @@
-// Statistics as plain loops: what its bytes are, every other version gives.
+// Statistics in plain loops, the reference: every other version gives its bytes.
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/luma.h"
 #include "kernels/statistics.h"
 
-// Where what lies at i of a side is, i from -1 to the side itself.
+// Reflects i, from -1 to `side`, into the side.
 static int reflected(int i, int side)
 {
     if (i < 0)

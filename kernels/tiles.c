@@ -2,13 +2,13 @@
 
 #include <errno.h>
 
-// How many tiles lie along an axis of `length` pixels, where neighbours are `step` apart at most.
+// Number of tiles along an axis of `length` pixels, with neighbours at most `step` apart.
 static int count_along(int length, int size, int step)
 {
     return length <= size ? 1 : 1 + (length - size + step - 1) / step;
 }
 
-// Where tile i of n starts along the axis.
+// Start of tile i of n along the axis.
 static int start_of(int i, int n, int length, int size)
 {
     return n == 1 ? 0 : (int)((long long)i * (length - size) / (n - 1));

@@ -1,5 +1,5 @@
-// Tiles: the regions that a picture is cut into, so that a detector sees small things in as many
-// pixels as the camera does. Pure.
+// Tiles of a picture, through which a detector sees small objects in all of the camera's pixels.
+// Pure.
 #ifndef FRAMED_KERNELS_TILES_H
 #define FRAMED_KERNELS_TILES_H
 
@@ -9,19 +9,19 @@
 extern "C" {
 #endif
 
-enum { TILES_MAX = 64 }; // of an area, the whole area among them
+enum { TILES_MAX = 64 }; // of an area, including the whole area
 
 struct tiling {
-    int size;    // of a tile's sides, source pixels; 0: no tiles
-    int overlap; // of neighbours, at least so many percent of the size: from 0, and below 100
-    bool full;   // the whole area is an element, too
+    int size;    // side of a tile, source pixels; 0: no tiles
+    int overlap; // least overlap of neighbours, percent of the size: 0 to 99
+    bool full;   // adds the whole area as an element
 };
 
-// Cuts `area` of a picture into tiles of an even grid: row by row, as few as the overlap allows,
-// all of one size and in steps that differ by a pixel at most, so that the last tile is no thinner
-// than the others. Where the area is narrower or lower than a tile, so are the tiles. With `full`
-// the whole area comes last, unless it is the only tile already. Returns how many there are;
-// -EINVAL where the tiling has no size or the overlap leaves no step; -E2BIG: more than TILES_MAX.
+// Cuts `area` of a picture into an even grid of tiles: row by row, as few as the overlap allows, of
+// equal size and with steps that differ by at most a pixel, so that the last tile is not thinner.
+// An area narrower or lower than a tile makes the tiles so. With `full` the whole area comes last,
+// unless it is the only tile. Returns the number of tiles; -EINVAL for a tiling without a size or
+// an overlap without a step; -E2BIG for more than TILES_MAX.
 int tiles_make(struct rect tiles[TILES_MAX], const struct tiling *, struct rect area);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-// The reference, and the version for every CPU: memory is what it waits for, and wider registers
-// do not make that faster.
+// The reference, and the version for every CPU: it is limited by memory, so wider registers would
+// not make it faster.
 #include "kernels/trilinear.h"
 
 enum { CORNERS = TRILINEAR_CORNERS, AXES = TRILINEAR_AXES, LANES = TRILINEAR_LANES };
@@ -22,7 +22,7 @@ void trilinear_forward(float *restrict out, const float *restrict features,
     }
 }
 
-// The sum over the features of grad_out * features of one corner.
+// Sum over the features of grad_out * features of one corner.
 static float dot(const float *restrict grad, const float *restrict features, size_t f)
 {
     float sum[LANES] = {0};

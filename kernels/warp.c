@@ -1,4 +1,4 @@
-// The op `warp`, and its reference, whose bytes are the contract.
+// The op `warp`; its reference's bytes are the contract.
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "kernels/warp.h"
 #include "kernels/warp_pixel.h"
 
-// luma6 is then channel6.
+// With these, luma6 equals channel6.
 static const struct yuv_to_rgb values_kept = {.y = 1 << 14, .offset = 128 * 64 + LEVEL6_HALF};
 
 static bool normalisation_is_valid(const struct warp_params *params)
@@ -115,7 +115,7 @@ static inline FRAMED_HD void warp_band(const struct image *dst, const struct ima
                                        const struct warp *op_warp, enum pixel_format format,
                                        struct band band)
 {
-    const struct warp warp = *op_warp; // which no store can change
+    const struct warp warp = *op_warp; // copies, which no store can change
     const struct image to = *dst, from = *src;
     const bool planar = warp.layout == LAYOUT_NCHW;
     const int step = planar ? 1 : warp.channels;

@@ -1,4 +1,4 @@
-// The warp apart from an op of its own: the op `yuv` makes resized pictures by it, too.
+// The warp without its op: the op `yuv` uses it for resized pictures.
 #ifndef FRAMED_KERNELS_WARP_H
 #define FRAMED_KERNELS_WARP_H
 
@@ -8,12 +8,12 @@
 extern "C" {
 #endif
 
-// As op_fn, of a warp.
+// Like op_fn, for a warp.
 typedef void warp_fn(const struct image *dst, const struct image *src, const struct warp *,
                      struct band band, bool filled);
 
 // Makes the warp and its matrices. `points`: of the result's picture along x and y; NULL: all.
-// Errors as op_init; without one, warp_free frees what was made.
+// Errors as op_init; on success warp_free frees it.
 int warp_make(struct warp *, double src_to_dst[6], double dst_to_src[6],
               const struct warp_params *params, const struct image *src,
               const struct warp_points points[2]);

@@ -1,24 +1,24 @@
-// One pixel of `warp`, from its position to its levels, for C and CUDA alike. With fixed.h and
-// sample.h this is the specification: faster versions give the same bytes.
+// One pixel of `warp`, from its position to its levels, for C and CUDA. With fixed.h and sample.h
+// this is the specification: faster versions give the same bytes.
 #ifndef FRAMED_KERNELS_WARP_PIXEL_H
 #define FRAMED_KERNELS_WARP_PIXEL_H
 
 #include "kernels/ops.h"
 #include "kernels/sample.h"
 
-// Whether samples of a YUV source keep their values.
+// True if samples of a YUV source keep their values.
 static inline FRAMED_HD bool samples_are_kept(const struct warp *warp)
 {
     return warp->order == ORDER_YUV || warp->order == ORDER_UV;
 }
 
-// Whether gray is made of the samples themselves, and not of what a LUT makes of R, G and B.
+// True if gray is made from the samples, not from R, G and B after a LUT.
 static inline FRAMED_HD bool gray_is_direct(const struct warp *warp)
 {
     return warp->order == ORDER_GRAY && !warp->lut;
 }
 
-// Which components are read: from the first one up to, but without, the end.
+// The components read: [first, end).
 static inline FRAMED_HD int components_first(const struct warp *warp)
 {
     return warp->order == ORDER_UV ? 1 : 0;
@@ -30,7 +30,7 @@ static inline FRAMED_HD int components_end(const struct warp *warp, enum pixel_f
     return !source_is_rgb(format) && luma ? 1 : 3;
 }
 
-// What the warp's LUT makes of a pixel: R, G and B, or gray.
+// Applies the warp's LUT to a pixel; returns R, G and B, or gray.
 static inline FRAMED_HD struct rgb6 looked_up6(const struct warp *warp, struct rgb6 q)
 {
     uint8_t level[3] = {(uint8_t)level_of(q.r), (uint8_t)level_of(q.g), (uint8_t)level_of(q.b)};
@@ -43,9 +43,8 @@ static inline FRAMED_HD struct rgb6 looked_up6(const struct warp *warp, struct r
     return q;
 }
 
-// What the samples at a pixel show, in the order of RGB, where `coverage` of it is picture: its
-// levels in the tensor's channel order. Samples: R, G and B, or Y, U and V where those are read, in
-// 7 fraction bits centred on 128, else 0.
+// Levels of a pixel in the tensor's channel order, where `coverage` of it is picture. `sample`: R,
+// G and B, or Y, U and V, in 7 fraction bits centred on 128; 0 for those that are not read.
 static inline FRAMED_HD void levels_of_samples(const struct warp *warp, enum pixel_format format,
                                                const int sample[3], int coverage, uint8_t level[3])
 {
@@ -66,7 +65,7 @@ static inline FRAMED_HD void levels_of_samples(const struct warp *warp, enum pix
     if (warp->lut)
         q = looked_up6(warp, q);
 
-    // What the window does not cover is fill.
+    // The rest, outside the window, is fill.
     const bool bgr = warp->order == ORDER_BGR;
     const int q6[3] = {bgr ? q.b : q.r, q.g, bgr ? q.r : q.b};
     for (int i = 0; i < 3; i++)
@@ -75,23 +74,22 @@ static inline FRAMED_HD void levels_of_samples(const struct warp *warp, enum pix
                                              : level_blended(q6[i], warp->fill[i], coverage));
 }
 
-// Where samples are taken for source position s.
+// Position at which source position s is sampled.
 static inline FRAMED_HD int32_t position_sampled(const struct warp *warp, int32_t s)
 {
     return warp->filter == FILTER_NEAREST ? position_snapped(s) : s;
 }
 
-// How much of what is seen at source position s is picture, whose pixels are lo <= i < hi, along
-// one axis: 0 to WEIGHT_ONE.
+// Share of picture (pixels lo <= i < hi) at source position s along one axis: 0 to WEIGHT_ONE.
 static inline FRAMED_HD int coverage_at(const struct warp *warp, int32_t s, int lo, int hi)
 {
     const bool whole = warp->filter == FILTER_NEAREST || warp->edge == EDGE_REPEAT;
     return coverage_axis(position_of(warp->luma, whole ? position_snapped(s) : s), lo, hi);
 }
 
-// The levels of the output pixel whose source position is (sx, sy) in 1/65536 pixel, in the
-// tensor's channel order; for gray only level[0] means something. `format` is warp->source. False,
-// and no levels: it sees nothing of the picture.
+// Levels of the output pixel at source position (sx, sy) in 1/65536 pixel, in the tensor's channel
+// order; for gray only level[0] is valid. `format` is warp->source. Returns false, without levels,
+// if the pixel shows nothing of the picture.
 static inline FRAMED_HD bool warp_levels(const struct image *src, const struct warp *warp,
                                          enum pixel_format format, int32_t sx, int32_t sy,
                                          uint8_t level[3])
@@ -101,7 +99,7 @@ static inline FRAMED_HD bool warp_levels(const struct image *src, const struct w
     if (across == 0 || down == 0)
         return false;
 
-    // The picture there: samples that would lie outside the window are those at its edge.
+    // Samples outside the window are replaced by those at its edge.
     sx = position_sampled(warp, sx);
     sy = position_sampled(warp, sy);
     const struct taps x = taps_at(position_of(warp->luma, sx), warp->x0, warp->x1 - 1);
@@ -122,9 +120,9 @@ static inline FRAMED_HD bool warp_levels(const struct image *src, const struct w
     return true;
 }
 
-// --- filters that weigh samples along each axis
+// --- filters that weight samples along each axis
 
-// Column x of component c's plane at entry iy of the axis y: the sum of its samples.
+// Weighted sum of the samples in column x of component c's plane, for entry iy of the axis y.
 static inline FRAMED_HD int column_filtered(const struct image *src, enum pixel_format format,
                                             int c, int x, const struct filter_axis *y, int iy)
 {
@@ -153,7 +151,7 @@ static inline FRAMED_HD int sample_filtered(const struct image *src, enum pixel_
     return filtered_row(sum);
 }
 
-// The levels of output pixel (dx, dy), as of warp_levels.
+// Levels of output pixel (dx, dy); returns as warp_levels.
 static inline FRAMED_HD bool filtered_levels(const struct image *src, const struct warp *warp,
                                              enum pixel_format format, int dx, int dy,
                                              uint8_t level[3])
@@ -173,7 +171,7 @@ static inline FRAMED_HD bool filtered_levels(const struct image *src, const stru
     return true;
 }
 
-// The levels of output pixel (x, y), by whichever filter the warp has; false as of warp_levels.
+// Levels of output pixel (x, y) by the warp's filter; returns as warp_levels.
 static inline FRAMED_HD bool pixel_levels(const struct image *src, const struct warp *warp,
                                           enum pixel_format format, int x, int y, uint8_t level[3])
 {

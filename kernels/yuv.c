@@ -1,4 +1,4 @@
-// The op `yuv`, and its reference, whose bytes are the contract.
+// The op `yuv`; its reference's bytes are the contract.
 #include <errno.h>
 
 #include "kernels/colour.h"
@@ -6,8 +6,8 @@
 #include "kernels/yuv_pixel.h"
 #include "kernels/yuv_resized.h"
 
-// What the samples of the result, whose height it is, mean. 0, or -EINVAL where the kernel cannot
-// give what is asked for.
+// Resolves the result's colour and sets the conversion. `height`: the result's. Returns 0, or
+// -EINVAL for a colour that the kernel cannot make.
 static int yuv_colour(struct yuv *yuv, const struct yuv_params *params, const struct image *src,
                       int height, struct colour *ret)
 {
@@ -27,7 +27,7 @@ static int yuv_colour(struct yuv *yuv, const struct yuv_params *params, const st
         if (yuv->convert || layout.sub_x == 0)
             to.siting = SITING_CENTER; // the mean of four pixels
         else if (layout.sub_y == 0 && to.siting == SITING_TOPLEFT)
-            to.siting = SITING_LEFT; // of two, one above the other
+            to.siting = SITING_LEFT; // the mean of two, one above the other
     }
     if (params->colour.siting != SITING_UNSPECIFIED && params->resized && !yuv->convert)
         to.siting = params->colour.siting;
@@ -41,7 +41,7 @@ static int yuv_colour(struct yuv *yuv, const struct yuv_params *params, const st
     return 0;
 }
 
-// The source's own geometry: each pixel is where it was.
+// The source's own geometry.
 static struct warp_params geometry_kept(const struct yuv_params *params, const struct image *src)
 {
     return (struct warp_params){.width = src->width,
@@ -96,7 +96,7 @@ static inline FRAMED_HD void yuv_band(const struct image *dst, const struct imag
                                       const struct yuv *op_yuv, enum pixel_format format,
                                       bool convert, bool halved, struct band band)
 {
-    const struct yuv yuv = *op_yuv; // which no store can change
+    const struct yuv yuv = *op_yuv; // copies, which no store can change
     const struct image to = *dst, from = *src;
     const struct pixel_layout layout = pixel_layout_of(yuv.format);
     for (int y = band.y0; y < band.y1; y += 1 + halved)

@@ -1,14 +1,14 @@
-// One block of pixels of `yuv`, from its samples to those of the result, for C and CUDA alike. With
-// fixed.h and sample.h this is the specification: faster versions give the same bytes.
+// One block of pixels of `yuv`, from source samples to result samples, for C and CUDA. With fixed.h
+// and sample.h this is the specification: faster versions give the same bytes.
 #ifndef FRAMED_KERNELS_YUV_PIXEL_H
 #define FRAMED_KERNELS_YUV_PIXEL_H
 
 #include "kernels/ops.h"
 #include "kernels/warp_pixel.h"
 
-// In all of these `format` is yuv->source.
+// In all functions here `format` is yuv->source.
 
-// Component 1 or 2 of a YUV source where pixel (x, y) is: 7 fraction bits centred on 128.
+// Component 1 or 2 of a YUV source at pixel (x, y): 7 fraction bits centred on 128.
 static inline FRAMED_HD int chroma_at(const struct image *src, const struct yuv *yuv,
                                       enum pixel_format format, int c, int x, int y)
 {
@@ -39,7 +39,7 @@ static inline FRAMED_HD void rgb_at(const struct image *src, const struct yuv *y
     rgb[2] = (uint8_t)level_of(q.b);
 }
 
-// R, G and B of pixel (x, y) of the picture that a warp of bytes makes.
+// R, G and B of pixel (x, y) of the picture made by a warp of bytes.
 static inline FRAMED_HD void resized_rgb_at(const struct image *src, const struct warp *warp,
                                             enum pixel_format format, int x, int y, uint8_t rgb[3])
 {
@@ -48,7 +48,7 @@ static inline FRAMED_HD void resized_rgb_at(const struct image *src, const struc
             rgb[c] = (uint8_t)warp->fill_element[c];
 }
 
-// Sample (x, y) of component c, counted in that component's own plane, where it keeps its value.
+// Sample (x, y) of component c, with its value kept; x and y count in that component's plane.
 static inline FRAMED_HD int kept_at(const struct image *src, enum pixel_format format, int c, int x,
                                     int y)
 {
@@ -57,8 +57,8 @@ static inline FRAMED_HD int kept_at(const struct image *src, enum pixel_format f
     return kept_of(sample, source_is_10bit(format) ? 2 : 0);
 }
 
-// The mean of component c in a block of 2 x 2 pixels from (x, y) on, where samples keep their
-// values: 1, 2 or 4 samples, as the source subsamples. Those beyond an odd edge are the edge's.
+// Mean of component c in the block of 2 x 2 pixels from (x, y) on, with values kept: 1, 2 or 4
+// samples, by the source's subsampling. Samples beyond an odd edge repeat the edge's.
 static inline FRAMED_HD int kept_mean(const struct image *src, const struct yuv *yuv,
                                       enum pixel_format format, int c, int x, int y)
 {
@@ -86,10 +86,10 @@ static inline FRAMED_HD void yuv_store(const struct image *dst, struct component
     component_row(dst, k, y)[x * k.step] = (uint8_t)level;
 }
 
-// The block of the result that has one sample of chroma: 2 x 2 pixels from (x, y) on in 4:2:0, one
-// pixel in 4:4:4. `to`: the result's components; `convert` and `halved`: yuv->convert and whether
-// the result is 4:2:0, constants for those who want code without branches. `resized`: NULL, or the
-// warp that makes the picture that is converted; `format` is then its source.
+// Makes the block of one chroma sample of the result: 2 x 2 pixels from (x, y) on in 4:2:0, one
+// pixel in 4:4:4. `to`: the result's components; `convert`: yuv->convert; `halved`: the result is
+// 4:2:0; pass constants for code without branches. `resized`: NULL, or the warp that makes the
+// picture to convert; `format` is then its source.
 static inline FRAMED_HD void yuv_block(const struct image *dst, const struct image *src,
                                        const struct yuv *yuv, const struct warp *resized,
                                        const struct component to[3], enum pixel_format format,
@@ -98,7 +98,7 @@ static inline FRAMED_HD void yuv_block(const struct image *dst, const struct ima
     int sum[3] = {0, 0, 0};
     FRAMED_ROLLED
     for (int i = 0; i < (halved ? 4 : 1); i++) {
-        // Beyond an odd right or bottom edge the edge's pixel counts again.
+        // Beyond an odd right or bottom edge the edge's pixel is repeated.
         const int px = x + i % 2 < yuv->width ? x + i % 2 : x;
         const int py = y + i / 2 < yuv->height ? y + i / 2 : y;
         int luma;

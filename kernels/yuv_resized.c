@@ -8,10 +8,10 @@
 enum {
     RGB_BYTES = 3,
     PIECE_BYTES =
-        2 * RGB_BYTES * IMAGE_SIDE_MAX, // of RGB at a time: two rows of the widest picture
+        2 * RGB_BYTES * IMAGE_SIDE_MAX, // bytes of RGB at a time: two rows of the widest picture
 };
 
-// Where chroma of 4:2:0 lies along an axis of the result, of so many pixels.
+// Positions of 4:2:0 chroma along an axis of the result with `side` pixels.
 static struct warp_points halved(int side, bool between)
 {
     return (struct warp_points){.step = 2, .last = side - 1, .first = between ? 0.5 : 0};
@@ -26,7 +26,7 @@ static int add_warp(struct op *op, const struct warp_params *params, const struc
     return error;
 }
 
-// The tensor of bytes that holds samples or levels of the `geometry`.
+// Parameters of a warp to bytes that holds samples or levels with the `geometry`.
 static struct warp_params bytes_of(const struct warp_params *geometry, enum order order,
                                    enum layout layout)
 {
@@ -140,7 +140,7 @@ int yuv_parts(struct yuv_part parts[YUV_WARPS_MAX], const struct yuv *yuv, const
     return yuv->n_warps;
 }
 
-// The picture of RGB is made and converted in pieces of a few rows.
+// Makes and converts the RGB picture in pieces of a few rows.
 static void converted(const struct image *dst, const struct image *src, const struct yuv *yuv,
                       struct band band, warp_fn *warp, yuv_fn *convert)
 {
