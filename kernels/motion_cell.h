@@ -28,11 +28,11 @@ enum {
     RANGE_SHARE = 12 << 11,   // of the background's range: 12/32
     EDGE_SHARE = 1 << 13,     // of the background above black: 1/8
 
-    NOISE_BITS = 4,            // Q11 has more than Q7
+    NOISE_BITS = 4,            // of Q11 beyond Q7's
     NOISE_MIN = (1 << 11) / 4, // a quarter of a level
     NOISE_MAX = 3 << 11,
     RESIDUAL_LEAST = 3 << 7,      // a residual is noise up to this plus 6 times the noise,
-    RESIDUAL_MAX = (16 << 7) - 1, // at most up to this
+    RESIDUAL_MAX = (16 << 7) - 1, // and never above this
 
     SHARE_ALL = 65536,              // the share of an average that takes the new value
     SHARE_HALF = SHARE_ALL / 2 - 1, // the largest in 16 bits

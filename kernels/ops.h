@@ -80,7 +80,7 @@ enum { WARP_REACH_MAX = (1 << 15) - 4 };
 // centre by the source's orientation, then rotated, flipped and fitted to width x height. `affine`
 // replaces all of that if has_affine is set.
 struct warp_params {
-    int width, height; // of the tensor, pixels; the most, if the size depends on the source's
+    int width, height; // of the tensor, pixels; its limits if the size depends on the source's
     enum fit fit;
     bool shrink_only; // s is at most 1, for letterbox, ultralytics, rect, yolox and mmdet
     int stride;       // for rect and torchvision; below 2: any size

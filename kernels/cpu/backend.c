@@ -1,4 +1,4 @@
-// The cpu backend: a pool of workers that take bands from a queue of jobs, first come first served.
+// The cpu backend: a pool of workers that take bands from a queue of jobs, first in, first out.
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
@@ -14,13 +14,13 @@
 enum {
     WORKERS_MAX = 1024,
     BANDS_PER_WORKER = 4,     // bands differ in cost: fill is cheap
-    BAND_BYTES_MIN = 1 << 18, // below, taking bands costs more than sharing them gains
+    BAND_BYTES_MIN = 1 << 18, // taking smaller bands costs more than sharing them gains
 };
 
-struct job_slot { // of one job in flight
+struct job_slot { // of a job in flight
     struct plan *plan;
     struct job_slot *next; // plan::idle_slots
-    int next_band;         // of the plan's, the first that nobody has taken
+    int next_band;         // of the plan's bands, the first that is not taken
     int bands_to_finish;
 };
 
@@ -33,17 +33,17 @@ struct plan {
     int bands_of_job; // their sum
     int unfinished;   // jobs whose `done` has not returned
     struct job_slot *idle_slots;
-    struct job_slot slots[]; // depth
+    struct job_slot slots[]; // plan_open's depth
 };
 
-// The lock guards the queue, and the slots and `unfinished` of all plans; no kernel and no `done`
-// runs under it.
+// The lock guards the queue, and the slots and `unfinished` of all plans. No kernel and no `done`
+// runs with it held.
 struct backend {
     pthread_mutex_t lock;
     pthread_cond_t work;      // the queue is not empty, or closing
-    int idle;                 // workers that wait for it
+    int idle;                 // workers waiting for `work`
     pthread_cond_t finished;  // a plan's `unfinished` fell to 0
-    struct job *first, *last; // jobs with bands that nobody has taken
+    struct job *first, *last; // jobs with bands that are not taken
     bool closing;
     size_t band_bytes;
     const struct version *version;
@@ -52,7 +52,7 @@ struct backend {
     struct worker {
         struct backend *backend;
         pthread_t thread;
-        int processor; // that it keeps to; -1: any
+        int processor; // its only processor; -1: any
     } worker[];
 };
 
@@ -73,8 +73,8 @@ static void run_band(const struct plan *plan, const struct job *job, int index)
     plan->backend->version->run[op->kind](&dst, &job->src, op, band, result->filled);
 }
 
-// The slot is idle before `done` is called, so that `done` may lead to the next submit at once.
-// Called and returns with the lock held.
+// Frees the slot before calling `done`, so that `done` may lead to the next submit at once. Called
+// and returns with the lock held.
 static void finish_job(struct backend *backend, struct job_slot *slot, struct job *job)
 {
     struct plan *plan = slot->plan;
@@ -87,7 +87,7 @@ static void finish_job(struct backend *backend, struct job_slot *slot, struct jo
         pthread_cond_broadcast(&backend->finished);
 }
 
-// Takes a band off the first job and runs it. Called and returns with the lock held.
+// Takes a band from the first job and runs it. Called and returns with the lock held.
 static void work_on(struct backend *backend, struct job *job)
 {
     struct job_slot *slot = job->slot;
@@ -106,7 +106,7 @@ static void *work(void *opaque)
     const struct worker *worker = opaque;
     struct backend *backend = worker->backend;
     if (worker->processor >= 0)
-        processors_keep(worker->processor); // refused: the set of allowed ones has just changed
+        processors_keep(worker->processor); // may fail if the allowed set has just changed
     pthread_mutex_lock(&backend->lock);
     while (backend->first || !backend->closing) {
         if (backend->first) {
@@ -137,8 +137,8 @@ static void cpu_close(struct backend *backend)
     free(backend);
 }
 
-// The processors to pin workers to, none where a list has none that is allowed, and how many
-// workers are wanted where nobody says.
+// Sets *ret to the processors to pin workers to, empty if a list has no allowed one. Returns the
+// default number of workers.
 static int choose_processors(struct processors *ret, const struct pin *pin)
 {
     const struct processors allowed = processors_allowed();
@@ -152,7 +152,7 @@ static int choose_processors(struct processors *ret, const struct pin *pin)
     return online > 0 ? (int)online : 1;
 }
 
-// Gives each worker the next of the processors, where they are to keep to one.
+// Assigns processors to workers in turn, if workers are to be pinned. Returns true if they are.
 static bool assign(struct backend *backend, int workers, const struct processors *set,
                    enum pinning how)
 {
@@ -212,7 +212,7 @@ static const char *cpu_describe(struct backend *backend)
     return backend->description;
 }
 
-// All host memory is alike to the workers.
+// Workers treat all host memory alike.
 static int cpu_pin(struct backend *backend, void *memory, size_t bytes)
 {
     (void)backend;
@@ -237,7 +237,7 @@ static struct memory_need cpu_plan_need(const struct image *src, const struct op
     return (struct memory_need){0};
 }
 
-// What the op reads, by whole rows of the source, and writes.
+// Bytes that the op reads, in whole rows of the source, and writes.
 static size_t bytes_of(const struct op *op, const struct image *src)
 {
     struct image shape = *src;
@@ -246,7 +246,7 @@ static size_t bytes_of(const struct op *op, const struct image *src)
     return op->dst_bytes + source_bytes / (size_t)src->height * (size_t)(rows.y1 - rows.y0);
 }
 
-// The bands of a job are few for each worker, however many ops make them.
+// Bytes of a band: each worker gets a few bands per job, whatever the number of ops.
 static size_t band_bytes_of(const struct backend *backend, const struct image *src,
                             const struct op *const ops[], int n)
 {
@@ -305,7 +305,7 @@ static void cpu_plan_close(struct plan *plan)
     free(plan);
 }
 
-// Puts the job last in the queue. Called with the lock held.
+// Appends the job to the queue. Called with the lock held.
 static void enqueue(struct backend *backend, struct job *job)
 {
     job->next = NULL;
@@ -316,8 +316,8 @@ static void enqueue(struct backend *backend, struct job *job)
     backend->last = job;
 }
 
-// No more workers than there are bands to take: the others would only find nothing left. Without
-// the lock, or a worker that takes the submitter's processor would stop at it at once.
+// Wakes no more workers than there are bands: others would find none. Called without the lock, else
+// a worker that takes the submitter's processor would block on it at once.
 static void wake(struct backend *backend, int bands, int idle)
 {
     if (bands >= idle && idle > 1)
@@ -355,7 +355,7 @@ static int cpu_submit(struct plan *plan, struct job *job)
 const struct backend_driver cpu_backend = {
     .name = "cpu",
     .takes_cuda = false,
-    .depth = 2, // one that is worked at, and the next
+    .depth = 2, // the current job and the next
     .open = cpu_open,
     .close = cpu_close,
     .describe = cpu_describe,

@@ -1,4 +1,4 @@
-// Detection in registers of any width: the candidates of dense heads, and what a box suppresses.
+// Detection in registers of any width: the candidates of dense heads, and suppression.
 #ifndef FRAMED_KERNELS_CPU_DETECT_LANES_H
 #define FRAMED_KERNELS_CPU_DETECT_LANES_H
 
@@ -6,7 +6,7 @@
 #include "kernels/cpu/detect_sort.h"
 #include "kernels/detect_reference.h"
 
-// The scores of FLOATS classes of an anchor, or of a class of FLOATS anchors.
+// Scores of FLOATS classes of an anchor, or of one class of FLOATS anchors.
 struct score_source {
     const void *data;
     struct detect_format format;
@@ -23,7 +23,7 @@ static inline FRAMED_HD vec_f32 scores_load(enum detect_dtype dtype, bool plain,
     return !plain && from->product ? objectness * scores : scores;
 }
 
-// The best scores of lanes, and their classes.
+// The best score of each lane, and its class.
 struct best_lanes {
     vec_f32 score;
     vec_s32 label;
@@ -37,7 +37,7 @@ static inline FRAMED_HD void best_take(struct best_lanes *best, vec_f32 scores, 
 
 // --- planes: lanes are anchors
 
-// Adds those of the best scores that are candidates.
+// Adds the best scores that are candidates.
 static inline FRAMED_HD int best_add(const struct detect *d, const struct best_lanes *best,
                                      uint32_t anchor, uint64_t *keys, int n)
 {
@@ -110,7 +110,7 @@ static inline FRAMED_HD int planes_all(const struct detect *d, enum detect_dtype
     return n;
 }
 
-// --- rows: lanes are classes, FLOATS of them or more; the last ones overlap those before
+// --- rows: lanes are classes, at least FLOATS of them; the last ones overlap those before
 
 static inline FRAMED_HD int row_best_add(const struct detect *d, const struct best_lanes *best,
                                          uint32_t anchor, uint64_t *keys, int n)
@@ -129,7 +129,7 @@ static inline FRAMED_HD int row_best_add(const struct detect *d, const struct be
     return n;
 }
 
-// What scores are multiplied by: the element ahead of the classes, which begin at element i.
+// Factor of the scores: the element before the classes, which begin at element i.
 static inline FRAMED_HD vec_f32 objectness_lanes(bool plain, const struct score_source *from,
                                                  const struct score_source *objects, size_t i)
 {
@@ -233,8 +233,8 @@ static inline int lanes_candidates(const struct detect *d, const struct detect_i
 
 // --- suppression
 
-// Box i suppresses: sets the bits of boxes that overlap it more than is allowed, and any bits of
-// those up to i.
+// Box i suppresses: sets the bits of boxes that overlap it more than allowed. Bits up to i may be
+// set arbitrarily.
 static inline FRAMED_HD void row_suppress(const struct detect *d, const struct detect_boxes *b,
                                           int i, int n, uint64_t *gone)
 {
@@ -264,7 +264,7 @@ static inline FRAMED_HD void row_suppress(const struct detect *d, const struct d
             bits |= (uint64_t)above << (j - at);
         }
         for (uint64_t left = d->params.rotated ? bits & ~gone[at / BOX_GROUP] : 0; left;
-             left &= left - 1) { // hulls touch
+             left &= left - 1) { // boxes whose hulls touch
             const int j = __builtin_ctzll(left);
             if (at + j > i && !suppresses(d, b, i, at + j))
                 bits &= ~(UINT64_C(1) << j);

@@ -1,4 +1,4 @@
-// kernels/detect_number.h in lanes: elements and activations, the same bits.
+// kernels/detect_number.h in lanes: elements and activations, with the same bits.
 #ifndef FRAMED_KERNELS_CPU_DETECT_NUMBERS_H
 #define FRAMED_KERNELS_CPU_DETECT_NUMBERS_H
 
@@ -9,7 +9,7 @@
 #endif
 #include "kernels/detect_number.h"
 
-// Elements i to i + FLOATS - 1 of a tensor; `dtype`: a constant.
+// Elements i to i + FLOATS - 1 of a tensor; `dtype` is a constant.
 static inline FRAMED_HD vec_f32 elements_load(enum detect_dtype dtype, const void *data,
                                               const struct detect_format *format, size_t i)
 {

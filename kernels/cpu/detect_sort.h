@@ -1,5 +1,5 @@
-// Sorts keys by their digits from the lowest up: each pass is stable, and one whose digit is the
-// same in all keys is left out.
+// Sorts keys by their digits from the lowest up. Each pass is stable; a pass is skipped if its
+// digit is the same in all keys.
 #ifndef FRAMED_KERNELS_CPU_DETECT_SORT_H
 #define FRAMED_KERNELS_CPU_DETECT_SORT_H
 
@@ -11,7 +11,7 @@ enum {
     SORT_FEW = 24,
     SORT_BITS = 11,
     SORT_BINS = 1 << SORT_BITS,
-    SORT_DIGITS = 6, // of 64 bits; the last three are those of a score
+    SORT_DIGITS = 6, // of 64 bits; the last three are the score's
 };
 
 static inline void sort_few(uint64_t *keys, int n)
@@ -25,7 +25,7 @@ static inline void sort_few(uint64_t *keys, int n)
     }
 }
 
-// Where digit i of a key begins: 0, 11, 22, 32, 43, 54.
+// Lowest bit of digit i: 0, 11, 22, 32, 43, 54.
 static inline int sort_shift(int i)
 {
     return i < 3 ? i * SORT_BITS : 32 + (i - 3) * SORT_BITS;
@@ -36,8 +36,8 @@ static inline unsigned sort_digit(uint64_t key, int i)
     return (key >> sort_shift(i)) & (i == 2 ? SORT_BINS / 2 - 1 : SORT_BINS - 1);
 }
 
-// `in_order`: keys of equal scores are in their order already. Returns where they are: `keys`, or
-// `spare`, which holds as many.
+// `in_order`: keys of equal scores are already in order. Returns the array with the sorted keys:
+// `keys`, or `spare`, which has the same size.
 static inline uint64_t *sort_keys(uint64_t *keys, uint64_t *spare, int n, bool in_order)
 {
     if (n <= SORT_FEW) {

@@ -1,18 +1,18 @@
-// Sums of weighed samples in vectors of NEON.
+// Weighted sums of samples in NEON vectors.
 #ifndef FRAMED_KERNELS_CPU_FILTER_NEON_H
 #define FRAMED_KERNELS_CPU_FILTER_NEON_H
 
 #include "kernels/cpu/vector_neon.h"
 
-// --- columns: samples times the high parts of weights, and times the low ones
+// --- columns: samples times the high parts of weights, and times the low parts
 
-// Two rows' weights for all samples.
+// Weights of two rows, for all samples.
 static inline FRAMED_HD vec_u8 weights_of_pair(int first, int second)
 {
     return (vec_u8)vcombine_u8(vdup_n_u8((uint8_t)first), vdup_n_u8((uint8_t)second));
 }
 
-// What a block reads: of triples of samples three quarters of a register.
+// Loads a block: for triples of samples, three quarters of a register.
 static inline FRAMED_HD vec_u8 block_load(const uint8_t *at, bool triples)
 {
     if (!triples)
@@ -22,7 +22,7 @@ static inline FRAMED_HD vec_u8 block_load(const uint8_t *at, bool triples)
     return (vec_u8)vcombine_u8(vld1_u8(at), vcreate_u8(last));
 }
 
-// Samples that have all the weight.
+// Sums of a single row: its samples with full weight.
 static inline FRAMED_HD void block_copy(vec_s16 v[2], vec_u8 a)
 {
     v[0] = (vec_s16)vshll_n_u8(vget_low_u8((uint8x16_t)a), 7);
@@ -33,7 +33,7 @@ struct column_sums {
     vec_u16 high[2], low[2];
 };
 
-// Half a register of samples, signed where they are centred.
+// Adds half a register of samples, signed if they are centred.
 static inline FRAMED_HD vec_u16 product_add(vec_u16 sum, uint8x8_t sample, uint8x8_t weight,
                                             bool centred)
 {
@@ -64,7 +64,7 @@ struct word_sums {
     vec_s32 part[2];
 };
 
-typedef int16x4_t word_weights; // the first two count
+typedef int16x4_t word_weights; // only the first two are used
 
 static inline FRAMED_HD word_weights word_weights_of(const int16_t *two)
 {
@@ -88,7 +88,7 @@ static inline FRAMED_HD vec_s16 word_sums_narrow(const struct word_sums *s, int 
     return (vec_s16)vmovn_high_s32(low, (int32x4_t)(s->part[1] >> shift));
 }
 
-// --- columns: where the sums of a block go
+// --- columns: where a block's sums go
 
 static inline FRAMED_HD void columns_store(int16_t *to, vec_s16 a, vec_s16 b)
 {
@@ -100,7 +100,7 @@ struct column_split {
     uint8_t order[2][VECTOR_BYTES]; // of bytes
 };
 
-// `sample`: which of a block's samples each lane of its four quarters takes.
+// `sample`: the block's sample for each lane of its four quarters.
 static inline void column_split_init(struct column_split *s, const uint8_t sample[2 * LANES],
                                      bool words, bool triples)
 {
@@ -121,8 +121,7 @@ static inline FRAMED_HD void columns_split(int16_t *const to[4], const struct co
 }
 
 // --- rows: DOTS output pixels at a time. The samples of pixel i start at row[at[i]], its weights
-// at weights[i * stride]. None has more than `most` samples; what is read behind them weighs
-// nothing.
+// at weights[i * stride]. A pixel has at most `most` samples; samples read beyond have weight 0.
 
 enum { DOTS = 4 };
 

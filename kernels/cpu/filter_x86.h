@@ -1,19 +1,19 @@
-// Sums of weighed samples in vectors of AVX2 and AVX-512: see filter_neon.h, which says the same in
-// NEON's words.
+// Weighted sums of samples in AVX2 and AVX-512 vectors; filter_neon.h has the same functions for
+// NEON.
 #ifndef FRAMED_KERNELS_CPU_FILTER_X86_H
 #define FRAMED_KERNELS_CPU_FILTER_X86_H
 
 #include "kernels/cpu/vector_x86.h"
 #include "kernels/ops.h"
 
-// Two rows' weights, the high parts or the low ones, for all pairs of bytes.
+// Weights of two rows, high or low parts, for all pairs of bytes.
 static inline FRAMED_HD vec_u8 weights_of_pair(int first, int second)
 {
     return (vec_u8)all_s16(first | second << 8);
 }
 
-// What a block reads: of triples of samples three quarters of a register, whose second half starts
-// with the last 4 of AVX2's first.
+// Loads a block: for triples of samples, three quarters of a register. AVX2's second half starts 4
+// bytes early, at byte 8.
 static inline FRAMED_HD vec_u8 block_load(const uint8_t *at, bool triples)
 {
 #if defined(__AVX512VBMI__)
@@ -23,7 +23,7 @@ static inline FRAMED_HD vec_u8 block_load(const uint8_t *at, bool triples)
 #endif
 }
 
-// Samples that have all the weight.
+// Sums of a single row: its samples with full weight.
 static inline FRAMED_HD void block_copy(vec_s16 v[2], vec_u8 a)
 {
     const mm zero = (mm)(vec_u8){0};
@@ -31,8 +31,8 @@ static inline FRAMED_HD void block_copy(vec_s16 v[2], vec_u8 a)
     v[1] = (vec_s16)((vec_u16)MM(unpackhi_epi8)(zero, (mm)a) >> 1);
 }
 
-// Sums of a column's samples by high and by low parts of weights, in the order in which unpacking
-// leaves bytes.
+// Sums of a column's samples times the high and the low parts of weights, in the order of unpacked
+// bytes.
 struct column_sums {
     vec_u16 high[2], low[2];
 };
@@ -57,7 +57,7 @@ struct word_sums {
 
 typedef vec_s16 word_weights;
 
-// Two rows' weights by turns.
+// Weights of two rows, alternating.
 static inline FRAMED_HD word_weights word_weights_of(const int16_t *two)
 {
     int32_t both;
@@ -78,10 +78,10 @@ static inline FRAMED_HD vec_s16 word_sums_narrow(const struct word_sums *s, int 
     return (vec_s16)MM(packs_epi32)((mm)(s->part[0] >> shift), (mm)(s->part[1] >> shift));
 }
 
-// --- columns: where the sums of a block go
+// --- columns: where a block's sums go
 
-// The order in which a block's two registers hold its samples is that of unpacking bytes, or, where
-// `words`, of memory.
+// A block's two registers hold its samples in the order of unpacked bytes, or in memory order for
+// `words`.
 static inline FRAMED_HD void columns_store(int16_t *to, vec_s16 a, vec_s16 b)
 {
 #if defined(__AVX512VBMI__)
@@ -101,7 +101,7 @@ struct column_split {
     alignas(64) uint16_t order[2 * LANES];
 };
 
-// `sample`: which of a block's samples each lane of its four quarters takes.
+// `sample`: the block's sample for each lane of its four quarters.
 static inline void column_split_init(struct column_split *s, const uint8_t sample[2 * LANES],
                                      bool words, bool triples)
 {
@@ -125,9 +125,9 @@ static inline FRAMED_HD void columns_split(int16_t *const to[4], const struct co
 
 #else
 
-// First within quarters of both registers, then among four samples each.
+// Shuffles within quarters of both registers, then among groups of four samples.
 struct column_split {
-    alignas(32) uint8_t bytes[2][2][VECTOR_BYTES]; // of either result from either register
+    alignas(32) uint8_t bytes[2][2][VECTOR_BYTES]; // [result][register]
     alignas(32) int32_t fours[2][VECTOR_BYTES / 4];
 };
 
@@ -137,7 +137,7 @@ static inline void column_split_init(struct column_split *s, const uint8_t sampl
     (void)words;
     memset(s->bytes, 0x80, sizeof s->bytes);
     for (int i = 0; i < 2; i++) {
-        int used[2] = {0, 0}; // fours of either half
+        int used[2] = {0, 0}; // groups of four in either half
         for (int four = 0; four < LANES / 4; four++) {
             const uint8_t *from = sample + i * LANES + four * 4;
             const int half = triples ? from[0] >= 12 : from[0] >= 16;
@@ -169,11 +169,11 @@ static inline FRAMED_HD void columns_split(int16_t *const to[4], const struct co
 
 #endif
 
-// --- rows: sums start with what rounds them, and with what centres them in the end
+// --- rows: sums start with the rounding term and the offset that centres them
 
 #define ROW_START (WEIGHT_ONE / 2 - 128 * 128 * WEIGHT_ONE)
 
-// Eight output pixels at a time, those with even numbers in the lower half of a register.
+// Eight output pixels at a time, the even ones in the lower half of a register.
 
 enum { DOTS = 8 };
 
@@ -183,7 +183,7 @@ static inline FRAMED_HD __m256i both_load(const int16_t *even, const int16_t *od
                                    _mm_loadu_si128((const void *)odd), 1);
 }
 
-// Eight sums, as hadd leaves them.
+// Stores eight sums in the order of hadd.
 static inline FRAMED_HD void dots_store(int16_t *to, __m256i sums)
 {
     const __m256i rounded =
@@ -193,7 +193,7 @@ static inline FRAMED_HD void dots_store(int16_t *to, __m256i sums)
     _mm_storeu_si128((void *)to, _mm_blend_epi16(even, odd, 0xaa));
 }
 
-// Weights of two pixels side by side.
+// Weights of two adjacent pixels.
 static inline FRAMED_HD __m256i weights_load(const int16_t *even, int stride)
 {
     return stride == 8 ? _mm256_loadu_si256((const void *)even) : both_load(even, even + stride);
@@ -215,13 +215,13 @@ static inline FRAMED_HD void dots_make(int16_t *to, const int16_t *row, const in
                                      _mm256_hadd_epi32(sum[2], sum[3])));
 }
 
-// --- rows where the sums that some output pixels see are looked up in registers, two at a time
+// --- rows: the sums for some output pixels are looked up in registers, two at a time
 
 #define WINDOWS
 enum { WINDOW_PAIRS = 4, WINDOW_STRIP = 1024 };
 
-// So many pixels see what a window of that many bytes holds; the vector of FLOATS pixels that are
-// made at a time has two windows, or one twice over.
+// {pixels, bytes}: so many pixels read within a window of so many bytes. The FLOATS pixels made at
+// a time have two windows, or the same one twice.
 enum { WINDOW_WAYS = 2 };
 #if defined(__AVX512VBMI__)
 static const struct reach window_ways[WINDOW_WAYS] = {{FLOATS, 64}, {FLOATS, 128}};
@@ -231,8 +231,8 @@ static const struct reach window_ways[WINDOW_WAYS] = {{FLOATS, 32}, {FLOATS / 2,
 
 struct windows {
     int way, pairs;
-    int32_t base[WINDOW_STRIP / FLOATS][2];                  // the first sums; even
-    alignas(64) int32_t index[WINDOW_STRIP];                 // of a pixel's first pair
+    int32_t base[WINDOW_STRIP / FLOATS][2];  // first sums of both windows; even
+    alignas(64) int32_t index[WINDOW_STRIP]; // of a pixel's first pair in its window
     alignas(64) int32_t weights[WINDOW_PAIRS][WINDOW_STRIP]; // of pairs
 };
 
@@ -257,8 +257,8 @@ static inline bool windows_place(struct windows *w, const int32_t *at,
     return true;
 }
 
-// False where windows are too small, or pixels see too much. Pixel i sees the sums from at[i] on;
-// behind the last one's follow its copies, to PIXELS of them.
+// Returns false if windows are too small or pixels read too many sums. Pixel i reads the sums from
+// at[i] on; `at` is padded with copies of the last one to whole PIXELS.
 static inline bool windows_init(struct windows *w, const int32_t *at,
                                 const struct filter_span *spans, const int16_t *weights, int stride,
                                 int n)
@@ -298,7 +298,7 @@ static inline FRAMED_HD mm window_pairs(const mm window[2], mm index, int way)
 #endif
 }
 
-// FLOATS pixels from i on of `count` components.
+// FLOATS pixels of `count` components, from i on.
 static inline FRAMED_HD void window_sums(mm sum[], const int16_t *const row[], int count,
                                          const struct windows *w, int i, int pairs, int way)
 {
@@ -333,7 +333,7 @@ static inline FRAMED_HD void windows_make_of(int16_t *const to[], const int16_t 
     }
 }
 
-// `count`, a constant: components, whose sums lie alike in their rows.
+// `count`, a constant: components with the same layout of sums.
 static inline FRAMED_HD void windows_make(int16_t *const to[], const int16_t *const row[],
                                           int count, const struct windows *w, int n)
 {

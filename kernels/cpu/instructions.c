@@ -3,7 +3,7 @@
 #ifdef FRAMED_X86
 #include <cpuid.h>
 
-static bool f16c_runs(void) // clang 14's __builtin_cpu_supports does not know it
+static bool f16c_runs(void) // clang 14's __builtin_cpu_supports does not have it
 {
     unsigned a, b, c = 0, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);

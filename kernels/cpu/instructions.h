@@ -1,10 +1,10 @@
-// Which sets of instructions this CPU has, of those that versions are written for.
+// Instruction sets of this CPU that have versions of kernels.
 #ifndef FRAMED_KERNELS_CPU_INSTRUCTIONS_H
 #define FRAMED_KERNELS_CPU_INSTRUCTIONS_H
 
 #include <stdbool.h>
 
-// A build of -DFRAMED_SCALAR (`make SCALAR=1`) leaves the versions for wide registers out.
+// -DFRAMED_SCALAR (`make SCALAR=1`) excludes the versions for wide registers.
 #if defined(__x86_64__) && !defined(FRAMED_SCALAR)
 #define FRAMED_X86
 #endif

@@ -1,7 +1,7 @@
-// How often each level >> 2 is there, and how many levels are clipped, with AVX-512: of 512 pixels
-// each bit of the level is a plane of 512 bits. Three planes make eight sets of pixels, those whose
-// three bits are 0 to 7, and two such sets meet in the pixels of one bin, which are counted: of
-// many planes for eight bins at a time, whose counts stay in registers.
+// Histogram of level >> 2 and number of clipped levels, in AVX-512. Each bit of 512 pixels' levels
+// is a plane of 512 bits. Three planes give eight sets of pixels, with bits 0 to 7; the
+// intersection of two such sets is the pixels of one bin, which are counted: eight bins at a time
+// over many planes, with counts in registers.
 #ifndef FRAMED_KERNELS_CPU_LEVELS_AVX512_H
 #define FRAMED_KERNELS_CPU_LEVELS_AVX512_H
 
@@ -13,7 +13,7 @@ enum { LEVELS_PLANES = 6, LEVELS_GROUPS = 8, LEVELS_VECTORS = 8 * LEVELS_GROUPS 
 struct levels {
     __m512i black, white;
     uint32_t above, whites;
-    int filled; // of the planes: vectors of 64 pixels
+    int filled; // vectors of 64 pixels in the planes
     uint64_t plane[LEVELS_PLANES][LEVELS_VECTORS];
     __m512i bin[STATISTICS_BINS]; // counts
 };
@@ -25,7 +25,7 @@ static inline void levels_init(struct levels *l, int black, int white)
     l->white = _mm512_set1_epi8((char)white);
 }
 
-// The pixels whose bits in a, b and c are 0 to 7.
+// Sets of pixels whose bits a, b and c are 0 to 7.
 static inline FRAMED_HD void sets_of(__m512i set[8], __m512i a, __m512i b, __m512i c)
 {
     set[0] = _mm512_ternarylogic_epi64(a, b, c, 0x01);
@@ -68,7 +68,7 @@ static inline FRAMED_HD void levels_add(struct levels *l, vec_u8 v)
     const int n = l->filled++;
     for (int i = 0; i < 4; i++)
         l->plane[i][n] = _mm512_test_epi8_mask((mm)v, _mm512_set1_epi8((char)(4 << i)));
-    l->plane[4][n] = _mm512_movepi8_mask((mm)(v + v)); // tests have one port alone, this another
+    l->plane[4][n] = _mm512_movepi8_mask((mm)(v + v)); // tests use one port alone, this another
     l->plane[5][n] = _mm512_movepi8_mask((mm)v);
     l->above += (uint32_t)__builtin_popcountll(_mm512_cmpgt_epu8_mask((mm)v, l->black));
     l->whites += (uint32_t)__builtin_popcountll(_mm512_cmpge_epu8_mask((mm)v, l->white));
@@ -76,7 +76,7 @@ static inline FRAMED_HD void levels_add(struct levels *l, vec_u8 v)
         planes_count(l);
 }
 
-// Pixels of level 0 are what is left, so that any number of them may have been added.
+// Bin 0 and `black` are remainders, so that any number of level 0 pixels may have been added.
 static inline void levels_count(struct levels *l, struct luma_statistics *ret)
 {
     for (int i = 0; i < LEVELS_PLANES; i++)

@@ -1,6 +1,6 @@
-// How often each level >> 2 is there, and how many levels are clipped, without AVX-512: two pixels
-// at a time count in a table of pairs. There are several tables, by turns, since a count that was
-// changed a moment ago is slow to change again.
+// Histogram of level >> 2 and number of clipped levels, without AVX-512: two pixels at a time are
+// counted in a table of pairs. Several tables alternate, because incrementing a count again is slow
+// just after its last change.
 #ifndef FRAMED_KERNELS_CPU_LEVELS_PAIRS_H
 #define FRAMED_KERNELS_CPU_LEVELS_PAIRS_H
 
@@ -9,17 +9,17 @@
 
 enum {
     PAIRS_TABLES = 4,
-    PAIRS_VECTORS = 0xffff / (LANES / PAIRS_TABLES), // until a count may overflow
+    PAIRS_VECTORS = 0xffff / (LANES / PAIRS_TABLES), // before a count may overflow
     CLIPPED_VECTORS = 255,
 };
 
 struct levels {
     uint8_t black, white;
     int vectors, clipped_vectors;
-    vec_u8 above, whites; // counts by column of a vector
+    vec_u8 above, whites; // counts per column of a vector
     uint32_t above_sum, white_sum, bin[STATISTICS_BINS];
-    // By the right pixel's bin and the left one's. Behind each table is a gap: a CPU takes
-    // addresses for the same as long as it knows only their lower 12 bits.
+    // [right pixel's bin][left pixel's bin]. A gap follows each table, since CPUs first compare the
+    // lower 12 bits of addresses alone and would confuse the tables' entries.
     uint16_t pairs[PAIRS_TABLES][(STATISTICS_BINS + 1) * STATISTICS_BINS];
 };
 
@@ -68,7 +68,7 @@ static inline FRAMED_HD void levels_add(struct levels *l, vec_u8 v)
         pairs_fold(l);
 }
 
-// Pixels of level 0 are what is left, so that any number of them may have been added.
+// Bin 0 and `black` are remainders, so that any number of level 0 pixels may have been added.
 static inline void levels_count(struct levels *l, struct luma_statistics *ret)
 {
     clipped_fold(l);

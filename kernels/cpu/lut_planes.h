@@ -1,4 +1,4 @@
-// A LUT over levels in planes, for the templates of the warp.
+// Applies a LUT to levels in planes, for the templates of the warp.
 #ifndef FRAMED_KERNELS_CPU_LUT_PLANES_H
 #define FRAMED_KERNELS_CPU_LUT_PLANES_H
 

@@ -1,9 +1,9 @@
 // Colour look-up tables in AVX2 and AVX-512, half a register of pixels at a time: positions and
-// weights in 16-bit lanes; then four pixels (AVX2: two) a register, each with its 16 bytes of a
-// plane, times the bytes of its weights: high parts and low ones of 7 bits.
+// weights in 16-bit lanes, then four pixels (AVX2: two) per register. The 16 bytes of a pixel's
+// plane are multiplied by the bytes of its weights: high parts, and low parts of 7 bits.
 //
-// In 16-bit lanes pixels are in the order that packing two vectors of 32-bit lanes leaves: each 128
-// bits hold four of the first and four of the second.
+// Pixels in 16-bit lanes are in the order of packing two vectors of 32-bit lanes: each 128 bits
+// hold four of the first and four of the second.
 #ifndef FRAMED_KERNELS_CPU_LUT_X86_H
 #define FRAMED_KERNELS_CPU_LUT_X86_H
 
@@ -11,16 +11,16 @@
 #include "kernels/lut.h"
 
 enum {
-    LUT_RUN = 2 * FLOATS,    // pixels whose places are made together
-    LUT_CHUNK = 8 * LUT_RUN, // that are looked up together
+    LUT_RUN = 2 * FLOATS,    // pixels whose places are computed together
+    LUT_CHUNK = 8 * LUT_RUN, // pixels that are looked up together
     QUARTERS = VECTOR_BYTES / 16,
 };
 
-// Where pixels are in the planes: of each their cell's place in bytes; and of each side of the cell
-// along red the weights of its four corners, as weight_bytes gives them.
+// Places of pixels in the planes: the offset of the cell in bytes; and for each side of the cell
+// along red, the weights of its four corners as of weight_bytes.
 struct lut_places {
     alignas(64) uint32_t offset[LUT_CHUNK];
-    alignas(64) uint64_t weight[2][LUT_CHUNK]; // 128 bits are two neighbours, but see weights_store
+    alignas(64) uint64_t weight[2][LUT_CHUNK]; // two pixels per 128 bits: see weights_store
 };
 
 // --- positions
@@ -35,19 +35,19 @@ static inline FRAMED_HD vec_u16 max_u16(vec_u16 a, vec_u16 b)
     return (vec_u16)MM(max_epu16)((mm)a, (mm)b);
 }
 
-// a - b, and no less than 0.
+// Saturates at 0.
 static inline FRAMED_HD vec_u16 subs_u16(vec_u16 a, vec_u16 b)
 {
     return (vec_u16)MM(subs_epu16)((mm)a, (mm)b);
 }
 
-// a * b >> WEIGHT_BITS, of weights.
+// a * b >> WEIGHT_BITS for weights.
 static inline FRAMED_HD vec_u16 mul_weights(vec_u16 a, vec_u16 b)
 {
     return mulhi_u16(a << 1, b << 1);
 }
 
-// The cells and weights of levels along one axis.
+// Cells and weights of levels along one axis.
 static inline FRAMED_HD void axis_place(const struct lut *lut, int c, bool linear, vec_u16 level,
                                         vec_u16 *cell, vec_u16 *weight)
 {
@@ -104,7 +104,8 @@ static inline FRAMED_HD void tetrahedral_lanes(const vec_u16 at[3], vec_u16 weig
     weight[1][3] = min_u16(min_u16(r, g), b);
 }
 
-// Of the first FLOATS pixels, then of the others: first the pixels 0, 1, 4, 5, 8, 9 and so on.
+// Stores the first FLOATS pixels, then the others; each half starts with pixels 0, 1, 4, 5, 8, 9,
+// ...
 static inline FRAMED_HD void weights_store(uint64_t *to, const vec_u16 w[4])
 {
     const mm a = (mm)weight_bytes(w[0]), b = (mm)weight_bytes(w[1]);
@@ -117,7 +118,7 @@ static inline FRAMED_HD void weights_store(uint64_t *to, const vec_u16 w[4])
     }
 }
 
-// LUT_RUN pixels, from the chunk's pixel i on.
+// Makes LUT_RUN pixels from the chunk's pixel i on.
 static inline FRAMED_HD void places_make(struct lut_places *places, int i, const struct lut *lut,
                                          bool linear, bool tetrahedral, const vec_u16 level[3])
 {
@@ -135,7 +136,7 @@ static inline FRAMED_HD void places_make(struct lut_places *places, int i, const
 
 // --- sums
 
-// Of every fourth pixel, 16 bytes each.
+// Loads 16 bytes for every fourth pixel.
 static inline FRAMED_HD mm planes_load(const uint8_t *plane, const uint32_t *offset)
 {
     __m128i quarter[QUARTERS];
@@ -144,14 +145,14 @@ static inline FRAMED_HD mm planes_load(const uint8_t *plane, const uint32_t *off
     return quarters_join(quarter);
 }
 
-// Four times the high or the low bytes of the first or the second pixel of each 128 bits.
+// Repeats the high or low bytes of the first or second pixel of each 128 bits four times.
 static inline FRAMED_HD mm bytes_spread(mm weights, int second, int high)
 {
     const int32_t bytes = 0x06040200 + 0x01010101 * (8 * second + high);
     return MM(shuffle_epi8)(weights, (mm)all_s32(bytes));
 }
 
-// FLOATS pixels from the chunk's pixel i on: words of R, G, B, and anything.
+// FLOATS pixels from the chunk's pixel i on: words of R, G, B and one arbitrary byte.
 static inline FRAMED_HD mm places_look_up(const struct lut_places *places, int i,
                                           const uint8_t *near, const uint8_t *far)
 {
@@ -194,8 +195,7 @@ static inline FRAMED_HD void planes_chunk(const struct lut *lut, bool linear, bo
                    places_look_up(&places, i, near, far));
 }
 
-// In place, in planes R, G and B. Pixels behind the last one, up to a whole LUT_RUN, may be
-// written.
+// In place, for planes R, G and B. May write pixels after the last one, up to a whole LUT_RUN.
 static inline void lut_planes(const struct lut *lut, uint8_t *r, uint8_t *g, uint8_t *b, int n)
 {
     uint8_t *const plane[3] = {r, g, b};

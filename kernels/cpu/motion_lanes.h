@@ -1,4 +1,4 @@
-// Motion by wide registers: cells of a row are lanes of 16 bits, and rows are whole registers.
+// Motion in wide registers: cells of a row are 16-bit lanes, and rows are whole registers.
 #ifndef FRAMED_KERNELS_CPU_MOTION_LANES_H
 #define FRAMED_KERNELS_CPU_MOTION_LANES_H
 
@@ -32,7 +32,7 @@ static inline int lanes_sum(vec_s16 v)
     return sum;
 }
 
-// All bits of a lane where the cell is not left out.
+// All ones in the lanes of cells that are not masked out.
 static inline FRAMED_HD vec_s16 mask_load(const uint8_t *at)
 {
     half_s8 mask;
@@ -124,7 +124,7 @@ static inline struct motion_light lanes_light(const struct motion *m, const uint
     return motion_light_median(m, mean, ref, all, lanes_above, lanes_far);
 }
 
-// A background as that light shows it: itself, where it is the same.
+// Returns the background in that light: `ref` itself if the light is unchanged.
 static inline const uint16_t *plane_lit(const struct motion *m, const uint16_t *ref, uint16_t *room,
                                         struct motion_light light)
 {
@@ -137,13 +137,12 @@ static inline const uint16_t *plane_lit(const struct motion *m, const uint16_t *
 
 // --- changes
 
-// The lit backgrounds of a picture.
 struct lanes_lights {
     const uint16_t *slow, *fast;
     struct motion_light slow_light, fast_light;
 };
 
-// A row and its neighbours, of the border the row itself: where they begin in a plane.
+// Offsets in a plane of a row and its neighbours; rows at the border are repeated.
 static inline void rows_around(const struct motion *m, int y, int row[3])
 {
     row[0] = (y > 0 ? y - 1 : 0) * m->stride;
@@ -177,8 +176,8 @@ static inline FRAMED_HD vec_s16 lanes_difference(vec_s16 mean, vec_s16 lit)
     return max_s16(min_s16(mean - lit, all_s16(DIFFERENCE_MAX)), all_s16(-DIFFERENCE_MAX));
 }
 
-// Lines of what columns of three cells have: the largest and the least of lit slow, and the sums of
-// differences from slow and from fast.
+// Fills lines with values of columns of three cells: the largest and the least lit slow, and the
+// sums of differences from slow and from fast.
 static inline void lines_make(const struct motion *m, const struct lanes_lights *lights, int y,
                               const struct motion_workspace *w)
 {
@@ -217,12 +216,12 @@ static inline FRAMED_HD vec_s16 lanes_changed(const struct motion *m, vec_s16 di
     return (vec_s16)(mulhi_s16(abs_s16(differences), all_s16(NINTH)) > tolerance);
 }
 
-// Counts of a picture's cells, by lane.
+// Counts of a picture's cells per lane.
 struct lanes_counts {
     vec_s16 fast, both;
 };
 
-// Returns whether a cell of the row moved.
+// Returns true if a cell of the row moved.
 static inline bool row_mark(const struct motion *m, const uint16_t *noise,
                             const struct lanes_lights *lights, int y,
                             const struct motion_workspace *w, struct lanes_counts *counts)

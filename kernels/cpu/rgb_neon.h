@@ -1,10 +1,10 @@
-// RGB to YUV in NEON: loads take the channels apart.
+// RGB to YUV in NEON: loads separate the channels.
 #ifndef FRAMED_KERNELS_CPU_RGB_NEON_H
 #define FRAMED_KERNELS_CPU_RGB_NEON_H
 
 #include "kernels/cpu/vector_neon.h"
 
-struct pixels { // PIXELS of them
+struct pixels { // PIXELS pixels
     uint8x16_t channel[3];
 };
 
@@ -34,7 +34,7 @@ static inline FRAMED_HD struct pixels pixels_of_planes(vec_u8 first, vec_u8 seco
     return (struct pixels){{(uint8x16_t)first, (uint8x16_t)second, (uint8x16_t)third}};
 }
 
-// `reversed`: the pixels come as B, G and R.
+// `reversed`: pixels are B, G and R.
 static inline struct weights weights_of(const struct rgb_to_yuv *c, bool reversed)
 {
     struct weights w;
@@ -58,7 +58,7 @@ static inline FRAMED_HD uint8x8_t half_levels(const int16x8_t channel[3], const 
     return vqmovn_u16(vcombine_u16(vqshrun_n_s32(low, 15), vqshrun_n_s32(high, 15)));
 }
 
-// Y, U or V.
+// Levels of Y, U or V.
 static inline FRAMED_HD vec_u8 levels(const struct pixels *p, const struct weights *w, int c)
 {
     int16x8_t low[3], high[3];
@@ -85,7 +85,7 @@ static inline FRAMED_HD struct means means_of(const struct pixels *top, const st
     return m;
 }
 
-// U and V by turns.
+// U and V, alternating.
 static inline FRAMED_HD vec_u8 chroma_of(const struct means *m, const struct weights *w)
 {
     const uint8x8_t u = half_levels(m->channel, w, 1), v = half_levels(m->channel, w, 2);

@@ -1,25 +1,25 @@
-// RGB to YUV in AVX2 and AVX-512: pixels as the 16-bit pairs that one instruction multiplies and
-// adds up. Sums are made to twice the level's scale, so that a level is the upper half of a 32-bit
-// lane. Gray has no colour: chroma depends on the differences between channels alone.
+// RGB to YUV in AVX2 and AVX-512: pixels are 16-bit pairs, which one instruction multiplies and
+// adds. Sums are twice the level's scale, so that a level is the upper half of a 32-bit lane. Gray
+// has no colour: chroma depends on the differences between channels alone.
 #ifndef FRAMED_KERNELS_CPU_RGB_X86_H
 #define FRAMED_KERNELS_CPU_RGB_X86_H
 
 #include "kernels/cpu/vector_x86.h"
 
-// PIXELS pixels. Of each the first and the third byte; and the second twice.
+// PIXELS pixels. outer: first and third byte of each; inner: the second byte twice.
 struct pixels {
     mm outer[4], inner[4];
 };
 
-// 2x2 blocks of two rows of pixels, in the order in which packing leaves them: how much the second
-// byte is more than the first and the third.
+// 2x2 blocks of two rows of pixels, in the order of packing: the second byte minus the first and
+// the third.
 struct means {
     mm difference[2];
 };
 
 struct weights {
     mm luma_outer, luma_inner;
-    mm difference[3]; // [0]: unused
+    mm difference[3]; // [0] is unused
     mm round[3];
 };
 
@@ -68,7 +68,7 @@ static inline FRAMED_HD mm pair_of(int low, int high)
     return (mm)all_s32((int32_t)((uint32_t)high << 16 | (low & 0xffff)));
 }
 
-// `reversed`: the pixels come as B, G and R. Negative weights have one bit more.
+// `reversed`: pixels are B, G and R. Negative weights have one more bit.
 static inline struct weights weights_of(const struct rgb_to_yuv *c, bool reversed)
 {
     struct weights w;
@@ -92,7 +92,7 @@ static inline FRAMED_HD mm chroma_sum(mm difference, const struct weights *w, in
     return dot(w->round[c], difference, w->difference[c]);
 }
 
-// Of Y, U or V, of quarter i of the pixels.
+// Sums of Y, U or V for quarter i of the pixels.
 static inline FRAMED_HD mm level_sum(const struct pixels *p, int i, const struct weights *w, int c)
 {
     if (c > 0)
@@ -147,7 +147,7 @@ static inline FRAMED_HD mm chroma_zipped(mm difference, const struct weights *w)
     return uppers_zip(chroma_sum(difference, w, 1), chroma_sum(difference, w, 2));
 }
 
-// U and V by turns.
+// U and V, alternating.
 static inline FRAMED_HD vec_u8 chroma_of(const struct means *m, const struct weights *w)
 {
     return (vec_u8)order_packed4(

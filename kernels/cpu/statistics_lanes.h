@@ -1,10 +1,9 @@
-// Statistics by wide registers: a template, see fixed_lanes.h.
+// Statistics in wide registers: a template, see fixed_lanes.h.
 //
-// A picture is taken in blocks: rows of one row of cells, BLOCK_COLUMNS wide at most, which stay in
-// the first cache while each step goes over them: sums of columns, from which those of cells are
-// made; then the Laplacian; then the levels. 16-bit lanes hold the even pixels of a vector, or the
-// odd ones. The last vector of a row may overlap the one before it: what was seen there does not
-// count again.
+// A picture is processed in blocks: rows within a row of cells, at most BLOCK_COLUMNS wide, which
+// stay in the first cache during all steps: sums of columns and from these of cells, then the
+// Laplacian, then the levels. 16-bit lanes hold the even or the odd pixels of a vector. The last
+// vector of a row may overlap the one before it: repeated pixels are not counted again.
 #ifndef FRAMED_KERNELS_CPU_STATISTICS_LANES_H
 #define FRAMED_KERNELS_CPU_STATISTICS_LANES_H
 
@@ -19,15 +18,15 @@
 #include "kernels/luma.h"
 #include "kernels/statistics.h"
 
-// So that no 16-bit lane overflows: a column's sum, and a row's Laplacian, 4 * 255 at most each.
+// Limits for 16-bit lanes: of a column's sum, and of a row's Laplacian, at most 4 * 255 per pixel.
 enum { BLOCK_ROWS = 16, BLOCK_COLUMNS = 32 * PIXELS };
 
 struct block {
     int x, y, columns, rows;
-    // Pixel x of the row above, of each row, and of that below, as far as they are wanted; the
-    // pixels at either side are there, too, where they are the picture's.
+    // Pixel x of the row above, of each row and of the row below, the outer ones if used; pixels to
+    // the left and right are there, too, if the picture has them.
     const uint8_t *row[1 + BLOCK_ROWS + 1];
-    ptrdiff_t ahead; // to bytes that are wanted next; 0: there are none
+    ptrdiff_t ahead; // offset of the bytes to prefetch; 0: none
 };
 
 struct lane_sums {
@@ -36,7 +35,7 @@ struct lane_sums {
     struct levels levels;
 };
 
-// All ones but in the first `seen` bytes.
+// All ones except in the first `seen` bytes.
 static inline FRAMED_HD vec_u8 bytes_from(int seen)
 {
     vec_u8 index;
@@ -65,7 +64,7 @@ static inline uint64_t lanes_sum(vec_u32 v)
 
 // --- sums
 
-// PIXELS columns from i on, of which the first `seen` were there before.
+// PIXELS columns from i on; the first `seen` were added before.
 static inline FRAMED_HD void columns_add(const struct block *b, int i, int seen,
                                          struct lane_sums *sums, vec_s32 squares[2],
                                          uint16_t *column)
@@ -91,7 +90,7 @@ static inline FRAMED_HD void columns_add(const struct block *b, int i, int seen,
     store_zipped((int16_t *)column + i, even, odd);
 }
 
-// The sum of n columns, four at a time; 16 and more are read.
+// Sums n columns, four at a time; reads whole groups of 16.
 static inline uint32_t columns_sum(const uint16_t *column, int n)
 {
     static const uint16_t wanted[32] = {-1, -1, -1, -1, -1, -1, -1, -1,
@@ -127,7 +126,8 @@ static inline void block_sums(const struct statistics *s, const struct block *b,
             columns_add(b, i, 0, sums, squares, column);
         else
             columns_add(b, at, i - at, sums, squares, column);
-        // Cells that end here, or with the block: scalar steps beside the next columns' wide ones.
+        // Finishes cells that end here or with the block: scalar steps beside the next columns'
+        // wide ones.
         for (; x < end; edge++, cells++) {
             const int next = *edge < end ? *edge : end;
             if (next > b->x + at + PIXELS)
@@ -141,8 +141,8 @@ static inline void block_sums(const struct statistics *s, const struct block *b,
 
 // --- Laplacian
 
-// |4 c - left - right - up - down| of PIXELS pixels, those of two pixels in each lane, where the
-// bytes of `fresh` are ones.
+// 4 c - left - right - up - down| of PIXELS pixels, the sum of two pixels in each lane, where the
+//  bytes of `fresh` are ones.
 static inline FRAMED_HD vec_u16 laplacians(const uint8_t *up, const uint8_t *at,
                                            const uint8_t *down, vec_u8 fresh)
 {
@@ -154,7 +154,7 @@ static inline FRAMED_HD vec_u16 laplacians(const uint8_t *up, const uint8_t *at,
                      (abs_s16(odd) & (vec_s16)fresh >> 8));
 }
 
-// Pixel i, whose neighbour to the left and that to the right are both `side`.
+// For pixel i, whose left and right neighbours are both `side`.
 static inline uint64_t laplacian_at_side(const uint8_t *const *row, int i, int side)
 {
     return (uint64_t)abs(4 * row[0][i] - 2 * row[0][side] - row[-1][i] - row[1][i]);
@@ -194,7 +194,7 @@ static inline void block_levels(const struct block *b, struct levels *levels)
         int i = 0;
         for (; i + PIXELS <= b->columns; i += PIXELS)
             levels_add(levels, load_u8(b->row[row] + i));
-        if (i < b->columns) { // what was there before is black now, which is not counted
+        if (i < b->columns) { // repeated pixels become level 0, which is not counted
             const int k = b->columns - PIXELS;
             levels_add(levels, load_u8(b->row[row] + k) & bytes_from(i - k));
         }
@@ -203,7 +203,7 @@ static inline void block_levels(const struct block *b, struct levels *levels)
 
 // --- blocks
 
-// n pixels from x on to bytes.
+// Converts n pixels from x on to bytes.
 static inline void luma_convert(const struct statistics *s, const struct image *src, uint8_t *to,
                                 int x, int n, int y)
 {
@@ -220,7 +220,7 @@ static inline void luma_convert(const struct statistics *s, const struct image *
     }
 }
 
-// Rows `rows` and `columns` of the picture that a block reads, converted where luma is no bytes.
+// Sets the rows of a block; luma that is not in bytes is converted.
 static inline void block_take(struct block *b, const struct statistics *s, const struct image *src,
                               uint8_t (*converted)[BLOCK_COLUMNS + 2])
 {

@@ -1,7 +1,6 @@
-// The vectors that a file's flags give it, as gcc's and clang's own types: these take + - * & | <<
-// >> and constants as scalars do. What they cannot say has a name in vector_x86.h and
-// vector_neon.h, the same in both; the templates that are built on these name no instruction of a
-// CPU.
+// Vectors for a file's compiler flags, as types of gcc and clang: these support + - * & | << >> and
+// constants like scalars. Other operations are functions in vector_x86.h and vector_neon.h, with
+// the same names, so that templates contain no CPU instructions.
 #ifndef FRAMED_KERNELS_CPU_VECTOR_H
 #define FRAMED_KERNELS_CPU_VECTOR_H
 
@@ -20,9 +19,9 @@ enum { VECTOR_BYTES = 16 };
 #endif
 
 enum {
-    PIXELS = VECTOR_BYTES,     // bytes in a vector: pixels that are packed and stored at a time
-    LANES = VECTOR_BYTES / 2,  // of 16 bits
-    FLOATS = VECTOR_BYTES / 4, // lanes of 32 bits
+    PIXELS = VECTOR_BYTES,     // bytes in a vector: pixels packed and stored at a time
+    LANES = VECTOR_BYTES / 2,  // 16-bit lanes
+    FLOATS = VECTOR_BYTES / 4, // 32-bit lanes
 };
 
 typedef uint8_t vec_u8 __attribute__((vector_size(VECTOR_BYTES)));
@@ -32,7 +31,7 @@ typedef int32_t vec_s32 __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint32_t vec_u32 __attribute__((vector_size(VECTOR_BYTES)));
 typedef float vec_f32 __attribute__((vector_size(VECTOR_BYTES)));
 
-// A vector as it lies in memory: anywhere, and of any type.
+// A vector in memory: at any address, of any type.
 typedef int64_t vec_memory __attribute__((vector_size(VECTOR_BYTES), aligned(1), may_alias));
 
 static inline FRAMED_HD vec_u8 load_u8(const void *at)
@@ -75,7 +74,7 @@ static inline FRAMED_HD vec_f32 all_f32(float x)
     return x - (vec_f32){0};
 }
 
-// How gather_pairs finds bytes: `lanes` lanes take them from a window of `bytes` bytes.
+// A reach of gather_pairs: `lanes` lanes read from a window of `bytes` bytes.
 struct reach {
     int lanes, bytes;
 };

@@ -1,4 +1,4 @@
-// What AVX2 (with FMA and F16C) does in its own way: see vector_x86.h.
+// AVX2's own way (with FMA and F16C): see vector_x86.h.
 #ifndef FRAMED_KERNELS_CPU_VECTOR_AVX2_H
 #define FRAMED_KERNELS_CPU_VECTOR_AVX2_H
 
@@ -9,7 +9,7 @@
 typedef __m256i mm;
 #define MM(operation) _mm256_##operation
 
-// The same for both quarters: halves of a vector are loaded, shuffled and packed on their own.
+// Repeats v in both 128-bit halves, which are loaded, shuffled and packed separately.
 static inline FRAMED_HD mm each_quarter(__m128i v)
 {
     return _mm256_broadcastsi128_si256(v);
@@ -21,8 +21,8 @@ static inline FRAMED_HD mm quarters_load(const void *low, const void *high)
                                    _mm_loadu_si128(high), 1);
 }
 
-// From the order in which packing leaves two vectors, or four, to theirs; and to the order in which
-// unpacking gives as many in theirs.
+// order_packed: from the order after packing two vectors, or four, to memory order. order_unpacked:
+// to the order whose unpacking gives memory order.
 static inline FRAMED_HD mm order_packed2(mm v)
 {
     return _mm256_permute4x64_epi64(v, 0xd8);
@@ -72,8 +72,8 @@ static inline FRAMED_HD vec_u8 halves_split(vec_u8 v)
 
 // --- triples
 
-// In each quarter byte i of plane `turn` to place 3 * i + turn, modulo 16: where it belongs in one
-// of three vectors.
+// Moves byte i of plane `turn` to place 3 * i + turn, modulo 16, within each quarter: its place in
+// one of three vectors.
 static inline FRAMED_HD mm triple_places(vec_u8 v, int turn)
 {
 #define PLACE(p)  (char)(11 * (16 + (p)-turn) % 16) // 3 * 11 is 1, modulo 16
@@ -84,7 +84,7 @@ static inline FRAMED_HD mm triple_places(vec_u8 v, int turn)
     return _mm256_shuffle_epi8((mm)v, each_quarter(order));
 }
 
-// The places p of vector i that are plane `turn`'s.
+// Mask of the places p of vector i that belong to plane `turn`.
 static inline FRAMED_HD mm triple_turn(int i, int turn)
 {
 #define TURN(p)  ((16 * i + (p)) % 3 == turn ? -1 : 0)
@@ -97,7 +97,7 @@ static inline FRAMED_HD mm triple_turn(int i, int turn)
 static inline FRAMED_HD void store_triples(uint8_t *to, vec_u8 a, vec_u8 b, vec_u8 c)
 {
     const mm v[3] = {triple_places(a, 0), triple_places(b, 1), triple_places(c, 2)};
-    mm out[3]; // each quarter makes 48 bytes
+    mm out[3]; // 48 bytes per quarter
     for (int i = 0; i < 3; i++)
         out[i] = _mm256_blendv_epi8(_mm256_blendv_epi8(v[0], v[1], triple_turn(i, 1)), v[2],
                                     triple_turn(i, 2));
@@ -106,8 +106,8 @@ static inline FRAMED_HD void store_triples(uint8_t *to, vec_u8 a, vec_u8 b, vec_
     store_u8(to + 64, (vec_u8)_mm256_permute2x128_si256(out[1], out[2], 0x31));
 }
 
-// 8 pixels of 3 bytes to 4, the last of which is 0. The second quarter is loaded 4 bytes early, to
-// end with its 12 bytes.
+// Widens 8 pixels of 3 bytes to 4 bytes, the last of which is 0. The second quarter is loaded 4
+// bytes early, so that it ends with its 12 bytes.
 enum { TRIPLES_BYTES = 24 };
 
 static inline FRAMED_HD mm triples_widened(const uint8_t *at)
@@ -117,7 +117,7 @@ static inline FRAMED_HD mm triples_widened(const uint8_t *at)
     return _mm256_shuffle_epi8(quarters_load(at, at + 8), order);
 }
 
-// The first 3 bytes of each of 8 pixels of 4, to three planes.
+// Stores the first 3 bytes of 8 pixels of 4 bytes to three planes.
 static inline FRAMED_HD void words_part(uint8_t *first, uint8_t *second, uint8_t *third, mm v)
 {
     const mm order =
@@ -129,20 +129,20 @@ static inline FRAMED_HD void words_part(uint8_t *first, uint8_t *second, uint8_t
     _mm_storel_epi64((void *)third, _mm256_extracti128_si256(planes, 1));
 }
 
-// --- tables of colours: see lut_x86.h
+// --- colour tables: see lut_x86.h
 
 static inline FRAMED_HD mm quarters_join(const __m128i quarter[2])
 {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(quarter[0]), quarter[1], 1);
 }
 
-// A weight's high 8 bits in the high byte, and its low 7 in the low one.
+// A weight's high 8 bits in the high byte, and its low 7 bits in the low one.
 static inline FRAMED_HD vec_u16 weight_bytes(vec_u16 w)
 {
     return w + (w & 0xff80);
 }
 
-// Such bytes times nodes, which lie around 0.
+// Sums of these bytes times nodes, which are centred on 0.
 static inline FRAMED_HD mm lut_sums(mm near_high, mm near_low, mm far_high, mm far_low, mm near,
                                     mm far)
 {
@@ -163,7 +163,7 @@ static inline FRAMED_HD mm dot(mm sum, mm a, mm b)
     return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
 }
 
-// The upper halves of 32-bit lanes, a's and b's by turns.
+// The upper halves of 32-bit lanes, a's and b's alternating.
 static inline FRAMED_HD mm uppers_zip(mm a, mm b)
 {
     return _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xaa);
@@ -178,14 +178,14 @@ static inline FRAMED_HD vec_u8 uppers_pack(const mm v[4])
     return (vec_u8)order_packed4(_mm256_shuffle_epi8(packed, order));
 }
 
-// The same where none of them leaves a byte.
+// The same if all of them are bytes.
 static inline FRAMED_HD vec_u8 uppers_pack_bytes(const mm v[4])
 {
     return uppers_pack(v);
 }
 
-// The same of three times four vectors, by turns: 12 bytes from each quarter. What a store of 32
-// bytes writes behind its 24 the next one writes over; the last ends on time.
+// The same for three times four vectors, alternating: 12 bytes from each quarter. A store of 32
+// bytes writes 8 too many, which the next one overwrites; the last ones are exact.
 static inline FRAMED_HD void store_upper_triples(uint8_t *to, const mm a[4], const mm b[4],
                                                  const mm c[4])
 {
@@ -209,7 +209,7 @@ enum { REACHES = 3 };
 
 static const struct reach reaches[REACHES] = {{8, 16}, {4, 16}, {8, 64}};
 
-// A shuffle gives 0 where its index is 128 or more.
+// A shuffle gives 0 for an index of 128 or more.
 static inline FRAMED_HD vec_s16 gather_pairs(int reach, const uint8_t *row, const int32_t *base,
                                              vec_s16 pairs)
 {

@@ -1,4 +1,4 @@
-// What AVX-512 (F, BW, VL, DQ, VBMI, VNNI, VPOPCNTDQ) does in its own way: see vector_x86.h.
+// AVX-512's own way (F, BW, VL, DQ, VBMI, VNNI, VPOPCNTDQ): see vector_x86.h.
 #ifndef FRAMED_KERNELS_CPU_VECTOR_AVX512_H
 #define FRAMED_KERNELS_CPU_VECTOR_AVX512_H
 
@@ -9,7 +9,7 @@
 typedef __m512i mm;
 #define MM(operation) _mm512_##operation
 
-// Orders of 64 bytes: X(i) is where byte i comes from.
+// Orders of 64 bytes: X(i) is the source of byte i.
 #define ORDER4(X, i)  X(i), X((i) + 1), X((i) + 2), X((i) + 3)
 #define ORDER16(X, i) ORDER4(X, i), ORDER4(X, (i) + 4), ORDER4(X, (i) + 8), ORDER4(X, (i) + 12)
 #define ORDER(X)                                                                                   \
@@ -29,8 +29,8 @@ static inline FRAMED_HD mm each_quarter(__m128i v)
     return _mm512_broadcast_i32x4(v);
 }
 
-// From the order in which packing leaves two vectors, or four, to theirs; and to the order in which
-// unpacking gives as many in theirs.
+// order_packed: from the order after packing two vectors, or four, to memory order. order_unpacked:
+// to the order whose unpacking gives memory order.
 static inline FRAMED_HD mm order_packed2(mm v)
 {
     return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), v);
@@ -82,7 +82,7 @@ static inline FRAMED_HD vec_u8 halves_split(vec_u8 v)
 
 // --- triples
 
-// Byte i of plane c belongs to place 3 * i + c, modulo 64, of one of three vectors.
+// Byte i of plane c belongs at place 3 * i + c, modulo 64, of one of three vectors.
 #define PLACE0(p) (uint8_t)(43 * (p) % 64) // 3 * 43 is 1, modulo 64
 #define PLACE1(p) PLACE0((p) + 63)
 #define PLACE2(p) PLACE0((p) + 62)
@@ -90,7 +90,7 @@ static const byte_order triple_places[3] = {ORDER(PLACE0), ORDER(PLACE1), ORDER(
 
 static inline FRAMED_HD void store_triples(uint8_t *to, vec_u8 a, vec_u8 b, vec_u8 c)
 {
-    // the places p of vector i for which 64 * i + p is 1, or 2, modulo 3
+    // masks of the places p of vector i with 64 * i + p equal to 1, or 2, modulo 3
     static const uint64_t of_b[3] = {0x2492492492492492, 0x9249249249249249, 0x4924924924924924};
     static const uint64_t of_c[3] = {0x4924924924924924, 0x2492492492492492, 0x9249249249249249};
     const mm v[3] = {_mm512_permutexvar_epi8(order_load(triple_places[0]), (mm)a),
@@ -102,7 +102,7 @@ static inline FRAMED_HD void store_triples(uint8_t *to, vec_u8 a, vec_u8 b, vec_
     }
 }
 
-// 16 pixels of 3 bytes to 4, the last of which is anything.
+// Widens 16 pixels of 3 bytes to 4 bytes, the last of which is arbitrary.
 enum { TRIPLES_BYTES = 48 };
 
 #define WIDENED(i) ((i) / 4 * 3 + (i) % 4)
@@ -113,7 +113,7 @@ static inline FRAMED_HD mm triples_widened(const uint8_t *at)
     return _mm512_permutexvar_epi8(order_load(widened), _mm512_maskz_loadu_epi32(0x0fff, at));
 }
 
-// The first 3 bytes of each of 16 pixels of 4, to three planes.
+// Stores the first 3 bytes of 16 pixels of 4 bytes to three planes.
 #define PARTED(i) ((i) % 16 * 4 + (i) / 16)
 static const byte_order parted = ORDER(PARTED);
 
@@ -125,7 +125,7 @@ static inline FRAMED_HD void words_part(uint8_t *first, uint8_t *second, uint8_t
     _mm_storeu_si128((void *)third, _mm512_extracti32x4_epi32(planes, 2));
 }
 
-// --- tables of colours: see lut_x86.h
+// --- colour tables: see lut_x86.h
 
 static inline FRAMED_HD mm quarters_join(const __m128i quarter[4])
 {
@@ -134,13 +134,13 @@ static inline FRAMED_HD mm quarters_join(const __m128i quarter[4])
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
-// A weight's high 8 bits in the high byte, and its low 7 in the low one, here doubled.
+// A weight's high 8 bits in the high byte, and its low 7 bits, doubled, in the low one.
 static inline FRAMED_HD vec_u16 weight_bytes(vec_u16 w)
 {
     return w << 1;
 }
 
-// Such bytes times nodes, which lie around 0.
+// Sums of these bytes times nodes, which are centred on 0.
 static inline FRAMED_HD mm lut_sums(mm near_high, mm near_low, mm far_high, mm far_low, mm near,
                                     mm far)
 {
@@ -158,13 +158,13 @@ static inline FRAMED_HD mm dot(mm sum, mm a, mm b)
     return _mm512_dpwssd_epi32(sum, a, b);
 }
 
-// The upper halves of 32-bit lanes, a's and b's by turns.
+// The upper halves of 32-bit lanes, a's and b's alternating.
 static inline FRAMED_HD mm uppers_zip(mm a, mm b)
 {
     return _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(a, 16), b);
 }
 
-// Of two vectors: the upper half of each 32-bit lane; the third byte of each, twice over.
+// From two vectors: uppers: the upper half of each 32-bit lane; thirds: its third byte, repeated.
 #define UPPER(i) ((i) / 2 % 16 * 2 + 1 + (i) / 32 * 32) * ((i) % 2 == 0)
 #define THIRD(i) ((i) % 16 * 4 + 2 + (i) / 16 % 2 * 64)
 static const byte_order uppers = ORDER(UPPER), thirds = ORDER(THIRD);
@@ -177,7 +177,7 @@ static inline FRAMED_HD vec_u8 uppers_pack(const mm v[4])
     return (vec_u8)order_packed2(_mm512_packus_epi16(low, high));
 }
 
-// The same where none of them leaves a byte.
+// The same if all of them are bytes.
 static inline FRAMED_HD vec_u8 uppers_pack_bytes(const mm v[4])
 {
     const mm low = _mm512_permutex2var_epi8(v[0], order_load(thirds), v[1]);
@@ -185,7 +185,7 @@ static inline FRAMED_HD vec_u8 uppers_pack_bytes(const mm v[4])
     return (vec_u8)_mm512_mask_blend_epi64(0xf0, low, high);
 }
 
-// The levels of 64 pixels, by turns: of the first the upper halves are bytes.
+// Stores the levels of 64 pixels, alternating; the upper halves of `a` are bytes.
 static inline FRAMED_HD void store_upper_triples(uint8_t *to, const mm a[4], const mm b[4],
                                                  const mm c[4])
 {
@@ -198,7 +198,7 @@ enum { REACHES = 4 };
 
 static const struct reach reaches[REACHES] = {{32, 64}, {32, 128}, {16, 128}, {8, 128}};
 
-// Puts the bytes that `which` names in place of their indices.
+// Replaces the indices selected by `which` with their bytes.
 static inline FRAMED_HD mm window_look_up(const uint8_t *at, mm index, __mmask64 which)
 {
     return _mm512_mask2_permutex2var_epi8((mm)load_u8(at), index, which, (mm)load_u8(at + 64));

@@ -1,4 +1,4 @@
-// What vectors of NEON, as every arm64 CPU has it, do beyond vector.h.
+// Operations of NEON, which every arm64 CPU has, beyond vector.h.
 #ifndef FRAMED_KERNELS_CPU_VECTOR_NEON_H
 #define FRAMED_KERNELS_CPU_VECTOR_NEON_H
 
@@ -155,7 +155,7 @@ static inline FRAMED_HD vec_s16 gather_pairs(int reach, const uint8_t *row, cons
         found = vqtbl2q_u8(vld1q_u8_x2(at), index);
     else
         found = vqtbl4q_u8(vld1q_u8_x4(at), index);
-    if (reach == 3) // what lies behind the first 64 bytes was found to be 0
+    if (reach == 3) // indices beyond the first 64 bytes gave 0
         found = vqtbx4q_u8(found, vld1q_u8_x4(at + 64), vsubq_u8(index, vdupq_n_u8(64)));
     return (vec_s16)found;
 }

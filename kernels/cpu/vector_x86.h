@@ -1,5 +1,5 @@
-// What vectors of AVX2 and AVX-512 do beyond vector.h. Most instructions of both work on each 128
-// bits of a vector, a quarter of AVX-512's, on their own.
+// Operations of AVX2 and AVX-512 beyond vector.h. Most of their instructions work on each 128 bits
+// of a vector separately (a quarter of an AVX-512 vector).
 #ifndef FRAMED_KERNELS_CPU_VECTOR_X86_H
 #define FRAMED_KERNELS_CPU_VECTOR_X86_H
 

@@ -1,5 +1,4 @@
-// The versions of the cpu's kernels: the reference, and those for wide registers, which give its
-// bytes.
+// Versions of the cpu's kernels: the reference, and versions in wide registers with the same bytes.
 #ifndef FRAMED_KERNELS_CPU_VERSIONS_H
 #define FRAMED_KERNELS_CPU_VERSIONS_H
 
@@ -15,18 +14,18 @@ struct version {
     motion_fn *motion;
 };
 
-// Each where its CPUs are.
+// Each exists for its CPUs alone.
 warp_fn warp_avx2, warp_avx512, warp_neon;
 op_fn warp_op_avx2, warp_op_avx512, warp_op_neon;
 motion_fn motion_avx2, motion_avx512, motion_neon;
 op_fn yuv_avx2, yuv_avx512, yuv_neon;
 statistics_fn statistics_avx2, statistics_avx512, statistics_neon;
 
-// Best first, then NULL; the last is "scalar", the reference, which runs everywhere.
+// Best first, NULL-terminated; the last is "scalar", the reference, which runs everywhere.
 extern const struct version *const versions[];
 
-// The one of that name, or the best where `name` is NULL or empty. NULL where there is no such
-// version or this CPU does not run it.
+// Returns the version with that name, or the best one if `name` is NULL or empty. NULL if there is
+// no such version or this CPU does not run it.
 const struct version *version_find(const char *name);
 
 #endif

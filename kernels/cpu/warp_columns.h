@@ -1,4 +1,4 @@
-// Where the columns of a strip of output lie in a source row, for wide registers: a template, see
+// Positions of a strip's output columns in a source row, for wide registers: a template, see
 // fixed_lanes.h.
 #ifndef FRAMED_KERNELS_CPU_WARP_COLUMNS_H
 #define FRAMED_KERNELS_CPU_WARP_COLUMNS_H
@@ -6,17 +6,17 @@
 #include "kernels/cpu/fixed_lanes.h"
 #include "kernels/ops.h"
 
-enum { STRIP = 1024 }; // columns at most: what a strip keeps of its rows stays in the first cache
+enum { STRIP = 1024 }; // most columns: a strip's rows stay in the first cache
 _Static_assert((int)STRIP % (int)PIXELS == 0, "no block leaves a strip's buffers");
 
-// Of luma or RGB, or of chroma. Behind the last column its copies follow, to whole registers.
+// For luma or RGB, or for chroma. The last column is repeated to fill whole registers.
 struct columns {
-    int reach;                         // for gather_pairs; REACHES where none is far enough
+    int reach;                         // for gather_pairs; REACHES if none is far enough
     int step;                          // bytes from a sample to the next
-    int last;                          // offset of the last sample that counts
-    bool coarse;                       // weights of 7 bits do: they are kept for weigh_pairs
+    int last;                          // offset of the last valid sample
+    bool coarse;                       // weights of 7 bits are exact: stored for weigh_pairs
     alignas(64) int16_t weight[STRIP]; // else of the right tap, Q15
-    alignas(64) uint16_t index[STRIP]; // for gather_pairs: of 8 bits both taps, else the left one
+    alignas(64) uint16_t index[STRIP]; // for gather_pairs: both taps of 8 bits, else the left one
     int32_t base[STRIP / 4];
     int32_t offset[STRIP]; // of the left tap in its row, bytes
 };
@@ -26,7 +26,7 @@ static inline int padded(int n)
     return (n + PIXELS - 1) / PIXELS * PIXELS;
 }
 
-// The weights of both taps of 8-bit samples as bytes, where that leaves nothing out.
+// Stores the weights of both taps of 8-bit samples as bytes, if that is exact.
 static inline void columns_coarsen(struct columns *c, int n, int sample_bytes)
 {
     int any = 0;
@@ -41,7 +41,7 @@ static inline void columns_coarsen(struct columns *c, int n, int sample_bytes)
     }
 }
 
-// A right tap with all the weight, which Q15 cannot say, is a left one.
+// A right tap with the full weight, which Q15 cannot represent, becomes a left one.
 static inline void columns_taps(struct columns *c, const struct warp_column *table, int n)
 {
     const int end = padded(n);
@@ -56,13 +56,13 @@ static inline void columns_taps(struct columns *c, const struct warp_column *tab
     }
 }
 
-// Where a window must start to lie in the row, whichever component it is of; below 0: nowhere.
+// Last start of a window within the row, for any of its components; below 0: none.
 static inline int window_limit(const struct columns *c, int row_bytes, int sample_bytes, int window)
 {
     return row_bytes - (c->step - sample_bytes) - window;
 }
 
-// A window is best a line of the cache, where that holds what it must.
+// Places windows; each starts at a cache line if it then still holds all samples required.
 static inline bool columns_reach(struct columns *c, int n, int row_bytes, int sample_bytes,
                                  struct reach reach)
 {
@@ -86,7 +86,7 @@ static inline bool columns_reach(struct columns *c, int n, int row_bytes, int sa
 typedef int32_t four_s32 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef uint16_t four_u16 __attribute__((vector_size(8), aligned(2), may_alias));
 
-// Picks the nearest reach that does. A right tap that weighs nothing may lie outside its window:
+// Picks the nearest reach that suffices. A right tap with weight 0 may be outside its window:
 // gather_pairs then gives any byte.
 static inline void columns_index(struct columns *c, int n, int row_bytes, int sample_bytes)
 {
@@ -103,7 +103,7 @@ static inline void columns_index(struct columns *c, int n, int row_bytes, int sa
     }
 }
 
-// The columns [x, x + n) of component 0, or of 1 and those that lie like it.
+// For columns [x, x + n) of component 0, or of 1 and components with the same layout.
 static inline void columns_init(struct columns *c, const struct image *src, const struct warp *warp,
                                 int component, int x, int n)
 {
@@ -119,7 +119,7 @@ static inline void columns_init(struct columns *c, const struct image *src, cons
 
 // --- the taps of one row of samples: 7 fraction bits, centred on 128
 
-// Both taps of LANES columns from i on, one by one. Behind the last sample the left one is taken.
+// Both taps of LANES columns from i on, one by one. After the last sample the left tap is repeated.
 static inline FRAMED_HD vec_s16 pairs_copy(const struct columns *c, const uint8_t *row, size_t i)
 {
     alignas(64) uint16_t pair[LANES];
@@ -128,7 +128,7 @@ static inline FRAMED_HD vec_s16 pairs_copy(const struct columns *c, const uint8_
         const int32_t right = left < c->last ? left + c->step : left;
         pair[k] = (uint16_t)(row[left] | row[right] << 8);
     }
-    __asm__("" : "+m"(pair)); // else clang puts a register together byte by byte: a third slower
+    __asm__("" : "+m"(pair)); // otherwise clang builds the register byte by byte: a third slower
     return load_s16(pair);
 }
 
@@ -140,7 +140,7 @@ static inline FRAMED_HD vec_s16 lanes_of_8bit(const struct columns *c, const uin
     return coarse ? weigh_pairs(pairs, weight) : horizontal8_lanes(pairs, weight);
 }
 
-// 10-bit samples of LANES columns from i on, the left taps or those `right` bytes on.
+// 10-bit samples of LANES columns from i on: the left taps, or those `right` bytes further.
 static inline FRAMED_HD vec_s16 taps_10bit(const struct columns *c, enum pixel_format format,
                                            const uint8_t *row, size_t i, int reach, vec_s16 index,
                                            int right)
@@ -166,7 +166,7 @@ static inline FRAMED_HD vec_s16 lanes_of_10bit(const struct columns *c, enum pix
     return horizontal10_lanes(left, right, weight);
 }
 
-// Rows of components that lie alike: what one needs of its columns serves the others.
+// Rows of components with the same layout, which share index and weight.
 struct row_set {
     int count;
     const uint8_t *from[3];
@@ -218,7 +218,7 @@ static inline FRAMED_HD void rows_reached(const struct row_set *rows, const stru
     }
 }
 
-// n columns of each row; c is of their components.
+// Makes n columns of each row; c: the columns of their components.
 static void rows_make(const struct row_set *rows, const struct columns *c, enum pixel_format format,
                       int n)
 {

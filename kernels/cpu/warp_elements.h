@@ -1,11 +1,11 @@
-// Levels to elements, and these to the tensor: a template, see fixed_lanes.h.
+// Levels to elements, and elements to the tensor: a template, see fixed_lanes.h.
 #ifndef FRAMED_KERNELS_CPU_WARP_ELEMENTS_H
 #define FRAMED_KERNELS_CPU_WARP_ELEMENTS_H
 
 #include "kernels/cpu/warp_rows.h"
 #include "kernels/element.h"
 
-// The sums of FLOATS elements side by side.
+// level_sum of FLOATS adjacent elements.
 struct sum_registers {
     vec_f32 a, b, c, d;
 };
@@ -17,15 +17,15 @@ _Static_assert(PATTERN % (3 * sizeof(float)) == 0, "whole pixels of any type");
 struct elements {
     const struct image *dst;
     const struct warp *warp;
-    bool packed;                          // channels lie side by side
-    bool same;                            // a byte is its level
-    alignas(64) uint8_t fill[3][PATTERN]; // of planar channels; packed: the first, of all in turn
-    struct sum_registers sum[3][3];       // of planar channels; packed: the first, of all in turn
+    bool packed;                          // channels are adjacent
+    bool same;                            // a byte equals its level
+    alignas(64) uint8_t fill[3][PATTERN]; // per planar channel; packed: [0], channels in turn
+    struct sum_registers sum[3][3];       // per planar channel; packed: [0], channels in turn
 };
 
 // --- floats as sums
 
-// Three registers, since packed channels recur after three. Channel c, or all in turn.
+// Three registers, since packed channels repeat after three. Channel c, or all in turn.
 static inline void sums_init(struct sum_registers to[3], const struct warp *warp, int c,
                              bool packed)
 {
@@ -40,14 +40,13 @@ static inline void sums_init(struct sum_registers to[3], const struct warp *warp
     }
 }
 
-// Member by member: gcc keeps a struct that is copied whole in memory.
+// Copies members separately: gcc keeps a struct copied as a whole in memory.
 static inline FRAMED_HD struct sum_registers sum_load(const struct sum_registers *at)
 {
     return (struct sum_registers){load_f32((const float *)&at->a), load_f32((const float *)&at->b),
                                   load_f32((const float *)&at->c), load_f32((const float *)&at->d)};
 }
 
-// FLOATS elements.
 static inline FRAMED_HD void sum_store(uint8_t *to, struct sum_registers sum, const uint8_t *level,
                                        bool half)
 {
@@ -59,7 +58,7 @@ static inline FRAMED_HD void sum_store(uint8_t *to, struct sum_registers sum, co
         store_u8(to, (vec_u8)y);
 }
 
-// n elements; levels are read beyond them to whole registers.
+// Stores n elements; reads levels after them up to whole registers.
 static inline FRAMED_HD void sums_store_of(uint8_t *to, const struct sum_registers sums[3],
                                            const uint8_t *level, int n, bool half)
 {
@@ -88,7 +87,7 @@ static void sums_store(uint8_t *to, const struct sum_registers sums[3], const ui
         sums_store_of(to, sums, level, n, false);
 }
 
-// --- what a call prepares
+// --- preparation of a call
 
 static inline bool bytes_stay(const struct warp *warp)
 {
@@ -99,7 +98,7 @@ static inline bool bytes_stay(const struct warp *warp)
     return other == 0;
 }
 
-// The fill of one pixel as elements, then copies of it.
+// The fill of one pixel as elements, repeated.
 static inline void fill_make(uint8_t to[PATTERN], const struct warp *warp, int c, int channels)
 {
     const int bytes = (int)element_bytes(warp->dtype);
@@ -127,7 +126,7 @@ static inline void elements_init(struct elements *e, const struct image *dst,
 
 // --- fill
 
-// PATTERN again and again.
+// Repeats the pattern.
 static inline void pattern_store(uint8_t *to, size_t bytes, const uint8_t pattern[PATTERN])
 {
     size_t i = 0;
@@ -137,10 +136,10 @@ static inline void pattern_store(uint8_t *to, size_t bytes, const uint8_t patter
     memcpy(to + i, pattern, bytes - i);
 }
 
-// Columns [x0, x1) of rows [y0, y1).
+// Fills columns [x0, x1) of rows [y0, y1).
 static inline void elements_fill(const struct elements *e, int x0, int x1, int y0, int y1)
 {
-    const int channels = e->packed ? e->warp->channels : 1; // side by side
+    const int channels = e->packed ? e->warp->channels : 1; // adjacent ones
     const size_t pixel = element_bytes(e->warp->dtype) * channels;
     const size_t row = (x1 - x0) * pixel;
     if (x0 >= x1 || y0 >= y1)
@@ -159,7 +158,7 @@ static inline void elements_fill(const struct elements *e, int x0, int x1, int y
 
 // --- pictures
 
-// Elements by table, `period` channels in turn from c on.
+// Stores elements by table, with `period` channels in turn from c on.
 static void table_store(void *to, const struct warp *warp, int c, int period, const uint8_t *level,
                         int n)
 {
@@ -193,7 +192,7 @@ static inline void levels_store(const struct elements *e, void *to, int c, const
         table_store(to, e->warp, c, e->packed ? e->warp->channels : 1, level, n);
 }
 
-// The channels of levels [from, to) in turn.
+// Writes the channels of levels [from, to) in turn.
 static inline void levels_pack(uint8_t *packed, const struct levels *levels, int channels, int from,
                                int to)
 {
@@ -208,7 +207,7 @@ static inline void levels_pack(uint8_t *packed, const struct levels *levels, int
             *packed++ = row[c][i];
 }
 
-// Levels [from, to) to the pixels from (x + from, y) on.
+// Stores levels [from, to) to the pixels from (x + from, y) on.
 static inline void elements_store(const struct elements *e, int x, int y,
                                   const struct levels *levels, int from, int to)
 {

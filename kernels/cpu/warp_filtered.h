@@ -1,7 +1,6 @@
-// Rows of levels of a strip of output columns where a filter weighs all samples under a pixel: a
-// template, see fixed_lanes.h. For each output row the samples of its source rows are summed up
-// column by column, which gives one row as wide as the source; then that row's samples are, pixel
-// by pixel.
+// Rows of levels of a strip of output columns with a filter that weights all samples under a pixel:
+// a template, see fixed_lanes.h. For each output row, the samples of its source rows are summed by
+// column, which gives one row as wide as the source; then that row's samples are summed by pixel.
 #ifndef FRAMED_KERNELS_CPU_WARP_FILTERED_H
 #define FRAMED_KERNELS_CPU_WARP_FILTERED_H
 
@@ -9,20 +8,20 @@
 #include "kernels/cpu/warp_sums.h"
 
 enum {
-    SUMS = IMAGE_SIDE_MAX + 2 * PIXELS, // of a component: blocks are stored whole
+    SUMS = IMAGE_SIDE_MAX + 2 * PIXELS, // per component: blocks are stored whole
     SUMS_BEHIND = IMAGE_SIDE_MAX,
 };
 
 // --- a strip
 
-// Components that lie alike: Y, or U and V, or R, G and B.
+// Components with the same layout: Y, or U and V, or R, G and B.
 struct component_group {
     int first, count;
     const struct filter_axis *x;
-    int from, end;     // samples that the strip's columns read
-    int most;          // of one column
-    int16_t *sums;     // of its first component; the next ones' lie SUMS behind each
-    int32_t at[STRIP]; // where in them a column's samples start
+    int from, end;     // samples read by the strip's columns
+    int most;          // samples of one column
+    int16_t *sums;     // of its first component; the others follow at intervals of SUMS
+    int32_t at[STRIP]; // start of a column's samples in `sums`
 #ifdef WINDOWS
     bool windowed;
     struct windows windows;
@@ -31,11 +30,11 @@ struct component_group {
 
 struct filtered_strip {
     struct strip strip;
-    struct component_group group[2]; // those from the first one on are made
+    struct component_group group[2]; // used from `first` on
     int first, groups, passes;
     struct column_pass pass[PLANES_MAX];
-    // Of each component. Behind a column's samples as many as the strip's widest column has are
-    // read, and weigh nothing.
+    // Per component. As many samples as the widest column has are read after a column's start; the
+    // extra ones have weight 0.
     alignas(64) int16_t sums[COMPONENTS_MAX * SUMS + SUMS_BEHIND];
     alignas(64) int16_t spare[QUARTER];
 };
@@ -59,13 +58,13 @@ static inline void group_init(struct component_group *g, const struct strip *s, 
     }
 }
 
-// Which of a strip's groups component c is in.
+// Returns the strip's group that contains component c.
 static inline struct component_group *group_of(struct filtered_strip *s, int c)
 {
     return &s->group[c >= s->group[0].count];
 }
 
-// The pass over plane i; it may have nothing to do.
+// Makes the pass over plane i; it may be empty.
 static inline void pass_init(struct filtered_strip *s, struct column_pass *pass, int i)
 {
     const struct warp *warp = s->strip.warp;
@@ -84,7 +83,7 @@ static inline void pass_init(struct filtered_strip *s, struct column_pass *pass,
         pass->from = g->from / samples < pass->from ? g->from / samples : pass->from;
         pass->end = (g->end + samples - 1) / samples > pass->end ? (g->end + samples - 1) / samples
                                                                  : pass->end;
-        // what shares a plane shares its rows
+        // components in one plane share their rows
         pass->y = c == 0 || source_is_rgb(warp->source) ? &f->luma_y : &f->chroma_y;
     }
     if (pass->rows == 0)
@@ -115,7 +114,7 @@ static inline void filtered_strip_init(struct filtered_strip *s, const struct im
         group_init(&s->group[1], &s->strip, 1, 2, &f->chroma_x);
     else if (samples_are_kept(warp))
         for (int c = 1; c < 3; c++)
-            memset(s->strip.row[c][0], 0, sizeof s->strip.row[c][0]); // gray's chroma
+            memset(s->strip.row[c][0], 0, sizeof s->strip.row[c][0]); // gray has no chroma
     s->passes = 0;
     for (int i = 0; i < pixel_format_planes(warp->source); i++) {
         pass_init(s, &s->pass[s->passes], i);
@@ -131,7 +130,7 @@ static inline void filtered_strip_init(struct filtered_strip *s, const struct im
     }
 }
 
-// The sums of the group's columns: its samples in all columns of the strip.
+// Sums the group's samples for all columns of the strip.
 static inline FRAMED_HD void group_rows(struct filtered_strip *s, const struct component_group *g,
                                         int stride, int most)
 {
@@ -166,7 +165,7 @@ static inline void group_make(struct filtered_strip *s, const struct component_g
         group_rows(s, g, 8, 8);
 }
 
-// The strip's levels of output row y, which sees some of the picture.
+// Makes the strip's levels of output row y, which shows some of the picture.
 static inline void filtered_strip_levels(struct filtered_strip *s, int y)
 {
     struct lines lines[3];

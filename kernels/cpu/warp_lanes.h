@@ -1,5 +1,5 @@
-// warp by wide registers: a template, see fixed_lanes.h. A band is made in strips of columns, each
-// row by row, so that what a strip keeps of source rows stays near.
+// warp in wide registers: a template, see fixed_lanes.h. A band is made in strips of columns, each
+// row by row, so that a strip's source rows stay in the cache.
 #ifndef FRAMED_KERNELS_CPU_WARP_LANES_H
 #define FRAMED_KERNELS_CPU_WARP_LANES_H
 
@@ -7,7 +7,7 @@
 #include "kernels/cpu/warp_turned.h"
 #include "kernels/warp.h"
 
-// The output pixels of a band that see some of the picture.
+// Output pixels of a band that show some of the picture.
 struct visible_rect {
     int x0, y0, x1, y1;
 };
@@ -39,7 +39,7 @@ static inline struct visible_rect visible_rect_of(const struct warp *warp, struc
     return s;
 }
 
-// What of the band lies around it.
+// Fills the rest of the band around it.
 static inline void surround_fill(const struct elements *elements,
                                  const struct visible_rect *visible, struct band band)
 {
@@ -86,9 +86,9 @@ static inline void filtered_warp(const struct image *dst, const struct image *sr
     }
 }
 
-enum { TURNED_ROWS = 128, TURNED_COLUMNS = 64 }; // of the result, that are made together
+enum { TURNED_ROWS = 128, TURNED_COLUMNS = 64 }; // of the result, made together
 
-// Where the axes change places: what makes a row then makes a column of the result.
+// For exchanged axes: a row of the strip becomes a column of the result.
 static inline void filtered_turned_warp(const struct image *dst, const struct image *src,
                                         const struct warp *warp, struct band band, bool filled)
 {

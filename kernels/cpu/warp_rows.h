@@ -1,5 +1,5 @@
-// Rows of levels of a strip of output columns, where the source's x depends on the output's x alone
-// and its y on y alone: a template, see fixed_lanes.h.
+// Rows of levels of a strip of output columns, for axes that do not mix: a template, see
+// fixed_lanes.h.
 #ifndef FRAMED_KERNELS_CPU_WARP_ROWS_H
 #define FRAMED_KERNELS_CPU_WARP_ROWS_H
 
@@ -7,23 +7,22 @@
 #include "kernels/cpu/warp_columns.h"
 #include "kernels/warp_pixel.h"
 
-enum { LEVELS_SPARE = 3 * FLOATS }; // so that levels can be read a whole register at a time
+enum { LEVELS_SPARE = 3 * FLOATS }; // allows reading levels in whole registers
 
-// What was last made of two source rows of components that lie alike: of R, G and B, or of U and V,
-// or of Y alone.
+// The last two source rows made for components with the same layout: R, G and B, or U and V, or Y.
 struct row_group {
     int first, count; // components
     const struct columns *columns;
     int y[2]; // -1: none
 };
 
-// What a register of output reads of one component: two rows, the second's weight in Q15.
+// Input of an output register from one component: two rows, and the second's weight in Q15.
 struct lines {
     const int16_t *top, *bottom;
     int weight; // 0: the second row is not read
 };
 
-// In the tensor's channel order; for gray, row[0] alone means something.
+// In the tensor's channel order; for gray only row[0] is valid.
 struct levels {
     alignas(64) uint8_t row[3][STRIP + LEVELS_SPARE];
 };
@@ -31,18 +30,18 @@ struct levels {
 struct strip {
     const struct image *src;
     const struct warp *warp;
-    int x, n;           // output columns [x, x + n); all see some of the picture
-    int whole0, whole1; // those of them that see nothing else
+    int x, n;           // output columns [x, x + n); all show some of the picture
+    int whole0, whole1; // columns among them that show nothing else
     struct columns luma, chroma;
     const uint16_t *coverage;  // of the columns
     struct plane component[3]; // row 0 of each, at its first sample
     struct row_group group[2];
-    alignas(64) int16_t row[3][2][STRIP]; // of each component
+    alignas(64) int16_t row[3][2][STRIP]; // [component]
     struct levels levels;
     alignas(64) int16_t level6[3][STRIP];
 };
 
-// The last two: Y, U and V, or U and V alone, that keep their values.
+// PICTURE_KEPT: Y, U and V keep their values; PICTURE_KEPT_CHROMA: U and V alone.
 enum picture {
     PICTURE_RGB,
     PICTURE_YUV,
@@ -67,7 +66,7 @@ static inline bool luma_is_read(const struct warp *warp)
     return components_first(warp) == 0;
 }
 
-// Whether chroma is read, from where it lies.
+// True if chroma is read, from its own position.
 static inline bool chroma_is_read(const struct warp *warp)
 {
     return !source_is_rgb(warp->source) && components_end(warp, warp->source) == 3;
@@ -100,12 +99,12 @@ static inline void strip_init(struct strip *s, const struct image *src, const st
     if (chroma_is_read(warp))
         columns_init(&s->chroma, src, warp, 1, x, n);
     else if (samples_are_kept(warp))
-        memset(s->row[1][0], 0, sizeof s->row[1][0]); // gray's chroma
+        memset(s->row[1][0], 0, sizeof s->row[1][0]); // gray has no chroma
     s->group[0] = (struct row_group){0, source_is_rgb(src->format) ? 3 : 1, &s->luma, {-1, -1}};
     s->group[1] = (struct row_group){1, 2, &s->chroma, {-1, -1}};
 }
 
-// Where the group's row y is; the row `kept` stays as it is.
+// Returns the index of the group's row y, made if necessary; does not overwrite row `kept`.
 static inline int strip_row(struct strip *s, struct row_group *group, int y, int kept)
 {
     for (int i = 0; i < 2; i++)
@@ -133,13 +132,13 @@ static inline void strip_lines(struct strip *s, struct row_group *group, const u
         lines[c] = (struct lines){s->row[c][top], s->row[c][bottom], both ? 2 * weight : 0};
 }
 
-// What turns samples to rgb6, in registers. The same copies for all of a row: the compiler cannot
-// know that what is stored to is not what is read.
+// Coefficients from samples to rgb6, in registers. The same copies serve a whole row, because the
+// compiler cannot exclude that stores change the originals.
 struct colour_registers {
     struct rgb_registers rgb; // of YUV
     vec_s16 gray[3];
     vec_s16 weight, chroma_weight; // of the second row
-    bool both, chroma_both;        // whether it counts; constants where they are asked for
+    bool both, chroma_both;        // use the second row; pass constants for code without branches
 };
 
 static inline FRAMED_HD struct colour_registers colour_registers_of(const struct warp *warp,
@@ -159,7 +158,7 @@ static inline FRAMED_HD vec_s16 lines_at(struct lines lines, int i, vec_s16 weig
     return both ? vertical_lanes(top, load_s16(lines.bottom + i), weight) : top;
 }
 
-// LANES columns from i on in rgb6: of RGB as gray, in r alone.
+// LANES columns from i on in rgb6; gray from RGB is in r alone.
 static inline FRAMED_HD struct rgb6_lanes
 lanes6(const struct colour_registers *c, const struct lines lines[3], int i, enum picture picture)
 {
@@ -186,7 +185,7 @@ lanes6(const struct colour_registers *c, const struct lines lines[3], int i, enu
     return q;
 }
 
-// The levels of columns [from, to) and their neighbours in the registers.
+// Makes the levels of columns [from, to), rounded out to whole registers.
 static inline FRAMED_HD void levels_make(struct levels *levels, const struct warp *warp,
                                          const struct lines row[3], int from, int to,
                                          enum picture picture, bool both, bool chroma_both)
@@ -210,7 +209,7 @@ static inline FRAMED_HD void levels_make(struct levels *levels, const struct war
     }
 }
 
-// The same in rgb6, not yet clamped.
+// The same in rgb6, not clamped.
 static inline FRAMED_HD void levels6_make(struct strip *s, const struct lines lines[3], int from,
                                           int to, enum picture picture)
 {
@@ -233,7 +232,7 @@ static inline FRAMED_HD void levels6_make(struct strip *s, const struct lines li
     X(PICTURE_KEPT)                                                                                \
     X(PICTURE_KEPT_CHROMA)
 
-// Columns [from, to), and their neighbours in the registers, through the warp's LUT.
+// Applies the warp's LUT to columns [from, to), rounded out to whole registers.
 static __attribute__((noinline)) void levels_look_up(struct levels *levels, const struct warp *warp,
                                                      int from, int to)
 {
@@ -264,7 +263,7 @@ static inline FRAMED_HD void run_make(struct levels *levels, const struct warp *
         levels_look_up(levels, warp, from, to);
 }
 
-// The levels that a LUT gave, in rgb6.
+// Converts the levels after a LUT to rgb6.
 static void levels6_looked_up(struct strip *s, int from, int to)
 {
     for (int c = 0; c < s->warp->channels; c++)
@@ -272,7 +271,7 @@ static void levels6_looked_up(struct strip *s, int from, int to)
             s->level6[c][i] = (int16_t)(s->levels.row[c][i] * 64 + LEVEL6_HALF);
 }
 
-// Columns [from, to), which see picture and fill; `row`: how much of it the row sees.
+// Blends columns [from, to) of picture and fill; `row`: the row's share of picture.
 static void run_blend(struct strip *s, const struct lines lines[3], int from, int to, int row)
 {
     if (s->warp->lut)
@@ -305,8 +304,7 @@ static void run_levels(struct strip *s, const struct lines lines[3], int from, i
         run_make(&s->levels, s->warp, lines, from, to, false, false);
 }
 
-// The levels of a row of which `coverage` is picture. With a LUT all are there before any is
-// blended.
+// Makes the levels of a row with that `coverage`. With a LUT, all are made before any is blended.
 static inline void strip_finish(struct strip *s, const struct lines lines[3], int coverage)
 {
     if (s->warp->lut)
@@ -323,7 +321,7 @@ static inline void strip_finish(struct strip *s, const struct lines lines[3], in
         run_blend(s, lines, s->whole1, s->n, coverage);
 }
 
-// The strip's levels of an output row that sees some of the picture.
+// Makes the strip's levels of an output row that shows some of the picture.
 static inline void strip_levels(struct strip *s, const struct warp_row *row)
 {
     const struct warp *warp = s->warp;

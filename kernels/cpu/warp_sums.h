@@ -1,6 +1,6 @@
-// Sums of the columns of a plane, where a filter weighs rows: a template, see fixed_lanes.h. A pass
-// goes along some rows of a plane once and leaves a row of sums of each of its components: samples
-// in 7 fraction bits, not centred.
+// Sums of the columns of a plane for a filter that weights rows: a template, see fixed_lanes.h. A
+// pass reads some rows of a plane once and makes a row of sums per component: samples with 7
+// fraction bits, not centred.
 #ifndef FRAMED_KERNELS_CPU_WARP_SUMS_H
 #define FRAMED_KERNELS_CPU_WARP_SUMS_H
 
@@ -14,32 +14,32 @@
 
 enum { QUARTER = LANES / 2, FEW_PAIRS = 4 };
 
-// A component's row of sums; NULL: it is not wanted.
+// A component's row of sums; NULL: unused.
 struct column_row {
-    int16_t *to; // its first sum is of the pass's unit `base`
+    int16_t *to; // starts at the pass's unit `base`
     struct component of;
 };
 
-// The samples of a plane come in units, after which its components recur. A block of them fills two
+// The samples of a plane form units, after which its components repeat. A block of them fills two
 // registers of sums, in quarters; a quarter holds one component alone.
 struct column_pass {
     enum pixel_format format;
     const struct filter_axis *y;
-    int plane, unit;     // samples of a unit
-    int from, end, base; // units [from, end), the first of which may lie before it, at base
-    int limit;           // where a block may start at most; below 0: rows are shorter than a block
+    int plane, unit;     // unit: in samples
+    int from, end, base; // units [from, end); the first block may start earlier, at base
+    int limit;           // last start of a block; below 0: rows are shorter than a block
     int rows;
     struct column_row row[COMPONENTS_MAX];
-    bool split; // a block's samples are of several components
+    bool split; // a block has samples of several components
     struct column_split order;
     struct {
         int16_t *to;
-        int step; // sums of a unit
+        int step; // sums per unit
     } quarter[4];
-    int16_t *spare; // QUARTER of them, for sums that nobody wants
+    int16_t *spare; // QUARTER of them, for unused sums
 };
 
-// Rows of one plane from the first one on.
+// Consecutive rows of a plane.
 struct weighed_rows {
     const uint8_t *first;
     ptrdiff_t stride;
@@ -52,7 +52,7 @@ static inline FRAMED_HD int sample_bytes_of(enum pixel_format format)
     return source_is_10bit(format) ? 2 : 1;
 }
 
-// Units in a block; of three samples as many as of four.
+// Units in a block; triples count as groups of four.
 static inline FRAMED_HD int block_units(int unit)
 {
     return PIXELS / (unit == 3 ? 4 : unit);
@@ -60,7 +60,7 @@ static inline FRAMED_HD int block_units(int unit)
 
 // --- a block: two registers of sums
 
-// Weights of 12 bits: high parts of 7 and low ones of 5.
+// 12-bit weights: high parts of 7 bits and low parts of 5.
 struct few_weights {
     vec_u8 high[FEW_PAIRS], low[FEW_PAIRS];
 };
@@ -77,8 +77,8 @@ static inline FRAMED_HD struct few_weights few_weights_of(const struct weighed_r
     return w;
 }
 
-// 8 rows at most, where `both` of an even number: no sum leaves 16 bits. The low parts of up to 5
-// sum to 128 at most, since all parts sum to 1 << 12.
+// At most 8 rows, an even number if `both`: no sum exceeds 16 bits. The low parts of up to 5 rows
+// sum to at most 128, since all parts sum to 1 << 12.
 static inline FRAMED_HD void block_few(vec_s16 v[2], const uint8_t *row, ptrdiff_t stride,
                                        const struct few_weights *w, int pairs, bool both,
                                        bool triples)
@@ -97,14 +97,14 @@ static inline FRAMED_HD void block_few(vec_s16 v[2], const uint8_t *row, ptrdiff
     }
 }
 
-// Weights of 14 bits in halves of 7, of any number of rows: what the low parts add up to is carried
-// over pair by pair.
+// 14-bit weights in halves of 7 bits, any number of rows: the sum of the low parts is carried over
+// after each pair.
 static inline FRAMED_HD void block_many(vec_s16 v[2], const uint8_t *row,
                                         const struct weighed_rows *rows, bool triples)
 {
     struct column_sums sums = {0};
     for (int k = 0; k < rows->count; k += 2, row += 2 * rows->stride) {
-        const int w0 = rows->weights[k], w1 = rows->weights[k + 1]; // or the 0 behind the last
+        const int w0 = rows->weights[k], w1 = rows->weights[k + 1]; // or the 0 after the last
         const vec_u8 a = block_load(row, triples) ^ 128;
         const vec_u8 b = k + 1 < rows->count ? block_load(row + rows->stride, triples) ^ 128 : a;
         column_sums_add(&sums, a, b, weights_of_pair(w0 >> 7, w1 >> 7),
@@ -118,7 +118,7 @@ static inline FRAMED_HD void block_many(vec_s16 v[2], const uint8_t *row,
         v[i] = (vec_s16)(sums.high[i] + ((sums.low[i] + 64) >> 7)) + 128 * 128;
 }
 
-// 10-bit samples, in words.
+// 10-bit samples in words.
 static inline FRAMED_HD void block_words(vec_s16 v[2], const uint8_t *row,
                                          const struct weighed_rows *rows, enum pixel_format format)
 {
@@ -140,7 +140,7 @@ static inline FRAMED_HD void block_words(vec_s16 v[2], const uint8_t *row,
 
 enum column_way { COLUMNS_COPY, COLUMNS_FEW, COLUMNS_MANY, COLUMNS_WORDS };
 
-// The rest of the arguments are constants.
+// The other arguments are constants.
 static inline FRAMED_HD void blocks_make(const struct column_pass *pass,
                                          const struct weighed_rows *rows, enum pixel_format format,
                                          enum column_way way, int pairs, bool both, bool split,
@@ -220,7 +220,7 @@ static inline FRAMED_HD void blocks_make10(const struct column_pass *pass,
         blocks_make(pass, rows, PIXEL_YUV420P10, COLUMNS_WORDS, 0, false, split, false);
 }
 
-// Rows that are shorter than a block.
+// For rows shorter than a block.
 static void short_rows_make(const struct column_pass *pass, const struct weighed_rows *rows)
 {
     const enum pixel_format format = pass->format;
@@ -242,7 +242,7 @@ static void short_rows_make(const struct column_pass *pass, const struct weighed
 
 // --- a pass
 
-// Where the sums of a block's samples go.
+// Sets where the sums of a block's samples go.
 static inline void pass_quarters(struct column_pass *pass)
 {
     const int bytes = sample_bytes_of(pass->format);
@@ -267,7 +267,7 @@ static inline void pass_quarters(struct column_pass *pass)
         column_split_init(&pass->order, sample, bytes == 2, pass->unit == 3);
 }
 
-// Samples of a unit of the plane.
+// Samples per unit of the plane.
 static inline int plane_unit(enum pixel_format format, int plane)
 {
     int step = 1;
@@ -279,12 +279,12 @@ static inline int plane_unit(enum pixel_format format, int plane)
     return step;
 }
 
-// Sets where the pass starts and where its blocks end; `from`, `end` and `unit` are set.
+// Sets the pass's start and the limit of its blocks; `from`, `end` and `unit` are set.
 static inline void pass_place(struct column_pass *pass, const struct image *src)
 {
     const int bytes = pass->unit * sample_bytes_of(pass->format);
     const int units = (int)plane_row_bytes(src->format, pass->plane, src->width) / bytes;
-    pass->from = pass->from / PIXELS * PIXELS; // rows start with a line of the cache
+    pass->from = pass->from / PIXELS * PIXELS; // rows start at a cache line
     pass->limit = units - block_units(pass->unit);
     pass->base = pass->limit < 0 ? 0 : pass->from < pass->limit ? pass->from : pass->limit;
     pass->split = pass->unit > 1;

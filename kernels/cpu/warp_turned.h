@@ -1,24 +1,24 @@
-// Rows of levels where the axes mix: rotation, skew, quarter turns. Where no tap is clamped,
-// samples are fetched one by one and all else is done in wide registers; what lies at the picture's
-// edges is made as the reference makes it. A template, see fixed_lanes.h.
+// Rows of levels where the axes mix: rotation, skew, quarter turns. If no tap is clamped, samples
+// are fetched one by one and everything else is in wide registers; pixels at the picture's edges
+// are made like the reference's. A template, see fixed_lanes.h.
 #ifndef FRAMED_KERNELS_CPU_WARP_TURNED_H
 #define FRAMED_KERNELS_CPU_WARP_TURNED_H
 
 #include "kernels/cpu/warp_elements.h"
 
 enum {
-    TURN = 128,  // columns of a run: the next row finds its source lines in the first cache
-    AHEAD = 4,   // rows from one that is made to the one whose source is fetched meanwhile
-    SPACING = 4, // columns: about a line of the cache, across source rows
+    TURN = 128,  // columns of a run: its source lines are still in the first cache for the next row
+    AHEAD = 4,   // rows from the current one to the one whose source is prefetched
+    SPACING = 4, // columns: about a cache line, across source rows
 };
 _Static_assert((int)TURN <= (int)STRIP, "struct levels holds a run");
 _Static_assert((int)TURN % (int)PIXELS == 0, "no block leaves a run's buffers");
 
-// Of luma or RGB, or of chroma: where each pixel's four taps are.
+// Positions of each pixel's four taps, for luma or RGB, or for chroma.
 struct turn_taps {
     alignas(64) int32_t row[TURN], column[TURN];        // of the first tap: sample row, bytes in it
     alignas(64) int16_t weight_x[TURN], weight_y[TURN]; // of the second tap, Q15
-    int32_t rows_ahead, columns_ahead;                  // of row AHEAD on: sample rows, bytes
+    int32_t rows_ahead, columns_ahead; // to the taps of AHEAD rows later: sample rows, bytes
 };
 
 struct span {
@@ -27,8 +27,8 @@ struct span {
 
 // Source positions in 1/65536 pixel.
 struct turn_limits {
-    struct span seen_x, seen_y;   // some of the picture is seen
-    struct span inner_x, inner_y; // and no tap is clamped
+    struct span seen_x, seen_y;   // the pixel shows some of the picture
+    struct span inner_x, inner_y; // no tap is clamped
 };
 
 struct turn {
@@ -37,20 +37,20 @@ struct turn {
     struct turn_limits limits;
     struct turn_taps luma, chroma;
     alignas(64) int32_t offset[TURN];
-    alignas(64) uint16_t sample[4][TURN]; // of 8 bits two at a time; of nv12 and nv21 both chroma's
-    alignas(64) int16_t row[3][TURN];     // components with 7 fraction bits, centred on 128
+    alignas(64) uint16_t sample[4][TURN]; // 8-bit: in pairs; nv12, nv21: of both chroma components
+    alignas(64) int16_t row[3][TURN];     // components with 7 fraction bits centred on 128
     struct levels levels;
 };
 
 // --- which columns
 
-// The least source position whose position in samples is p.
+// Least source position whose position in samples is p.
 static inline int32_t source_of(struct position at, int32_t p)
 {
     return p * (1 << at.shift) - at.add;
 }
 
-// Where both taps lie among samples first to last.
+// Source positions with both taps among samples first to last.
 static inline struct span span_between(struct position at, int first, int last)
 {
     return (struct span){source_of(at, first * WEIGHT_ONE), source_of(at, last * WEIGHT_ONE)};
@@ -61,7 +61,7 @@ static inline struct span span_both(struct span a, struct span b)
     return (struct span){a.lo > b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi};
 }
 
-// The positions whose nearest pixels have their centres in the span.
+// Positions whose nearest pixel centres are in the span.
 static inline struct span span_snapped(struct span in)
 {
     return (struct span){((in.lo + 65535) & ~65535) - 32768, ((in.hi + 65535) & ~65535) - 32768};
@@ -96,7 +96,7 @@ static inline struct turn_limits turn_limits_of(const struct warp *warp)
     return l;
 }
 
-// The first of n columns at which a monotone table has crossed `limit`.
+// Returns the first of n columns at which a monotone table has crossed `limit`.
 static inline int crossing(const int32_t *table, int n, int64_t limit, bool rising)
 {
     int lo = 0, hi = n;
@@ -110,7 +110,7 @@ static inline int crossing(const int32_t *table, int n, int64_t limit, bool risi
     return lo;
 }
 
-// The columns whose positions, with `add`, lie in the span.
+// Columns whose positions plus `add` are in the span.
 static inline struct span columns_in(const int32_t *table, int n, int32_t add, struct span in)
 {
     const bool rising = table[n - 1] >= table[0];
@@ -141,7 +141,7 @@ static inline int32_t samples_between(struct position at, int32_t a, int32_t b)
     return (position_of(at, b) - position_of(at, a)) >> WEIGHT_BITS;
 }
 
-// Columns [from, to) from x on of output row y.
+// For the columns of `run`, from x on, of output row y.
 static void turn_taps_make(struct turn_taps *t, const struct warp *warp, struct position at_x,
                            struct position at_y, int step, int x, int y, struct span run)
 {
@@ -171,7 +171,7 @@ static inline FRAMED_HD uint16_t pair_at(const uint8_t *at, int step)
     return pair;
 }
 
-// The samples of columns [from, to): 8 bits in pairs, 10 bits one by one.
+// Fetches the samples of the run's columns: 8 bits in pairs, 10 bits one by one.
 static inline FRAMED_HD void samples_fetch(struct turn *t, const uint8_t *at, ptrdiff_t stride,
                                            bool wide, int step, struct span run)
 {
@@ -189,7 +189,7 @@ static inline FRAMED_HD void samples_fetch(struct turn *t, const uint8_t *at, pt
     }
 }
 
-// Of U and V that lie side by side: one load has both taps of both.
+// For adjacent U and V: one load has both taps of both.
 static inline FRAMED_HD void chroma_fetch(struct turn *t, const uint8_t *at, ptrdiff_t stride,
                                           struct span run)
 {
@@ -207,7 +207,7 @@ static inline FRAMED_HD void chroma_fetch(struct turn *t, const uint8_t *at, ptr
     }
 }
 
-// Lines that no CPU foresees: each row of output crosses source rows at a slant.
+// Prefetches lines that a CPU cannot predict: output rows cross source rows at an angle.
 static inline FRAMED_HD void samples_expect(const struct turn *t, const uint8_t *at,
                                             ptrdiff_t ahead, struct span run)
 {
@@ -233,7 +233,7 @@ static inline FRAMED_HD void turn_component(struct turn *t, int c, enum pixel_fo
     const int32_t stride = (int32_t)plane->stride;
     const bool paired = format == PIXEL_NV12 || format == PIXEL_NV21;
     const int first = paired && k.offset == 1 ? 2 : 0;
-    const bool fetched = paired && c == 2; // with U
+    const bool fetched = paired && c == 2; // together with U
     for (int i = run.lo; !fetched && i < run.hi; i++)
         t->offset[i] = taps->row[i] * stride + taps->column[i];
     if (paired && c == 1)
@@ -265,7 +265,7 @@ static inline FRAMED_HD void turn_components(struct turn *t, enum pixel_format f
 
 // --- levels
 
-// Columns of the run, which see nothing but picture, and their neighbours in the registers.
+// The run's columns show picture alone; levels are made up to whole registers.
 static void turn_inner(struct turn *t, int x, int y, struct span run)
 {
     const struct warp *warp = t->warp;
@@ -302,7 +302,7 @@ static void turn_edge(struct turn *t, int x, int y, struct span run)
     }
 }
 
-// The levels of n pixels from (x, y) on. Returns which of them see some of the picture.
+// Makes the levels of n pixels from (x, y) on. Returns the columns that show some of the picture.
 static inline struct span turn_levels(struct turn *t, int x, int y, int n)
 {
     const struct turn_limits *l = &t->limits;
@@ -317,7 +317,7 @@ static inline struct span turn_levels(struct turn *t, int x, int y, int n)
     return seen;
 }
 
-// Whether 32 bits hold the offset of every sample.
+// True if 32 bits hold the offset of every sample.
 static inline bool turn_reaches(const struct image *src)
 {
     for (int i = 0; i < pixel_format_planes(src->format); i++) {

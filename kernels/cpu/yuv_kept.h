@@ -1,4 +1,4 @@
-// 4:2:0 samples that keep their values in another 4:2:0 layout, for wide registers. A template, see
+// 4:2:0 samples that keep their values in another 4:2:0 layout, in wide registers. A template, see
 // fixed_lanes.h.
 #ifndef FRAMED_KERNELS_CPU_YUV_KEPT_H
 #define FRAMED_KERNELS_CPU_YUV_KEPT_H
@@ -26,7 +26,7 @@ static inline FRAMED_HD int kept_sample(enum pixel_format source, const uint8_t 
     return kept_of(sample_load(source, from), source_is_10bit(source) ? 2 : 0);
 }
 
-// n samples side by side.
+// Copies n adjacent samples.
 static inline FRAMED_HD void keep_samples(enum pixel_format source, uint8_t *to,
                                           const uint8_t *from, int n)
 {
@@ -46,7 +46,7 @@ static inline FRAMED_HD void keep_samples(enum pixel_format source, uint8_t *to,
         to[i] = (uint8_t)kept_sample(source, from + i * step);
 }
 
-// n samples of luma from pixel x on.
+// Copies n samples of luma from pixel x on.
 static inline void keep_luma(enum pixel_format source, uint8_t *to, const struct image *src, int x,
                              int y, int n)
 {
@@ -63,7 +63,7 @@ static inline void keep_luma(enum pixel_format source, uint8_t *to, const struct
             to[i] = from[2 * i];
 }
 
-// n pairs of samples that take turns.
+// Splits n pairs of alternating samples.
 static inline FRAMED_HD void keep_split(enum pixel_format source, uint8_t *u, uint8_t *v,
                                         const uint8_t *from, int n)
 {
@@ -99,7 +99,7 @@ static inline FRAMED_HD void zip_samples(uint8_t *to, const uint8_t *u, const ui
     }
 }
 
-// n samples of two rows, by turns.
+// Copies n samples of two rows, alternating.
 static inline FRAMED_HD void keep_zipped(enum pixel_format source, uint8_t *to, const uint8_t *u,
                                          const uint8_t *v, int n)
 {

@@ -1,4 +1,4 @@
-// yuv for wide registers: rows in blocks of PIXELS pixels. A template, see fixed_lanes.h.
+// yuv in wide registers: rows in blocks of PIXELS pixels. A template, see fixed_lanes.h.
 #ifndef FRAMED_KERNELS_CPU_YUV_ROWS_H
 #define FRAMED_KERNELS_CPU_YUV_ROWS_H
 
@@ -11,17 +11,17 @@
 #include "kernels/cpu/yuv_upsample.h"
 #include "kernels/ops.h"
 
-// How the pixels of a source lie: four bytes each, three, or one in each of three planes.
+// Layout of a source's pixels: four bytes each, three, or one in each of three planes.
 enum packing { PACKING_4, PACKING_3, PACKING_PLANES };
 
-// One row of a source and its result, or two of a 4:2:0 result, from their first pixel on. Where
-// the picture's last row stands alone it is both. to[0] has all planes, to[1] the luma.
+// A row of the source and the result, or two for a 4:2:0 result, from their first pixel on. A
+// single last row is both. to[0] has all planes, to[1] only luma.
 struct rows {
     const uint8_t *from[2][PLANES_MAX];
     uint8_t *to[2][PLANES_MAX];
 };
 
-// Bytes of n pixels in a plane of a row; n is even, or the row ends there.
+// Bytes of n pixels in a plane of a row; n is even, or ends the row.
 static inline FRAMED_HD int from_bytes(enum packing packing, int n)
 {
     return packing == PACKING_4 ? 4 * n : packing == PACKING_3 ? 3 * n : n;
@@ -97,8 +97,8 @@ static inline FRAMED_HD void block(const struct rows *rows, enum packing packing
         block_444(rows, packing, format, weights, x);
 }
 
-// n < PIXELS pixels from x to the end of the row, by way of a block that ends with the last of them
-// again: it completes an odd row's 2x2 block.
+// Converts the last n < PIXELS pixels of the row, from x on, in a block that repeats the last
+// pixel: this completes an odd row's 2x2 block.
 static inline void block_of_end(const struct rows *rows, enum packing packing,
                                 enum pixel_format format, const struct weights *weights, int x,
                                 int n)
@@ -124,7 +124,7 @@ static inline void block_of_end(const struct rows *rows, enum packing packing,
             memcpy(rows->to[row][i] + to_bytes(format, i, x), to[row][i], to_bytes(format, i, n));
 }
 
-// n pixels; what is no whole block at the end is done by one that overlaps the block before it.
+// Converts n pixels; the last block may overlap the one before it.
 static inline FRAMED_HD void convert_rows_of(const struct rows *rows, enum packing packing,
                                              enum pixel_format format,
                                              const struct weights *weights, int n)
@@ -255,7 +255,7 @@ static inline void keep_444_run(const struct image *dst, const struct upsampling
         memcpy(plane_row(dst, c, y) + x, yuv[c], n);
 }
 
-// Two rows of a 4:2:0 result, of which each sample of chroma is the mean of a block.
+// Two rows of a 4:2:0 result; each chroma sample is the mean of a block.
 static inline void keep_means_run(const struct image *dst, const struct upsampling *up,
                                   enum pixel_format format, int x, int y, int n)
 {
@@ -291,7 +291,7 @@ static inline void from_yuv(const struct image *dst, const struct image *src, co
     }
 }
 
-// Whether the source is 4:2:0 with U before V.
+// True if the source is 4:2:0 with U before V.
 static inline bool chroma_is_kept(const struct yuv *yuv)
 {
     return position_sub(yuv->chroma_y) > 0 && yuv->source != PIXEL_NV21;

@@ -1,4 +1,4 @@
-// YUV sources at every pixel, for wide registers: runs of a row in 16-bit lanes. A template, see
+// Samples of YUV sources at every pixel: runs of a row in 16-bit lanes. A template, see
 // fixed_lanes.h.
 #ifndef FRAMED_KERNELS_CPU_YUV_UPSAMPLE_H
 #define FRAMED_KERNELS_CPU_YUV_UPSAMPLE_H
@@ -9,7 +9,7 @@
 enum { UPSAMPLE_RUN = 512 }; // pixels: even, and whole blocks
 _Static_assert((int)UPSAMPLE_RUN % (int)PIXELS == 0, "no block leaves a run's buffers");
 
-// What takes part in every pixel of a source.
+// Input for all pixels of a source.
 struct upsampling {
     const struct image *src;
     const struct yuv *yuv;
@@ -29,8 +29,8 @@ static inline FRAMED_HD void read_samples_of(int16_t *to, enum pixel_format sour
         to[i] = (int16_t)sample_load(source, row + last * step);
 }
 
-// Samples first to first + n of component c in a row; where it has none, the nearest. The loop
-// differs by how samples lie, of which all sources together have six ways.
+// Reads samples first to first + n of component c in a row; outside the row, the nearest one. The
+// loop differs by layout of samples; all sources have six layouts.
 static inline void read_samples(int16_t *to, enum pixel_format source, int c, const uint8_t *row,
                                 int first, int n, int last)
 {
@@ -49,16 +49,16 @@ static inline void read_samples(int16_t *to, enum pixel_format source, int c, co
         read_samples_of(to, PIXEL_NV12, row, 4, first, n, last);
 }
 
-// Samples to 7 fraction bits centred on 128, between s[0] and s[1]. The weights of chroma at pixels
-// are quarters, so no sum needs rounding; and it fits 16 bits when 16384 is off.
+// Samples between s[0] and s[1], to 7 fraction bits centred on 128. Weights of chroma at pixels are
+// quarters, so no sum requires rounding; minus 16384 it fits 16 bits.
 static inline FRAMED_HD vec_s16 between(const int16_t *s, int w, int shift)
 {
     return load_s16(s) * all_s16((WEIGHT_ONE - w) >> shift) +
            load_s16(s + 1) * all_s16(w >> shift) - 16384;
 }
 
-// Component 1 or 2 at n pixels from an even x on: 7 fraction bits centred on 128. `out` is written
-// to the end of a block.
+// Component 1 or 2 at n pixels from an even x on: 7 fraction bits centred on 128. Writes `out` up
+// to a whole block.
 static inline void upsample(int16_t out[UPSAMPLE_RUN], const struct upsampling *up, int c, int x,
                             int y, int n)
 {
@@ -130,7 +130,7 @@ static inline void rgb_run(struct rgb_planes *rgb, const struct upsampling *up, 
 
 // --- samples that keep their values
 
-// Component 1 or 2 of n blocks of 2x2 pixels from (x, y) on, `columns` by `rows` samples each.
+// Component 1 or 2 of n blocks of 2x2 pixels from (x, y) on, each of `columns` by `rows` samples.
 static inline FRAMED_HD void block_means(uint8_t *to, const struct upsampling *up, int c, int x,
                                          int y, int n, int columns, int rows)
 {
