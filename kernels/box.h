@@ -1,6 +1,6 @@
 // Maps boxes from one picture to another by an affine matrix, in the daemon and its clients.
-// Matrices map pixel centres, corners are edges: corner p maps to M * (p - 1/2) + 1/2. All mapping
-// of boxes is done here.
+// Matrices map pixel centres, corners are edges: corner p maps to M * (p - 1/2) + 1/2. No other
+// code may map boxes.
 #ifndef FRAMED_KERNELS_BOX_H
 #define FRAMED_KERNELS_BOX_H
 

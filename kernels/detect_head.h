@@ -31,8 +31,8 @@ static inline FRAMED_HD float logit_of(const struct detect *d, const struct dete
     return element_at(in->tensor[t], &d->params.format[t], i);
 }
 
-// The sum has sixteen parts: part i sums classes i, i + 16, ..., then part i adds parts i + 8, i +
-// 4, i + 2 and i + 1. Registers of any width can follow this order.
+// The sum has sixteen parts. Part i sums classes i, i + 16, ...; then it adds parts i + 8, i + 4, i
+// + 2 and i + 1. Registers of any width can follow this order.
 static inline FRAMED_HD void softmax_terms(struct score_terms *terms, const struct detect *d,
                                            const struct detect_input *in, uint32_t anchor)
 {

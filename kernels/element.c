@@ -24,7 +24,7 @@ static uint16_t half_of(double x)
         return (uint16_t)(sign | 0x7c00);
     int exponent;
     frexp(magnitude, &exponent);
-    if (magnitude < 0x1p-14) // subnormal: the spacing is that of the smallest normal numbers
+    if (magnitude < 0x1p-14) // subnormal: same spacing as the smallest normal numbers
         exponent = -13;
     // A normal number has 1024 to 2048 steps; the leading one increments the exponent field.
     const int steps = (int)rint(ldexp(magnitude, 11 - exponent));

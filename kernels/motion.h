@@ -143,8 +143,8 @@ typedef void motion_fn(const struct motion *, struct motion_state *state, const 
 
 motion_fn motion_reference;
 
-// Makes boxes from one picture's changes; `boxes` holds those of the previous picture. Thread-safe
-// with different `boxes` and `workspace`.
+// Makes boxes from one picture's changes; `boxes` holds the previous picture's. Thread-safe with
+// different `boxes` and `workspace`.
 void motion_boxes(const struct motion *, const struct motion_changes *, struct motion_boxes *boxes,
                   void *workspace);
 

@@ -57,10 +57,10 @@ enum layout { LAYOUT_NCHW, LAYOUT_NHWC };
 // The last three are for the op `yuv` alone: samples of a YUV source keep their values.
 enum order { ORDER_RGB, ORDER_BGR, ORDER_GRAY, ORDER_YUV, ORDER_Y, ORDER_UV };
 
-// Samples of an output pixel. bilinear: 2x2 around its position. nearest: those of the nearest
-// source pixel, the later one of two. area: along each axis all samples covered by the pixel's
-// square, weighted by coverage. triangle: those nearer than the square's width (one sample if it
-// enlarges), weighted by nearness. Area and triangle require axes that do not mix.
+// Samples of an output pixel. bilinear: 2x2 around its position. nearest: the nearest source pixel,
+// the later one of two. area: along each axis all samples covered by the pixel's square, weighted
+// by coverage. triangle: those nearer than the square's width (one sample if it enlarges), weighted
+// by nearness. Area and triangle require axes that do not mix.
 enum filter { FILTER_BILINEAR, FILTER_AREA, FILTER_TRIANGLE, FILTER_NEAREST };
 
 // The picture's end. blend: an output pixel is blended with fill by the share of its 2x2 samples or

@@ -11,7 +11,7 @@ extern "C" {
 
 enum {
     PROCESSORS_MAX = 1024,
-    PROCESSORS_TEXT = 3072, // enough for the text of any set
+    PROCESSORS_TEXT = 3072, // bytes, enough for the text of any set
 };
 
 struct processors {

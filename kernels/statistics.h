@@ -45,7 +45,7 @@ struct statistics {
     enum pixel_format format;
     int width, height;           // pixels
     int grid_columns, grid_rows; // as requested, or less: at least 1 pixel each
-    int split;         // STATISTICS_SPLIT, or less for cells of 2 pixels each way; at least 1
+    int split;         // STATISTICS_SPLIT, or less so that cells have 2 pixels each way; at least 1
     int columns, rows; // cells: the grid's by `split`
     int32_t column_edges[STATISTICS_CELLS_MAX + 1], row_edges[STATISTICS_CELLS_MAX + 1];
     int16_t gray[3]; // of RGB sources: kernels/luma.h

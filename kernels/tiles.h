@@ -1,5 +1,4 @@
-// Tiles of a picture, through which a detector sees small objects in all of the camera's pixels.
-// Pure.
+// Tiles: regions of a picture, in which a detector sees small objects in the camera's pixels. Pure.
 #ifndef FRAMED_KERNELS_TILES_H
 #define FRAMED_KERNELS_TILES_H
 

@@ -44,7 +44,7 @@ static inline FRAMED_HD struct rgb6 looked_up6(const struct warp *warp, struct r
 }
 
 // Levels of a pixel in the tensor's channel order, where `coverage` of it is picture. `sample`: R,
-// G and B, or Y, U and V, in 7 fraction bits centred on 128; 0 for those that are not read.
+// G and B, or Y, U and V, in 7 fraction bits centred on 128; 0 if not read.
 static inline FRAMED_HD void levels_of_samples(const struct warp *warp, enum pixel_format format,
                                                const int sample[3], int coverage, uint8_t level[3])
 {

@@ -152,7 +152,7 @@ static int choose_processors(struct processors *ret, const struct pin *pin)
     return online > 0 ? (int)online : 1;
 }
 
-// Assigns processors to workers in turn, if workers are to be pinned. Returns true if they are.
+// Assigns processors to workers in turn, if they are pinned. Returns true if so.
 static bool assign(struct backend *backend, int workers, const struct processors *set,
                    enum pinning how)
 {

@@ -1,5 +1,5 @@
-// The arithmetic of kernels/fixed.h in 16-bit lanes. Functions beyond vector.h that the vectors of
-// every CPU have, with their instructions:
+// The arithmetic of kernels/fixed.h in 16-bit lanes. Every CPU's vectors have these functions in
+// addition to vector.h:
 //   adds_s16, mulhrs_s16, fma_f32     as adds16 and mulhrs of fixed.h; a * b + c
 //   weigh_pairs, step7_pairs          lanes hold two samples, the left one in the low byte: the sum
 //                                     of both times the bytes of `weights`, which sum to 128, to 7

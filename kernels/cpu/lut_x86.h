@@ -1,6 +1,6 @@
 // Colour look-up tables in AVX2 and AVX-512, half a register of pixels at a time: positions and
-// weights in 16-bit lanes, then four pixels (AVX2: two) per register. The 16 bytes of a pixel's
-// plane are multiplied by the bytes of its weights: high parts, and low parts of 7 bits.
+// weights in 16-bit lanes, then four pixels (AVX2: two) per register. A pixel's 16 bytes of a
+// lut_plane are multiplied by the bytes of its weights: high parts, and low parts of 7 bits.
 //
 // Pixels in 16-bit lanes are in the order of packing two vectors of 32-bit lanes: each 128 bits
 // hold four of the first and four of the second.
@@ -104,8 +104,7 @@ static inline FRAMED_HD void tetrahedral_lanes(const vec_u16 at[3], vec_u16 weig
     weight[1][3] = min_u16(min_u16(r, g), b);
 }
 
-// Stores the first FLOATS pixels, then the others; each half starts with pixels 0, 1, 4, 5, 8, 9,
-// ...
+// Stores the first FLOATS pixels, then the others; each half starts with 0, 1, 4, 5, 8, 9, ...
 static inline FRAMED_HD void weights_store(uint64_t *to, const vec_u16 w[4])
 {
     const mm a = (mm)weight_bytes(w[0]), b = (mm)weight_bytes(w[1]);

@@ -141,8 +141,8 @@ static inline void block_sums(const struct statistics *s, const struct block *b,
 
 // --- Laplacian
 
-// 4 c - left - right - up - down| of PIXELS pixels, the sum of two pixels in each lane, where the
-//  bytes of `fresh` are ones.
+// Returns |4 c - left - right - up - down| of PIXELS pixels, the sum of two pixels in each lane,
+// where the bytes of `fresh` are ones.
 static inline FRAMED_HD vec_u16 laplacians(const uint8_t *up, const uint8_t *at,
                                            const uint8_t *down, vec_u8 fresh)
 {

@@ -1,4 +1,4 @@
-// AVX2's own way (with FMA and F16C): see vector_x86.h.
+// AVX2 operations (with FMA and F16C) that differ from AVX-512's: see vector_x86.h.
 #ifndef FRAMED_KERNELS_CPU_VECTOR_AVX2_H
 #define FRAMED_KERNELS_CPU_VECTOR_AVX2_H
 

@@ -1,4 +1,4 @@
-// AVX-512's own way (F, BW, VL, DQ, VBMI, VNNI, VPOPCNTDQ): see vector_x86.h.
+// AVX-512 operations (F, BW, VL, DQ, VBMI, VNNI, VPOPCNTDQ) that differ from AVX2's: vector_x86.h.
 #ifndef FRAMED_KERNELS_CPU_VECTOR_AVX512_H
 #define FRAMED_KERNELS_CPU_VECTOR_AVX512_H
 

@@ -114,7 +114,7 @@ static inline void filtered_strip_init(struct filtered_strip *s, const struct im
         group_init(&s->group[1], &s->strip, 1, 2, &f->chroma_x);
     else if (samples_are_kept(warp))
         for (int c = 1; c < 3; c++)
-            memset(s->strip.row[c][0], 0, sizeof s->strip.row[c][0]); // gray has no chroma
+            memset(s->strip.row[c][0], 0, sizeof s->strip.row[c][0]); // chroma of gray
     s->passes = 0;
     for (int i = 0; i < pixel_format_planes(warp->source); i++) {
         pass_init(s, &s->pass[s->passes], i);

@@ -36,7 +36,7 @@ struct strip {
     const uint16_t *coverage;  // of the columns
     struct plane component[3]; // row 0 of each, at its first sample
     struct row_group group[2];
-    alignas(64) int16_t row[3][2][STRIP]; // [component]
+    alignas(64) int16_t row[3][2][STRIP]; // [component][cached row]
     struct levels levels;
     alignas(64) int16_t level6[3][STRIP];
 };
@@ -66,7 +66,7 @@ static inline bool luma_is_read(const struct warp *warp)
     return components_first(warp) == 0;
 }
 
-// True if chroma is read, from its own position.
+// True if YUV chroma is read, at its own positions.
 static inline bool chroma_is_read(const struct warp *warp)
 {
     return !source_is_rgb(warp->source) && components_end(warp, warp->source) == 3;
@@ -99,7 +99,7 @@ static inline void strip_init(struct strip *s, const struct image *src, const st
     if (chroma_is_read(warp))
         columns_init(&s->chroma, src, warp, 1, x, n);
     else if (samples_are_kept(warp))
-        memset(s->row[1][0], 0, sizeof s->row[1][0]); // gray has no chroma
+        memset(s->row[1][0], 0, sizeof s->row[1][0]); // chroma of gray
     s->group[0] = (struct row_group){0, source_is_rgb(src->format) ? 3 : 1, &s->luma, {-1, -1}};
     s->group[1] = (struct row_group){1, 2, &s->chroma, {-1, -1}};
 }
