@@ -20,7 +20,7 @@ static int parse_path(struct address *address, const char *path)
     return 0;
 }
 
-// HOST:PORT, where HOST may stand in brackets.
+// HOST:PORT, with or without brackets around HOST.
 static int parse_host(struct address *address, const char *text)
 {
     const char *colon = strrchr(text, ':');
@@ -52,8 +52,8 @@ int address_parse(struct address *address, const char *text)
                : -EINVAL;
 }
 
-// A host that is silent is given up: after about 15 s where it answers no connection, and where it
-// has vanished with one open.
+// Gives up a silent host: one that answers no connection for about 15 s, or one that vanishes with
+// a connection open.
 static void limit_silence(int fd)
 {
     const int on = 1, idle_s = 10, between_s = 5, probes = 3, attempts = 3;

@@ -1,4 +1,4 @@
-// From the payload to the camera's picture.
+// Maps boxes and points from the payload to the camera's picture.
 #include "client/framed.h"
 #include "kernels/box.h"
 

@@ -1,5 +1,5 @@
-// The driver's functions by name: cuda.h is on few boxes that have the driver. All return 0 where
-// they succeed. Handles and device pointers are 64 bits wide.
+// Looks up the driver's functions by name, as few machines with the driver have its cuda.h. They
+// return 0 on success. Handles and device pointers are 64 bits wide.
 #include "client/cuda.h"
 
 #include <dlfcn.h>
@@ -42,7 +42,7 @@ struct driver {
     int (*ipc_close)(uint64_t);
 };
 
-// -ENODEV: the library lacks a function.
+// Returns -ENODEV if the library lacks a function.
 static int find_functions(struct driver *driver, void *library)
 {
     const struct {
@@ -89,7 +89,7 @@ static int find_device(const struct driver *driver, const uint8_t uuid[16], int 
     return -ENODEV;
 }
 
-// Reading; writing too where the driver has no mappings that are read-only.
+// Maps for reading, or for writing too if the driver has no read-only mappings.
 static int allow_reading(const struct driver *driver, const struct cuda_memory *memory)
 {
     struct access access = {LOCATION_DEVICE, memory->device, ACCESS_READ};
@@ -99,7 +99,7 @@ static int allow_reading(const struct driver *driver, const struct cuda_memory *
     return driver->set_access(memory->address, memory->bytes, &access, 1) == 0 ? 0 : -EIO;
 }
 
-// In the context that is current, like open_handle.
+// Needs the device's context to be current, as does open_handle.
 static int map_descriptor(const struct driver *driver, struct cuda_memory *memory, int fd)
 {
     uint64_t handle;
@@ -115,7 +115,7 @@ static int map_descriptor(const struct driver *driver, struct cuda_memory *memor
         goto free;
     rc = allow_reading(driver, memory);
     if (rc == 0)
-        goto release; // the mapping keeps what it maps
+        goto release; // the mapping keeps the allocation alive
     driver->unmap(memory->address, memory->bytes);
 free:
     driver->free(memory->address, memory->bytes);
@@ -136,7 +136,7 @@ static int open_handle(const struct driver *driver, struct cuda_memory *memory,
     return -EIO;
 }
 
-// By the handle, or where that is NULL by the descriptor.
+// Imports the handle, or the descriptor if `handle` is NULL.
 static int import_memory(struct cuda_memory *memory, int fd, const uint8_t *handle,
                          const uint8_t uuid[16])
 {
@@ -177,7 +177,7 @@ int cuda_import_ipc(struct cuda_memory *memory, const uint8_t handle[64], const 
     return import_memory(memory, -1, handle, uuid);
 }
 
-// In the context that the handle was opened in.
+// Closes the handle in the context that opened it.
 static void close_handle(const struct driver *driver, const struct cuda_memory *memory)
 {
     void *context, *before;
@@ -193,7 +193,7 @@ static void close_handle(const struct driver *driver, const struct cuda_memory *
 void cuda_unmap(struct cuda_memory *memory)
 {
     struct driver driver;
-    find_functions(&driver, memory->library); // as when it was imported
+    find_functions(&driver, memory->library); // cannot fail, as it succeeded at the import
     if (memory->is_ipc) {
         close_handle(&driver, memory);
     } else {

@@ -1,5 +1,4 @@
-// The daemon's device memory, mapped here by the driver's own library, which is loaded when it is
-// first needed.
+// Maps the daemon's device memory with the driver's own library, which is loaded on first use.
 #ifndef FRAMED_CLIENT_CUDA_H
 #define FRAMED_CLIENT_CUDA_H
 
@@ -8,17 +7,18 @@
 
 struct cuda_memory {
     uint64_t address; // a device pointer
-    uint64_t bytes;   // set before it is imported
-    int device;       // the driver's number of it
+    uint64_t bytes;   // set before the import
+    int device;       // the driver's device number
     bool is_ipc;      // imported by cuda_import_ipc
     void *library;
 };
 
-// Each imports memory of the daemon's into the primary context of the device with this UUID, which
-// it retains. -ENODEV: no driver, or the device is not visible here; -EIO: the driver refused.
-// The allocation behind a file descriptor, which stays the caller's, to read.
+// Both import memory of the daemon into the primary context of the device with this UUID, and
+// retain that context. -ENODEV: no driver, or the device is not visible here; -EIO: the driver
+// refused. cuda_import maps the allocation of a file descriptor, for reading; the caller keeps the
+// descriptor.
 int cuda_import(struct cuda_memory *, int fd, const uint8_t uuid[16]);
-// The allocation that a cudaIpcMemHandle_t names, to read and write: CUDA maps it in no other way.
+// Maps the allocation of a cudaIpcMemHandle_t, for reading and writing: CUDA has no other way.
 int cuda_import_ipc(struct cuda_memory *, const uint8_t handle[64], const uint8_t uuid[16]);
 void cuda_unmap(struct cuda_memory *);
 

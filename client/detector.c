@@ -1,4 +1,4 @@
-// Detection for a program: views and headers in, lists of boxes out.
+// Detection for a program: takes views and headers, returns lists of boxes.
 #include "client/detector.h"
 
 #include <errno.h>
@@ -19,11 +19,11 @@ struct framed_detector {
     detect_fn *run;
     int pictures;
     struct gpu_detector *gpu;      // NULL: outputs are in host memory
-    struct detect_result *results; // of the pictures of a call, in host memory; NULL: the gpu's
-    void *workspace;               // in host memory; NULL: the gpu's
-    struct detect_input *inputs;   // of a call's pictures that there are,
-    int *places;                   // and which of all of them each is
-    struct framed_detection *detections; // pictures x max_det each
+    struct detect_result *results; // one per picture of a call, in host memory; NULL: the GPU's
+    void *workspace;               // in host memory; NULL: the GPU's
+    struct detect_input *inputs;   // of a call's non-empty pictures,
+    int *places;                   // and the index of each among all pictures
+    struct framed_detection *detections; // max_det per picture
     uint32_t *anchors;
     float *angles;
     char error[160];
@@ -124,7 +124,7 @@ const char *framed_detector_error(const struct framed_detector *detector)
 
 // --- pictures in
 
-// 0, or -1 and errno: a tensor is missing, or does not lie as its elements must.
+// Returns 0, or -1 and sets errno if a tensor is missing or misaligned.
 static int check_output(struct framed_detector *detector, const struct framed_output *output)
 {
     for (int i = 0; i < DETECT_TENSORS; i++) {
@@ -144,7 +144,7 @@ static int32_t side_of(uint32_t side)
     return side > INT_MAX ? INT_MAX : (int32_t)side;
 }
 
-// Picture i of the output, from where its tensors and matrix lie.
+// Fills in picture i of the output: its tensors and matrix.
 static void take_picture(struct detect_input *input, const struct detect *detect,
                          const struct framed_output *output, const struct framed_header *header,
                          int i)
@@ -159,7 +159,7 @@ static void take_picture(struct detect_input *input, const struct detect *detect
     input->height = side_of(header->source_height);
 }
 
-// Inputs of the pictures that have one. Returns how many.
+// Fills inputs from the pictures that are not empty. Returns how many.
 static int take_pictures(struct framed_detector *detector, const struct framed_output *output,
                          const struct framed_header *headers, size_t stride, int n)
 {
@@ -175,7 +175,7 @@ static int take_pictures(struct framed_detector *detector, const struct framed_o
     return count;
 }
 
-// The results of the first `n` inputs, one behind the other; NULL and errno.
+// Returns the results of the first `n` inputs, one after the other, or NULL and sets errno.
 static const struct detect_result *run(struct framed_detector *detector, int n, void *stream)
 {
 #ifdef FRAMED_CUDA
@@ -213,7 +213,7 @@ static void copy_detections(struct framed_detection *to, const struct detection 
                                           .class_id = (uint16_t)from[i].label};
 }
 
-// Place i of the detector's own arrays.
+// Copies a result to place i of the detector's own arrays.
 static void hand_out(const struct framed_detector *detector, const struct detect_result *result,
                      int i, struct framed_found *found)
 {
@@ -264,7 +264,7 @@ int framed_detect_headers(struct framed_detector *detector, const struct framed_
     return n;
 }
 
-// 0, or -1 and errno: there is no view, it is torn, or of another size than the model's input.
+// Returns 0, or -1 and sets errno: no frame in the view, a torn one, or not the input's size.
 static int check_view(struct framed_detector *detector, const struct framed_view *view)
 {
     const struct detect_params *params = &detector->detect.params;

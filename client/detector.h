@@ -1,4 +1,4 @@
-// Detection where a model's outputs lie on a GPU.
+// Detection with a model's outputs on a GPU.
 #ifndef FRAMED_CLIENT_DETECTOR_H
 #define FRAMED_CLIENT_DETECTOR_H
 
@@ -10,13 +10,13 @@ extern "C" {
 
 struct gpu_detector;
 
-// Makes ready for `pictures` a call on one device. -ENODEV, -EIO, -ENOMEM; `ret_why` says which.
+// Prepares calls of up to `pictures` on a device. -ENODEV, -EIO, -ENOMEM; `ret_why`: the cause.
 int gpu_detector_open(struct gpu_detector **ret, const struct detect *, int pictures, int device,
                       const char **ret_why);
 void gpu_detector_close(struct gpu_detector *);
 
-// Detects in n pictures behind what the stream has to do, and waits until that is done. The
-// results, one behind the other, are the detector's, until the next call. -EIO.
+// Detects in n pictures after the stream's earlier work, and waits until it is done. The detector
+// owns the results, one after the other, until its next call. -EIO.
 int gpu_detector_run(struct gpu_detector *, const struct detect *, const struct detect_input in[],
                      int n, void *stream, const struct detect_result **ret, const char **ret_why);
 

@@ -1,5 +1,5 @@
-// Detection on CUDA: a workspace of the device, and page-locked memory for the results, which
-// kernels write to straight away.
+// Detection on CUDA: a workspace on the device, and page-locked memory to which kernels write the
+// results directly.
 #include "client/detector.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 struct gpu_detector {
     int device, pictures;
-    bool is_ready; // the workspace
+    bool is_ready; // workspace is initialised
     void *workspace;
     struct detect_result *results;
 };

@@ -1,11 +1,10 @@
-// What libframed's calls of CUDA share.
+// Helpers for libframed's CUDA calls.
 #ifndef FRAMED_CLIENT_GPU_CUH
 #define FRAMED_CLIENT_GPU_CUH
 
 #include "kernels/cuda/cuda_errno.h"
 
-// Makes a device the thread's current one for as long as it lives: before and after that, the
-// current device is the program's.
+// Makes a device the thread's current one during its lifetime, then restores the program's device.
 class on_device
 {
   public:

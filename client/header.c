@@ -10,7 +10,7 @@ static bool is_text(const char *text, size_t size)
     return memchr(text, 0, size) != NULL;
 }
 
-// Bytes of an element of the payload; 0: unknown here.
+// Returns the bytes of one element of the payload, or 0 if the dtype is unknown.
 static uint64_t dtype_size(const struct framed_header *header)
 {
     static const struct {
@@ -28,13 +28,13 @@ static bool has_layout(const struct framed_header *header, const char layout[4])
     return memcmp(header->layout, layout, sizeof header->layout) == 0;
 }
 
-// The rows of a plane and the bytes that each uses, where the format is known.
+// A plane's number of rows and the bytes used of each, for a known format.
 struct plane {
     uint64_t rows, row_bytes;
 };
 
-// How many planes the format has; 0: a format that is unknown here, of which only the payload's
-// size counts.
+// Returns the format's number of planes, or 0 if it is unknown here; then only the payload's size
+// is checked.
 static uint32_t find_planes(const struct framed_header *header, struct plane plane[4])
 {
     const char *format = header->format;
@@ -64,7 +64,7 @@ static uint32_t find_planes(const struct framed_header *header, struct plane pla
     return strcmp(format, "nv12") == 0 ? 2 : 0;
 }
 
-// Every plane lies within the `bytes` from `first` on; a tensor is packed and fills them.
+// Returns true if all planes lie within `bytes` from `first`; a tensor must fill them, packed.
 static bool planes_fit(const struct framed_header *header, uint64_t first, uint64_t bytes)
 {
     struct plane plane[4];

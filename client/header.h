@@ -1,5 +1,5 @@
-// Whether headers from the daemon can be believed. What passes is in bounds: a reader that takes
-// sizes, offsets and texts from it stays inside the payload.
+// Checks headers from the daemon. In a header that passes, sizes, offsets and texts are in bounds:
+// a reader that uses them stays inside the payload.
 #ifndef FRAMED_CLIENT_HEADER_H
 #define FRAMED_CLIENT_HEADER_H
 
@@ -13,20 +13,20 @@
 #endif
 
 enum {
-    HEADER_BYTES_MAX = 4096, // of any one header: later versions may have more than ours
+    HEADER_BYTES_MAX = 4096, // of one header: later versions may be longer than ours
     ELEMENTS_MAX = 4096,     // of a batch
 };
 static const uint64_t PAYLOAD_BYTES_MAX = (uint64_t)1 << 32;
 
-// The header of a frame whose payload has `bytes` bytes and begins `first` bytes behind where its
-// plane offsets count from.
+// Checks the header of a frame with a payload of `bytes` bytes, which begins `first` bytes after
+// the origin of its plane offsets.
 bool header_is_good(const struct framed_header *, uint64_t first, uint64_t bytes);
 
-// What a batch, which begins with its magic, says of itself, without the headers of its elements.
+// Checks a batch, which begins with its magic, without the headers of its elements.
 bool batch_is_good(const struct framed_batch *);
 
-// Brings the `batch->count` headers, each of batch->header_bytes, to the size of ours, in place.
-// False: an element of the good batch has a header that is not good.
+// Shortens the `batch->count` headers from batch->header_bytes each to our size, in place. Returns
+// false if an element of the checked batch has a bad header.
 bool take_elements(void *headers, const struct framed_batch *batch);
 
 #endif

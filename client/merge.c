@@ -1,11 +1,11 @@
-// The lists of a picture's tiles to one list.
+// Merges the lists of a picture's tiles.
 #include <errno.h>
 #include <stdlib.h>
 
 #include "client/framed.h"
 #include "kernels/detect.h"
 
-// In rounds of kernels/detect.h's detections, as only they have what it compares.
+// Converts to struct detection and back: only that type has the fields that detect_merge compares.
 static int merge(struct framed_detection *to, int32_t *ret_source,
                  const struct framed_detection *from, int n, const struct detect_merge *rule,
                  struct detection *boxes)

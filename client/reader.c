@@ -1,4 +1,4 @@
-// The reader: one connection after another, and the view that is out.
+// The reader: its successive connections, and the current view.
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -28,23 +28,23 @@ struct framed_reader {
     struct address address;
     char name[300];
     unsigned flags;
-    pid_t process;    // that opened it: after a fork the child has the same connection
-    int epoll, timer; // what framed_fd gives; the time of the next connection
+    pid_t process;    // that opened it: after a fork the child shares its connection
+    int epoll, timer; // framed_fd's descriptor; the time of the next connection
     int fd;           // of the connection; -1: none
     enum state state;
-    bool wants_write;  // epoll says when the socket takes bytes
+    bool wants_write;  // epoll reports when the socket takes bytes
     unsigned attempts; // since the last frame
     struct ring ring;
     struct stream stream;
     struct framed_counts counts;
-    uint64_t lost_now; // on this connection
-    int reason;        // negative errno of the last connection's end
+    uint64_t lost_now; // frames lost on this connection
+    int reason;        // negative errno that ended the last connection
     char error[400];
 
-    // The view that is out.
+    // The current view.
     bool is_out, of_batch;
-    struct framed_memory *memory; // where it lies
-    const uint64_t *state_word;   // of a ring
+    struct framed_memory *memory; // of its payload
+    const uint64_t *state_word;   // ring only
     uint32_t slot;
     uint64_t ticket;
 };
@@ -178,10 +178,10 @@ static void set_error(struct framed_reader *reader, int rc)
     snprintf(reader->error, sizeof reader->error, "%s: %s", reader->name, text_of(rc));
 }
 
-// Ends the connection and says when the next one is due. The view that is out stays.
+// Ends the connection and schedules the next one. The current view stays.
 static void disconnect(struct framed_reader *reader, int rc)
 {
-    close_descriptor(reader->fd); // epoll forgets it
+    close_descriptor(reader->fd); // removes it from epoll too
     reader->fd = -1;
     reader->state = WAITING;
     reader->reason = rc;
@@ -197,7 +197,7 @@ static void disconnect(struct framed_reader *reader, int rc)
     reader->attempts++;
 }
 
-// Whether it is time for another connection.
+// Returns true when the next connection is due.
 static bool is_due(const struct framed_reader *reader)
 {
     uint64_t times;
@@ -215,7 +215,7 @@ static int start_connection(struct framed_reader *reader)
     return watch(reader->epoll, fd, EPOLLIN | EPOLLOUT, EPOLL_CTL_ADD);
 }
 
-// Asks to be woken when the socket takes bytes, or no longer.
+// Turns notifications of a writable socket on or off.
 static int set_wants_write(struct framed_reader *reader, bool wants)
 {
     if (wants == reader->wants_write)
@@ -224,7 +224,7 @@ static int set_wants_write(struct framed_reader *reader, bool wants)
     return watch(reader->epoll, reader->fd, wants ? EPOLLIN | EPOLLOUT : EPOLLIN, EPOLL_CTL_MOD);
 }
 
-// 0 too while the connection is under way.
+// Also returns 0 while the connection is under way.
 static int finish_connection(struct framed_reader *reader)
 {
     struct sockaddr_storage peer;
@@ -241,7 +241,7 @@ static int finish_connection(struct framed_reader *reader)
 
 // --- frames
 
-// Takes note of the view that goes out.
+// Remembers the view that the caller gets.
 static void lend(struct framed_reader *reader, struct framed_view *view,
                  struct framed_memory *memory)
 {
@@ -284,7 +284,7 @@ static int receive(struct framed_reader *reader, struct framed_view *view)
     return rc == 1 || flushed == 0 ? rc : flushed;
 }
 
-// Does what can be done now. 1: a view. 0: nothing more. Negative errno: with FRAMED_ONCE.
+// Makes all progress possible now. Returns 1 with a view, 0, or with FRAMED_ONCE negative errno.
 static int advance(struct framed_reader *reader, struct framed_view *view)
 {
     int rc = 0;
@@ -305,7 +305,7 @@ static int advance(struct framed_reader *reader, struct framed_view *view)
     return reader->flags & FRAMED_ONCE ? rc : 0;
 }
 
-// Until there is something to do; false: the time is over. end_ms below 0: there is no end.
+// Waits for something to do. Returns false after end_ms; if that is below 0, there is no limit.
 static bool wait_until(const struct framed_reader *reader, int64_t end_ms)
 {
     struct epoll_event event;
@@ -319,8 +319,8 @@ static bool wait_until(const struct framed_reader *reader, int64_t end_ms)
     return true;
 }
 
-// A child of the process that opened the reader would take its frames, and give back those that it
-// still reads. False sets errno.
+// A child of the process that opened the reader would take its frames, and return slots that the
+// parent still reads. Sets errno if false.
 static bool is_owner(struct framed_reader *reader)
 {
     if (reader->process == getpid())
@@ -354,9 +354,9 @@ int framed_whole(const struct framed_reader *reader, const struct framed_view *v
            (!reader->state_word || ring_has(reader->state_word, reader->ticket));
 }
 
-// --- what comes back
+// --- returns and results
 
-// 0, or negative errno: the results are lost.
+// Returns 0, or negative errno: the results are lost.
 static int send_result(struct framed_reader *reader, const struct framed_ring_result *result,
                        const struct framed_detection *found)
 {
@@ -404,8 +404,8 @@ int framed_send(struct framed_reader *reader, const struct framed_view *view, ui
     return rc < 0 ? -1 : 0;
 }
 
-// Gives the slot back with what was found, or without where that cannot be sent. 0, or negative
-// errno where it was not.
+// Returns the slot to the daemon with the results, or alone if those cannot be sent. The result is
+// 0, or negative errno if the results were not sent.
 static int give_back(struct framed_reader *reader, const struct framed_detection *found, int n)
 {
     const struct framed_ring_result result =

@@ -10,7 +10,7 @@
 #include "client/header.h"
 
 enum {
-    DRAIN_MAX = 1024, // messages at a time, before the newest frame is shown
+    DRAIN_MAX = 1024, // messages taken before the newest frame is shown
 };
 
 struct message {
@@ -20,10 +20,10 @@ struct message {
     int n_fds;
 };
 
-// A frame or batch that a message told of.
+// A frame or batch announced by a message.
 struct notice {
-    struct framed_header header; // of a frame
-    struct framed_batch batch;   // batch.count is 0: a frame
+    struct framed_header header; // only of a frame
+    struct framed_batch batch;   // batch.count is 0 for a frame
     uint32_t slot;
     uint64_t ticket;
 };
@@ -55,8 +55,8 @@ static void take_descriptors(struct message *message, struct msghdr *received)
     }
 }
 
-// 0, -EAGAIN, -EPIPE: the daemon has ended; -EPROTO: a message that is too long; -EMFILE: the
-// kernel could not give this process all descriptors of the message.
+// Returns 0, -EAGAIN, -EPIPE (the daemon has ended), -EPROTO (the message is too long) or -EMFILE
+// (the kernel could not give this process all the message's descriptors).
 static int receive(int fd, struct message *message)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof message->fds)];
@@ -68,7 +68,7 @@ static int receive(int fd, struct message *message)
     ssize_t n;
     do
         n = recvmsg(fd, &received, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    while (n < 0 && (errno == EINTR || errno == ECONNRESET)); // once, before what is there to read
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET)); // ECONNRESET comes once, before data
     message->n_fds = 0;
     if (n < 0)
         return -errno;
@@ -88,7 +88,7 @@ static bool starts_with(const struct message *message, const char magic[4])
 
 // --- hellos
 
-// Whether `n` pieces, each `stride` bytes behind the one before, lie within `bytes` from `offset`.
+// Returns true if `n` pieces, `stride` bytes apart, lie within `bytes` from `offset`.
 static bool fits(uint64_t offset, uint64_t n, uint64_t stride, uint64_t bytes)
 {
     return offset <= bytes && (n == 0 || stride <= (bytes - offset) / n);
@@ -103,7 +103,7 @@ static bool hello_is_good(const struct framed_ring_hello *hello, int n_fds)
 {
     const uint64_t bytes = is_on_device(hello) ? hello->device_bytes : hello->memfd_bytes;
     const uint64_t headers =
-        (uint64_t)hello->slots * hello->batch; // of all slots; at least of our size
+        (uint64_t)hello->slots * hello->batch; // of all slots, each at least our size
     return hello->version == FRAMED_VERSION && hello->hello_bytes >= sizeof *hello &&
            hello->memory <= FRAMED_RING_CUDA_IPC &&
            n_fds == (hello->memory == FRAMED_RING_CUDA ? 2 : 1) && hello->slots > 0 &&
@@ -165,7 +165,7 @@ static int take_batch(const struct ring *ring, const struct message *message, st
     return 0;
 }
 
-// Slot and ticket stand behind the header, which may be longer than ours.
+// The slot and ticket follow the header, which may be longer than ours.
 static int take_frame(const struct ring *ring, const struct message *message, struct notice *notice)
 {
     struct framed_header *header = &notice->header;
@@ -184,7 +184,7 @@ static int take_frame(const struct ring *ring, const struct message *message, st
     return 0;
 }
 
-// 1: the next frame or batch; 0: the message was a hello. -EAGAIN, -EPIPE, -EPROTO, other errno.
+// Returns 1 for a frame or batch, 0 for a hello, or -EAGAIN, -EPIPE, -EPROTO or another errno.
 static int take_message(struct ring *ring, int fd, struct notice *notice)
 {
     struct message message;
@@ -204,7 +204,7 @@ static int take_message(struct ring *ring, int fd, struct notice *notice)
 
 bool ring_has(const uint64_t *state, uint64_t ticket)
 {
-    atomic_thread_fence(memory_order_acquire); // of what was read before
+    atomic_thread_fence(memory_order_acquire); // orders the caller's earlier reads
     return atomic_load_explicit((const _Atomic uint64_t *)state, memory_order_acquire) == ticket;
 }
 
@@ -213,7 +213,7 @@ const uint64_t *ring_state(const struct ring *ring, uint32_t slot)
     return (const uint64_t *)(const void *)(ring->memory->host + ring->hello.state_offset) + slot;
 }
 
-// Copies the headers of a batch's elements out of the memory that the daemon can change. -EPROTO,
+// Copies the headers of a batch's elements from memory that the daemon can change. -EPROTO,
 // -ENOMEM.
 static int copy_headers(struct ring *ring, const struct notice *notice)
 {
@@ -232,7 +232,7 @@ static int copy_headers(struct ring *ring, const struct notice *notice)
     return 0;
 }
 
-// 1: `view` has it. 0: the slot has been taken away.
+// Returns 1 and fills `view`, or 0 if the slot was revoked.
 static int show(struct ring *ring, const struct notice *notice, struct framed_view *view)
 {
     const struct framed_ring_hello *hello = &ring->hello;
@@ -282,7 +282,7 @@ void ring_flush(struct ring *ring, int fd)
         if (errno == EPIPE || errno == ECONNRESET)
             break;
         else if (errno != EINTR)
-            return; // EAGAIN, or the kernel has no memory: they are due all the same
+            return; // EAGAIN, or the kernel has no memory: they stay due
     ring->n_returns = 0;
 }
 
@@ -325,7 +325,7 @@ int ring_next(struct ring *ring, int fd, bool newest, struct framed_view *view, 
         rc = take_message(ring, fd, &notice);
         if (rc < 0)
             break;
-        if (has_latest) { // a newer one is there, or another hello, behind which it cannot be found
+        if (has_latest) { // replaced by a newer one, or by a hello, after which its memory is gone
             (*skipped)++;
             rc = ring_return(ring, fd, latest.slot, latest.ticket) < 0 ? -ENOBUFS : rc;
         }

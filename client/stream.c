@@ -7,7 +7,7 @@
 
 enum {
     HEAD_MIN = sizeof(struct framed_batch), // what frames and batches both have
-    DRAIN_MAX = 64,                         // frames at a time, before the newest is shown
+    DRAIN_MAX = 64,                         // frames read before the newest is shown
     WAKE_BYTES = 256 * 1024,
 };
 
@@ -45,7 +45,7 @@ static uint8_t *destination(struct stream *stream)
     }
 }
 
-// 0: all of the part is there. -EAGAIN, -EPIPE, other negative errno.
+// Returns 0 once the part is complete, or -EAGAIN, -EPIPE or another negative errno.
 static int read_part(struct stream *stream, int fd)
 {
     uint8_t *to = destination(stream);
@@ -91,7 +91,7 @@ static int begin_elements(struct stream *stream)
     return 0;
 }
 
-// What follows the head, or the rest of it where it is longer than what all heads have.
+// Starts the part after the head, or reads on if the head is longer than the common minimum.
 static int take_head(struct stream *stream)
 {
     struct stream_frame *frame = &stream->frame[stream->reading];
@@ -127,8 +127,8 @@ static int take_headers(struct stream *stream)
     return begin_payload(stream, frame->batch.payload_bytes);
 }
 
-// 1: a frame or batch is complete, and the other place is next. 0: a part is. Negative errno as
-// read_part, or -EPROTO, -ENOMEM.
+// Returns 1 when a frame or batch is complete and switches to the other buffer, or 0 when a part
+// is. Errors as read_part, or -EPROTO, -ENOMEM.
 static int advance(struct stream *stream, int fd)
 {
     const int rc = read_part(stream, fd);
@@ -161,8 +161,8 @@ static void show(const struct stream_frame *frame, struct framed_view *view)
     }
 }
 
-// In the middle of a large payload tcp would wake the reader for each segment, eighty times a frame
-// of 5 MB. A unix socket knows no such threshold.
+// Without this, tcp wakes the reader for each segment of a large payload, eighty times for a frame
+// of 5 MB. A unix socket has no such threshold.
 static void set_wake_bytes(struct stream *stream, int fd)
 {
     const uint64_t left = stream->wanted - stream->got;

@@ -1,11 +1,11 @@
-// Trilinear interpolation for a program: its arrays, on the host or on a GPU, to the kernels.
+// Trilinear interpolation for a program: passes its arrays, on the host or a GPU, to the kernels.
 #include "client/trilinear.h"
 
 #include <errno.h>
 
 #include "kernels/trilinear.h"
 
-// 0, -EINVAL or -ENOTSUP.
+// Returns 0, -EINVAL or -ENOTSUP.
 static int check(const struct framed_place *place, uint64_t n, uint64_t f)
 {
     const uint32_t memory = place ? place->memory : FRAMED_RING_HOST;

@@ -1,4 +1,4 @@
-// Trilinear interpolation where the arrays lie on a GPU.
+// Trilinear interpolation with the arrays on a GPU.
 #ifndef FRAMED_CLIENT_TRILINEAR_H
 #define FRAMED_CLIENT_TRILINEAR_H
 
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-// As their public namesakes, whose parameters have been checked; n is above 0. -ENODEV, -EIO.
+// Like their public namesakes, with checked parameters and n above 0. -ENODEV, -EIO.
 int gpu_trilinear_forward(float *out, const float *features, const float *points, size_t n,
                           size_t f, const struct framed_place *);
 int gpu_trilinear_backward(float *grad_features, float *grad_points, const float *grad_out,
