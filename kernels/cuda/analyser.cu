@@ -1,9 +1,8 @@
-// The CUDA backend's analyser. Pictures of several cameras are analysed together, because what the
-// host does for a launch takes longer than what the device does for a picture: whoever comes first
-// waits a little for the others, launches statistics, the fingerprint and the step of motion for
-// all of them, sleeps until they are done, and wakes the others. A last kernel writes what was
-// found to memory of the host, where a copy would be another call for each picture. A camera's
-// memory is one allocation on the device and one of the host.
+// The CUDA backend's analyser. It analyses pictures of several cameras together, because a launch
+// takes the host longer than a picture takes the device: the first to arrive waits a little for the
+// others, launches statistics, the fingerprint and the motion step for all of them, sleeps until
+// they are done, and wakes the others. A last kernel writes the results to host memory, which saves
+// a copy call per picture. A camera has one allocation on the device and one on the host.
 #include <errno.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -17,30 +16,30 @@
 
 enum {
     ALIGNMENT = 256,
-    TOGETHER = 32, // pictures of a launch
-    THREADS = 256, // that bring a picture's result
+    TOGETHER = 32, // pictures per launch
+    THREADS = 256, // per picture, to copy its result
 };
 
-// Between launches, for each open analyser: of 165 cameras with 25 pictures a second three or four
-// pictures are analysed together, which takes 31 us of the host's time for each and not 85, and a
-// picture comes half a millisecond later. The pictures of a few cameras do not wait.
+// The pause between launches, per open analyser. With 165 cameras at 25 pictures a second, three or
+// four pictures are analysed together, which takes 31 us of host time each instead of 85 and delays
+// a picture by half a millisecond. The pictures of a few cameras do not wait.
 static const int64_t SPACE_NS = 5000;
 static const int64_t SPACE_MOST_NS = 1000000;
-static const int64_t SLEEP_NS = 50000; // the least, as a thread sleeps for longer than it asks to
+static const int64_t SLEEP_NS = 50000; // minimum, as a thread sleeps longer than requested
 
-// What does not depend on the picture.
+// The tables that do not depend on the picture.
 struct tables {
     struct statistics statistics;
     struct fingerprint_cells fingerprint;
 };
 
-// Ahead of a picture's cells and the list of those that moved.
+// Results before a picture's cells and the list of changed ones.
 struct found {
     struct luma_statistics luma;
     uint64_t fingerprint;
 };
 
-// Offsets in device memory, and in that of the host.
+// Offsets in device memory, and in host memory.
 struct analyser_layout {
     size_t statistics, tables, found, cells, changes, motion, bytes;
     size_t host_grid, host_changes, host_bytes;
@@ -58,8 +57,8 @@ struct analyser {
 
     // Of the picture:
     struct image src;
-    struct analyser *next; // that waits, too
-    sem_t end;             // posted by the thread that launched it
+    struct analyser *next; // in the list of waiting ones
+    sem_t end;             // posted by the thread that launched the picture
     bool failed;
 };
 
@@ -96,7 +95,7 @@ struct bring_item {
     const struct found *found;
     const uint32_t *cells;
     const struct motion_changes *changes;
-    // Memory of the host:
+    // Host memory:
     struct found *host_found;
     uint8_t *host_grid;
     struct motion_changes *host_changes;
@@ -112,8 +111,8 @@ static __device__ inline void words_copy(void *to, const void *from, size_t byte
         ((uint32_t *)to)[i] = ((const uint32_t *)from)[i];
 }
 
-// Of the cells their means over the grid, and of the list as much as there is. A block has picture
-// blockIdx.x.
+// Copies the results to the host: cells as their means over the grid, and the used part of the list
+// of changes. Block blockIdx.x has that picture.
 static __global__ void __launch_bounds__(THREADS)
     results_bring(const __grid_constant__ struct bring_batch batch)
 {
@@ -160,7 +159,7 @@ static cudaError_t memory_init(struct analyser *analyser)
     CUDA_TRY(motion_cuda_init(&analyser->motion, &analysis->motion, device + l->motion,
                               (const uint32_t *)(device + l->cells),
                               (struct motion_changes *)(device + l->changes), stream));
-    return cudaStreamSynchronize(stream); // pictures may go onto others
+    return cudaStreamSynchronize(stream); // pictures may go to other streams
 }
 
 static void count_open(struct backend *backend, int more)
@@ -220,9 +219,9 @@ int cuda_analyser_open(struct backend *backend, struct analyser **ret,
     return rc;
 }
 
-// --- pictures that wait
+// --- waiting pictures
 
-// True where nobody launches those that wait: then the caller is to do it.
+// Returns true if nobody is about to launch the waiting pictures: then the caller must do it.
 static bool join_waiting(struct analyser *analyser)
 {
     struct backend *backend = analyser->backend;
@@ -250,8 +249,8 @@ static void sleep_until(int64_t until_ns)
         ;
 }
 
-// All that wait when the next launch is due, and the stream that they go onto. Whoever comes after
-// that leads the next ones.
+// Waits until the next launch is due, then takes all waiting pictures, and the stream for them. The
+// next picture to arrive leads the next launch.
 static struct analyser *take_waiting(struct backend *backend, cudaStream_t *ret_stream)
 {
     pthread_mutex_lock(&backend->lock);
@@ -335,7 +334,7 @@ static cudaError_t put_and_wait(const struct analyser *leader, const struct anal
     return error ? error : cudaEventSynchronize(leader->done);
 }
 
-// Tells the others, each of which may bring its next picture at once.
+// Wakes the others; each may start its next picture at once.
 static void end_all(const struct analyser *leader, struct analyser *first, bool failed)
 {
     while (first) {
@@ -356,7 +355,7 @@ static void lead(struct analyser *leader)
     bool failed = backend->failed;
     pthread_mutex_unlock(&backend->lock);
     if (!failed && put_and_wait(leader, first, stream) != cudaSuccess) {
-        cudaStreamSynchronize(stream); // nothing of the pictures is read any more
+        cudaStreamSynchronize(stream); // no picture is read any more
         cudaGetLastError();
         pthread_mutex_lock(&backend->lock);
         backend->failed = failed = true;

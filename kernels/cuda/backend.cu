@@ -1,5 +1,5 @@
-// The CUDA backend. A thread of its own waits for the jobs in order of submission and reports them,
-// not a host function on a stream: `done` gives decoder surfaces back, and that calls CUDA.
+// The CUDA backend. Its own thread waits for the jobs in order of submission and reports them. A
+// host function on a stream cannot do this: `done` releases decoder surfaces, which calls CUDA.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ cudaError_t cuda_copy(struct backend *backend, void *dst, const void *src, size_
 
 // --- completion
 
-// All jobs in flight, in order of submission; waits where there are none. NULL: closing.
+// Takes all jobs in flight, in order of submission; waits if there are none. NULL: closing.
 static struct job *take_jobs(struct backend *backend)
 {
     pthread_mutex_lock(&backend->lock);
@@ -34,8 +34,8 @@ static void add(struct device_busy *sum, const struct device_busy *busy)
     sum->download += busy->download;
 }
 
-// The status of a job that failed: -EIO if the context is lost, which every further call reports,
-// otherwise -EREMOTEIO for a call that this job alone has made wrong.
+// Returns the status of a failed job: -EIO if the context is lost, which every further call
+// reports, else -EREMOTEIO for an error of this job alone.
 static int failed_status(struct backend *backend)
 {
     cudaGetLastError();
@@ -43,8 +43,8 @@ static int failed_status(struct backend *backend)
     return error == cudaSuccess || error == cudaErrorNotReady ? -EREMOTEIO : -EIO;
 }
 
-// A lost context fails the backend for good. The slot is idle again before `done`, which may
-// submit the next job; the plan lives until `done` has returned.
+// A lost context fails the backend for good. The slot is idle again before `done`, which may submit
+// the next job; the plan lives until `done` has returned.
 static void report(struct backend *backend, struct job *job, int status)
 {
     struct job_slot *slot = (struct job_slot *)job->slot;
@@ -68,14 +68,14 @@ static void report(struct backend *backend, struct job *job, int status)
     pthread_mutex_unlock(&backend->lock);
 }
 
-// Sleeps only for the oldest job that is not finished: those that finished meanwhile are reported
-// with it, without another turn to the device's interrupt.
+// Sleeps only for the oldest unfinished job: jobs that finished meanwhile are reported with it,
+// without waiting for another device interrupt.
 static void *complete(void *argument)
 {
     struct backend *backend = (struct backend *)argument;
     struct job *job, *next;
 
-    cudaSetDevice(backend->device); // where it fails, so does every wait
+    cudaSetDevice(backend->device); // if this fails, so does every wait
     while ((job = take_jobs(backend))) {
         for (; job; job = next) {
             next = job->next;
@@ -95,7 +95,7 @@ static int count(void)
 }
 
 // libavcodec decodes in the same primary context and refuses one that spins in its waits, so the
-// context is made with that flag.
+// context is created with blocking waits.
 static cudaError_t device_init(struct backend *backend, struct cudaDeviceProp *properties)
 {
     int devices = 0;
@@ -149,7 +149,7 @@ static void stream_finish(cudaStream_t stream)
         cudaStreamDestroy(stream);
 }
 
-// On a device that failed every call comes back at once; what it does not undo, reset does.
+// On a failed device every call returns at once; reset cleans up the rest.
 static void cuda_close(struct backend *backend)
 {
     if (!backend)
@@ -207,10 +207,10 @@ static int cuda_open(struct backend **ret, const struct backend_options *options
     return error;
 }
 
-// The primary context goes with all that was made in it, and with the error that sticks to it.
+// Destroys the primary context, with everything made in it and its sticky error.
 static void cuda_reset(const struct backend_options *options)
 {
-    cudaSetDevice(options->device); // also where it answers with that error
+    cudaSetDevice(options->device); // even if it returns that error
     cudaDeviceReset();
     cudaGetLastError();
 }
@@ -274,7 +274,7 @@ static void plan_close(struct plan *plan)
     free(plan);
 }
 
-// Whether the plan has buffers for a frame in this memory.
+// Returns true if the plan has buffers for a frame in this memory.
 static bool takes(const struct plan *plan, enum memory memory)
 {
     switch (plan->src.memory) {
@@ -324,8 +324,8 @@ static void enqueue(struct backend *backend, struct job *job)
     pthread_mutex_unlock(&backend->lock);
 }
 
-// A job that breaks off half way may still be written to by the device: it fails through `done`,
-// once nothing of it is left.
+// After an error half way, the device may still write to the job's results: it fails through
+// `done`, once none of its work is left.
 static int submit(struct plan *plan, struct job *job)
 {
     unsigned first_stream;
@@ -334,7 +334,7 @@ static int submit(struct plan *plan, struct job *job)
     int error = take_slot(plan, job, &first_stream);
     if (error)
         return error;
-    cudaSetDevice(plan->backend->device); // where it fails, so does the start
+    cudaSetDevice(plan->backend->device); // if this fails, so does the start
     cuda_job_start((struct job_slot *)job->slot, job, first_stream);
     enqueue(plan->backend, job);
     return 0;

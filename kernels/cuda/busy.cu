@@ -1,22 +1,22 @@
-// How long the device is busy with each leg of the jobs: the time that the leg's work takes alone,
-// one piece after the other. With several jobs in flight their legs overlap and wait for each
-// other, which a clock around any of them would count more than once.
+// Measures how long the device is busy with the uploads, kernels and downloads of jobs: the time
+// that each takes alone, one after the other. With several jobs in flight they overlap and wait for
+// each other, so a clock around any of them would count some time more than once.
 //
-// A copy engine works off one copy after the other, so a copy takes its bytes at the rate that was
-// measured when the backend opened. That is too little where the link has become slower since, by
-// both directions at work, rows of odd strides, or others' copies.
+// A copy engine makes one copy at a time, so a copy counts its bytes at the rate measured when the
+// backend opened. This is too low if the link has become slower since, because of traffic in both
+// directions, rows of odd strides, or copies of others.
 //
-// Kernels are timed: those of one job now and then, between events on their own stream, behind all
-// that they wait for. What runs beside them only makes that longer, so the least of late is kept,
-// for a byte of results: cameras leave out some now and then. That is too much by a few
-// microseconds where the stream was idle and waited for the launch, and, where kernels are too
-// small to fill the device, by what runs side by side.
+// Kernels are timed for one job now and then, between events on their own stream, after everything
+// that they wait for. Parallel work only lengthens this time, so the recent minimum is kept, per
+// byte of results, as cameras omit some results now and then. It is too high by a few microseconds
+// if the stream was idle and waited for the launch, and by parallel work if the kernels are too
+// small to fill the device.
 #include <time.h>
 
 #include "kernels/cuda/cuda.h"
 
-static const int64_t EVERY_NS = 100000000; // between two jobs that are timed, on the whole
-static const double FORGET = 1 / 16.0;     // of what a longer time is above the kept one
+static const int64_t EVERY_NS = 100000000; // average between two timed jobs
+static const double FORGET = 1 / 16.0;     // share of the excess added for a longer time
 
 // --- the stopwatch
 
@@ -46,8 +46,8 @@ static int64_t now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-// Between half of EVERY_NS and one and a half, spread by the golden ratio: after times that are all
-// alike, of cameras with one rate the same one would be the first to come, for ever.
+// Returns a pause of 0.5 to 1.5 times EVERY_NS, spread by the golden ratio: with equal pauses, the
+// same one of several cameras with one rate would always be timed.
 static int64_t pause_ns(struct stopwatch *watch)
 {
     watch->spread += 0x9e3779b9;
@@ -87,7 +87,7 @@ void cuda_stopwatch_stop(const struct job_slot *slot, int slice, cudaStream_t st
     slot->watch->slices |= UINT64_C(1) << slice;
 }
 
-// False: a call failed, and the job goes without.
+// Returns false if a call failed; the job then counts no measurement.
 static bool read(const struct stopwatch *watch, double *ret)
 {
     bool sound = !watch->broken;
@@ -155,7 +155,7 @@ struct device_busy cuda_job_busy(struct job_slot *slot, const struct job *job)
     }
     if (slot->watch && bytes > 0 && read(slot->watch, &kernel))
         keep_least(&plan->kernel_rate, kernel / bytes);
-    const double rate = plan->backend->schedule.link.up / 1e9; // bytes a ns
+    const double rate = plan->backend->schedule.link.up / 1e9; // bytes per ns
     const double upload = slot->brought_end > 0 ? (slot->brought_end - slot->brought) / rate : 0;
     return {(uint64_t)(upload + (job->src.memory == MEMORY_CUDA ? 0 : plan->upload_ns)),
             (uint64_t)(plan->kernel_rate * bytes), (uint64_t)download};

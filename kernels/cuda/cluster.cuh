@@ -1,5 +1,5 @@
-// Blocks that are on the device together, wait for each other and read each other's shared memory.
-// GPUs before Hopper have none: there a block is alone. A host has stand-ins.
+// Clusters: blocks that run together, wait for each other and read each other's shared memory. GPUs
+// before Hopper have none, so a block is alone there. Host builds have stand-ins.
 #ifndef FRAMED_KERNELS_CUDA_CLUSTER_CUH
 #define FRAMED_KERNELS_CUDA_CLUSTER_CUH
 
@@ -24,8 +24,8 @@ static __device__ inline int cluster_rank()
     return (int)rank;
 }
 
-// Every thread of the cluster calls both. Behind the second lies what the others did ahead of the
-// first.
+// Every thread of the cluster calls both. After cluster_wait, all writes that others made before
+// cluster_arrive are visible.
 static __device__ inline void cluster_arrive()
 {
 #if __CUDA_ARCH__ >= 900
@@ -42,7 +42,7 @@ static __device__ inline void cluster_wait()
 #endif
 }
 
-// Where the block of that rank has what this one has at `own` in its shared memory.
+// Returns the address in the block of that rank which matches `own` in this block's shared memory.
 template <typename T> static __device__ inline const volatile T *cluster_at(const T *own, int rank)
 {
 #if __CUDA_ARCH__ >= 900
@@ -61,7 +61,7 @@ static __device__ inline void cluster_sync()
     cluster_wait();
 }
 
-// The sum of what each block has at `own`.
+// Returns the sum of `own` over all blocks.
 static __device__ inline unsigned cluster_sum(const unsigned *own)
 {
     unsigned sum = 0;

@@ -1,7 +1,7 @@
-// Private to the CUDA backend: backend.cu (the backend and its completion thread), link.cu (how
-// fast the device copies), busy.cu (how much of its time is taken), memory.cu (memory of the caller
-// and of other processes), plan.cu (memory and events of a plan), job.cu (one job onto the
-// streams), analyser.cu (a picture's analysis) and the kernels' launches.
+// Private to the CUDA backend: backend.cu (the backend and its completion thread), link.cu (the
+// device's copy rates), busy.cu (the device's busy time), memory.cu (memory shared with the caller
+// and other processes), plan.cu (memory and events of a plan), job.cu (puts one job on the
+// streams), analyser.cu (analysis of a picture) and the kernels' launches.
 #ifndef FRAMED_KERNELS_CUDA_CUDA_H
 #define FRAMED_KERNELS_CUDA_CUDA_H
 
@@ -12,9 +12,9 @@
 #include "kernels/cuda/cuda_errno.h"
 #include "kernels/cuda/schedule.h"
 
-enum { ANALYSING_STREAMS = 4 }; // launches of analyses take turns on them
+enum { ANALYSING_STREAMS = 4 }; // launches of analyses rotate over them
 
-// The most that a sleeping thread takes to wake up.
+// The longest time that a sleeping thread takes to wake up.
 static const double WAKE_SECONDS = 400e-6;
 
 // Returns the error of a CUDA call from a function that has nothing to undo.
@@ -28,9 +28,9 @@ static const double WAKE_SECONDS = 400e-6;
 // Times the kernels of one job at a time.
 struct stopwatch {
     cudaEvent_t begin[BANDS_MAX], end[BANDS_MAX];
-    bool taken;      // by a job in flight; like the two below under the backend's lock
+    bool taken;      // by a job in flight; this and the two below are under the backend's lock
     int64_t due_ns;  // CLOCK_MONOTONIC
-    uint32_t spread; // of the times in between
+    uint32_t spread; // state that varies the pauses
     // Of that job:
     uint64_t slices; // bit i: slice i was timed
     bool broken;     // a call failed
@@ -42,27 +42,27 @@ struct backend {
     size_t device_bytes;
     uint8_t uuid[16];
     char description[400];
-    int streams; // opened
+    int streams; // number of open streams
     cudaStream_t stream[CUDA_STREAMS_MAX];
     cudaStream_t analysing[ANALYSING_STREAMS];
-    // Blocking copies: a new plan's tables, and results that go to memory that is not pinned.
+    // Blocking copies: a new plan's tables, and results to memory that is not pinned.
     cudaStream_t aside;
 
-    // Whole frames go onto their stream one at a time: many threads inside the driver at once spin
-    // for its lock, in this one they sleep.
+    // Held while a whole frame is put on its stream: threads that enter the driver together spin on
+    // its lock, but sleep on this one.
     pthread_mutex_t submitting;
 
     pthread_t completer;
     bool has_completer;
-    pthread_mutex_t lock;    // what follows, and each plan's `idle` and `pending`
-    pthread_cond_t work;     // there are jobs, or closing
-    pthread_cond_t finished; // a plan's `pending` fell to 0
+    pthread_mutex_t lock;    // guards the fields below, and each plan's `idle` and `pending`
+    pthread_cond_t work;     // signals jobs, or closing
+    pthread_cond_t finished; // signals that a plan's `pending` fell to 0
     struct job *head, *tail; // in flight, in order of submission
     struct stopwatch watch;
     struct device_busy busy;
-    unsigned first_stream; // the stream that the next frame starts on
-    // Analysers that are open; those whose pictures wait to be analysed together, one of which is
-    // to launch them all; launches so far, and before when the next is not to be (CLOCK_MONOTONIC).
+    unsigned first_stream; // where the next frame starts
+    // Number of open analysers; those whose pictures wait for a common launch, by one of them;
+    // number of launches so far; and the earliest time of the next one (CLOCK_MONOTONIC).
     int analysers;
     struct analyser *waiting;
     unsigned analyses;
@@ -74,22 +74,22 @@ struct backend {
 struct job_slot {
     struct plan *plan;
     struct job_slot *next;           // plan::idle
-    uint8_t *staging;                // pinned; NULL where sources are not MEMORY_HOST
+    uint8_t *staging;                // pinned; NULL if sources are not MEMORY_HOST
     uint8_t *blocks, *device_blocks; // of ops that come with the job, pinned and on the device
-    uint8_t *source;                 // device memory; NULL where sources are on the device already
+    uint8_t *source;                 // device memory; NULL if sources are on the device already
     uint8_t *result[PLAN_OPS_MAX];   // device memory
     cudaEvent_t ready[BANDS_MAX];    // a source band is on the device
-    cudaEvent_t computed[BANDS_MAX]; // a slice's steps are
+    cudaEvent_t computed[BANDS_MAX]; // a slice's steps are done
     cudaEvent_t finished[CUDA_STREAMS_MAX]; // the job's last work on each stream that it used
 
     // Of the job:
-    struct image image;          // what the kernels read
-    size_t brought, brought_end; // the part of `blocks` that its ops fill; no end: none
-    struct stopwatch *watch;     // the backend's, where the job is timed
+    struct image image;          // the kernels' input
+    size_t brought, brought_end; // the part of `blocks` that its ops fill; end 0: none
+    struct stopwatch *watch;     // the backend's, if the job is timed
     unsigned first_stream;
     uint32_t used;     // bit i: the job put work on stream i
-    int ends;          // of `finished`
-    cudaError_t error; // putting the job onto the streams broke off with this
+    int ends;          // number of `finished` in use
+    cudaError_t error; // the error that stopped putting the job on the streams
 };
 
 struct plan {
@@ -98,41 +98,41 @@ struct plan {
     int ops, slots;
     const struct op *op[PLAN_OPS_MAX];
     struct schedule schedule;
-    int wake;                            // slice: the completion thread sleeps no longer
+    int wake; // slice whose upload the completion thread sleeps for before it polls
     uint8_t *device, *staging;           // one allocation each, for all slots
-    const uint8_t *block[PLAN_OPS_MAX];  // in `device`: what cuda_op.block_pack made
-    const struct lut *lut[PLAN_OPS_MAX]; // in `device`, also of ops that come with jobs; NULL: none
-    size_t own_block[PLAN_OPS_MAX];      // in job_slot.blocks: of an op that comes with the job
+    const uint8_t *block[PLAN_OPS_MAX];  // in `device`, from cuda_op.block_pack
+    const struct lut *lut[PLAN_OPS_MAX]; // in `device`, also for ops that come with jobs; or NULL
+    size_t own_block[PLAN_OPS_MAX]; // offset in job_slot.blocks, for an op that comes with the job
     struct job_slot *slot, *idle;
-    int pending;                                 // jobs whose `done` has not returned
-    bool timed;                                  // one of its jobs was; under the backend's lock
+    int pending; // jobs whose `done` has not returned
+    bool timed;  // one of its jobs was timed; under the backend's lock
     double upload_ns, download_ns[PLAN_OPS_MAX]; // of a job, and of each result
-    double kernel_rate;                          // ns a result byte; the completion thread's
+    double kernel_rate;                          // ns per result byte; the completion thread's
 };
 
-// Copies and waits, on the backend's `aside` stream.
+// Copies on the backend's `aside` stream and waits.
 cudaError_t cuda_copy(struct backend *, void *dst, const void *src, size_t bytes);
 
-// Measures with a few small copies, in some milliseconds. What cannot be is left as in
+// Measures with a few small copies, in some milliseconds. Values that cannot be measured stay as in
 // link_default.
 void cuda_link_measure(struct link *, int device);
 
 cudaError_t cuda_stopwatch_init(struct stopwatch *);
-void cuda_stopwatch_finish(struct stopwatch *); // accepts a zeroed one, and one half made
-// The stopwatch for the next job of a plan, or NULL: it is not due, or taken. Under the backend's
-// lock.
+void cuda_stopwatch_finish(struct stopwatch *); // accepts a zeroed or half-built one
+// Returns the stopwatch for the next job of a plan, or NULL if it is not due or is taken. Called
+// under the backend's lock.
 struct stopwatch *cuda_stopwatch_take(struct plan *);
-// Around the kernels of a slice; nothing for a slot without a stopwatch. A call of CUDA's that
-// fails costs the measurement and not the job.
+// Called around the kernels of a slice; do nothing for a slot without a stopwatch. A failed CUDA
+// call loses the measurement, not the job.
 void cuda_stopwatch_start(const struct job_slot *, int slice, cudaStream_t);
 void cuda_stopwatch_stop(const struct job_slot *, int slice, cudaStream_t);
 
-// What the copies of a plan's jobs take.
+// Computes the copy times of a plan's jobs.
 void cuda_copies_init(struct plan *);
-// What a job that is done took. Completion thread.
+// Returns the busy time of a finished job. Completion thread.
 struct device_busy cuda_job_busy(struct job_slot *, const struct job *);
 
-// The backend's part of struct backend_driver that concerns memory.
+// The memory functions of struct backend_driver.
 int cuda_pin(struct backend *, void *memory, size_t bytes);
 void cuda_unpin(struct backend *, void *memory);
 void cuda_unpin_all(struct backend *);
@@ -141,54 +141,54 @@ int cuda_export_write(struct backend *, void *to, const void *from, size_t bytes
 void cuda_export_close(struct backend *, struct device_export *);
 int cuda_picture_copy(struct backend *, const struct image *to, const struct image *from);
 
-// The backend's analyser.
+// The analyser functions of struct backend_driver.
 int cuda_analyser_open(struct backend *, struct analyser **ret, const struct analysis *,
                        const struct image *src);
 void cuda_analyser_close(struct analyser *);
 int cuda_analyse(struct analyser *, const struct image *src, struct analysis_result *ret);
 
-// plan_finish frees what plan_init made; no job may be in flight. init undoes itself on failure.
+// plan_finish frees a plan that has no job in flight. plan_init cleans up after a failure.
 struct memory_need cuda_plan_need(const struct image *src, const struct op *const ops[], int n,
                                   int depth);
 int cuda_plan_init(struct plan *, struct backend *, const struct image *src,
                    const struct op *const ops[], int n, int depth);
 void cuda_plan_finish(struct plan *);
-// Where a plane of the source starts in slot::source, and the most bytes from row to row that it
-// has room for.
+// Return the offset of a source plane in job_slot.source, and the largest stride in bytes that fits
+// there.
 size_t cuda_source_offset(const struct image *src, int plane);
 size_t cuda_source_pitch(const struct image *src, int plane);
 
-// Whether the plan has room for what the job brings.
+// Returns true if the plan has room for the job's own ops.
 bool cuda_job_fits(const struct plan *, const struct job *);
-// Puts the whole job onto the streams, from stream `first_stream` on; never waits for the device.
+// Puts the whole job on the streams, from stream `first_stream` on; never waits for the device.
 cudaError_t cuda_job_start(struct job_slot *, struct job *, unsigned first_stream);
-// Waits until no work of the job is left, also after an error.
+// Waits until no work of the job is left, even after an error.
 cudaError_t cuda_job_wait(struct job_slot *, struct job *);
 
 // --- kernels: warp.cu, yuv.cu
 
-// One band of one result, of a source of any camera.
+// One band of one result, from a source of any camera.
 struct cuda_item {
     struct image src;    // device memory
-    void *dst;           // device memory: the start of the whole result, which is tight
-    const void *block;   // device memory: what cuda_op.block_pack made
+    void *dst;           // device memory: the start of the whole result, which is packed
+    const void *block;   // device memory, from cuda_op.block_pack
     const struct op *op; // host
     struct band band;
 };
 
 // The kernels of an op. The block is device memory that they read for one op.
 struct cuda_op {
-    // The bytes of the block, and its content in `host` for a block that will lie at `device`
-    // (16-byte aligned); `lut`: where the op's LUT lies on the device. NULL: the kernels read none.
+    // Return the block's size, and write it to `host` for use at `device` (16-byte aligned), with
+    // the op's LUT at `lut` on the device. NULL if the kernels read no block.
     size_t (*block_bytes)(const struct op *);
     void (*block_pack)(const struct op *, uint8_t *host, uint8_t *device, const struct lut *lut);
-    // The bytes of the largest block of an op that may come with a job in this one's place.
+    // Returns the size of the largest block of an op that a job may bring in place of this one.
     size_t (*block_room)(const struct op *);
-    // Loads the kernels that an op needs ahead of their first launch, which could wait for the
+    // Loads the kernels of an op before their first launch, which could otherwise wait for the
     // device.
     cudaError_t (*load)(const struct op *);
-    // For n items, CUDA_ITEMS_MAX at most, that may share a launch (op.batch) and have the same
-    // format of source; sizes and layouts may differ.
+    // Launches n items, at most CUDA_ITEMS_MAX, that may share a launch (op.batch) and have the
+    // same source format; sizes and layouts may differ.
     cudaError_t (*launch)(const struct cuda_item items[], int n, cudaStream_t);
 };
 

@@ -1,12 +1,12 @@
-// Errors of CUDA as errno's.
+// Converts CUDA errors to errno values.
 #ifndef FRAMED_KERNELS_CUDA_CUDA_ERRNO_H
 #define FRAMED_KERNELS_CUDA_CUDA_ERRNO_H
 
 #include <cuda_runtime_api.h>
 #include <errno.h>
 
-// 0, -ENOMEM, -ENODEV or -EIO. CUDA's last error is cleared, which the next launch would take for
-// its own.
+// Returns 0, -ENOMEM, -ENODEV or -EIO. Clears CUDA's last error, which the next launch would
+// otherwise report as its own.
 static inline int cuda_errno(cudaError_t error)
 {
     if (error == cudaSuccess)

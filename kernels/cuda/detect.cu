@@ -1,4 +1,4 @@
-// Detection on CUDA: the batches and their launches. The kernels: detect.cuh.
+// Detection on CUDA: the batches and their launches. Kernels: detect.cuh.
 #include "kernels/cuda/detect.cuh"
 #include "kernels/cuda/detect_cuda.h"
 
@@ -15,7 +15,7 @@ cudaError_t detect_cuda_init(const struct detect *d, void *workspace, int pictur
     const size_t step = detect_layout_of(d).bytes;
     uint8_t *base = (uint8_t *)workspace + DETECT_BYTES;
     cudaError_t error = cudaMemcpyAsync(workspace, d, sizeof *d, cudaMemcpyHostToDevice, stream);
-    if (error == cudaSuccess) // from memory that is not page-locked: it is read before this returns
+    if (error == cudaSuccess) // pageable memory: read before this returns
         error = cudaMemset2DAsync(base, step, 0, COUNTS * sizeof(uint32_t), pictures, stream);
     return error;
 }
@@ -38,8 +38,8 @@ static cudaError_t batch_launch(const struct detect *d, const struct detect_batc
     return error ? error : cudaLaunchKernelEx(&finish, detect_finish, *batch);
 }
 
-// Whether a kernel may take its place on the device before the one that it waits for is done: both
-// the device and the code for it must know how to wait.
+// Sets *ret_early if a kernel may start on the device before the previous one is done: both the
+// device and the compiled code must be able to wait for it.
 static cudaError_t device_is_early(bool *ret_early)
 {
     static const int compiled[] = {__CUDA_ARCH_LIST__}; // ascending

@@ -1,15 +1,15 @@
 // The kernels of detection, in this order:
-//   detect_scan_*  all anchors of all pictures: candidates as keys, where an atomic counter says;
-//                  the order is made later, so that it means nothing
-//   detect_finish  a block a picture: sorts, makes boxes, suppresses and writes the result
-// What a picture has in device memory is reset by the last that reads it, for the next batch.
+//   detect_scan_*  makes keys of the candidates among all anchors of all pictures, in the order of
+//                  an atomic counter; they are sorted later, so this order does not matter
+//   detect_finish  one block per picture: sorts, makes boxes, suppresses and writes the result
+// A picture's counters in device memory are reset by their last reader, for the next batch.
 #ifndef FRAMED_KERNELS_CUDA_DETECT_CUH
 #define FRAMED_KERNELS_CUDA_DETECT_CUH
 
 #include "kernels/cuda/detect_keep.cuh"
 #include "kernels/cuda/detect_scan.cuh"
 
-// 32 bytes in two stores: the result may lie behind a bus.
+// Stores 32 bytes with two stores: the result may be behind a bus.
 static __device__ inline void words_store(void *to, const void *from)
 {
     uint4 words[2];
@@ -18,7 +18,7 @@ static __device__ inline void words_store(void *to, const void *from)
     ((uint4 *)to)[1] = words[1];
 }
 
-// The result of a picture, and its counters as the next batch wants them.
+// Writes a picture's result and resets its counters for the next batch.
 static __device__ inline void result_write(const struct detect_batch *batch, int picture,
                                            struct detect_picture *p, int count)
 {
@@ -52,7 +52,7 @@ static __device__ inline void result_write(const struct detect_batch *batch, int
     }
 }
 
-// What a block has in its shared memory of a picture with few candidates.
+// A block's shared memory for a picture with few candidates.
 struct few {
     uint64_t keys[DETECT_FEW];
     float x1[DETECT_FEW], y1[DETECT_FEW], x2[DETECT_FEW], y2[DETECT_FEW], area[DETECT_FEW];

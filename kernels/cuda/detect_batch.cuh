@@ -1,40 +1,40 @@
-// A batch of pictures on CUDA, and where each keeps what it needs in device memory.
+// A batch of pictures on CUDA, and the layout of each picture's device memory.
 #ifndef FRAMED_KERNELS_CUDA_DETECT_BATCH_CUH
 #define FRAMED_KERNELS_CUDA_DETECT_BATCH_CUH
 
 #include "kernels/detect_overlap.h"
 
-// Of the sizes of blocks that were tried, these are the fastest on an H200.
+// The fastest of the tried block sizes on an H200.
 enum {
-    DETECT_BATCH = 32, // pictures of a launch
+    DETECT_BATCH = 32, // pictures per launch
     LANES_OF_WARP = 32,
     SCAN_THREADS = 128,
-    SCAN_BLOCKS = 8, // that a multiprocessor has room for
+    SCAN_BLOCKS = 8, // per multiprocessor
     SCAN_ANCHORS = 64,
-    SCAN_VECTOR = 4, // elements of a load
-    SCAN_AHEAD = 5,  // loads before the first is looked at
+    SCAN_VECTOR = 4, // elements per load
+    SCAN_AHEAD = 5,  // loads issued before the first is used
     SCAN_GROUPS = SCAN_ANCHORS / SCAN_VECTOR,
     SCAN_SHARES = SCAN_THREADS / SCAN_GROUPS,
     SCAN_WARPS = SCAN_THREADS / LANES_OF_WARP,
     SCAN_ROWS = SCAN_ANCHORS / SCAN_WARPS,
 #ifdef __CUDACC__
-    DETECT_FEW = 1024, // candidates whose list fits into a block's shared memory
+    DETECT_FEW = 1024, // candidates whose list fits in a block's shared memory
     FINISH_THREADS = 512,
 #else // on the host threads are slow, and many candidates are rare
     DETECT_FEW = 128,
     FINISH_THREADS = 64,
 #endif
-    FINISH_BLOCKS = 2, // as SCAN_BLOCKS: beside those of a scan that are left
+    FINISH_BLOCKS = 2, // per multiprocessor, beside the remaining blocks of a scan
     FINISH_WARPS = FINISH_THREADS / LANES_OF_WARP,
     GONE_WORDS = DETECT_CANDIDATES_CUDA / LANES_OF_WARP,
 };
 
 enum { COUNT_CANDIDATES, COUNT_DROPPED, COUNTS };
 
-// Where the parts of a picture's memory lie, from its start.
+// Offsets of the parts in a picture's memory.
 struct detect_layout {
     size_t keys, sorted, floats[5], label, quad, scores, kept, bytes;
-    int cut; // candidates that go on
+    int cut; // maximum of candidates to process
 };
 
 struct detect_picture {
@@ -101,7 +101,7 @@ static __device__ inline struct detect_picture picture_at(const struct detect_ba
     return picture;
 }
 
-// The kernel behind this one may take its place on the device, though not yet begin its work.
+// Lets the next kernel start on the device, up to its previous_kernel_wait.
 static __device__ inline void next_kernel_may_begin()
 {
 #if __CUDA_ARCH__ >= 900
@@ -109,7 +109,7 @@ static __device__ inline void next_kernel_may_begin()
 #endif
 }
 
-// Until the kernel before this one is done, and all that it wrote can be read.
+// Waits until the previous kernel is done and all its writes are visible.
 static __device__ inline void previous_kernel_wait()
 {
 #if __CUDA_ARCH__ >= 900

@@ -1,32 +1,32 @@
-// A block says which of a picture's boxes are kept.
+// Decides in one block which boxes of a picture are kept.
 #ifndef FRAMED_KERNELS_CUDA_DETECT_KEEP_CUH
 #define FRAMED_KERNELS_CUDA_DETECT_KEEP_CUH
 
 #include "kernels/cuda/detect_sort.cuh"
 
-// The boxes of a round: the best that are left, or, as each of them suppresses, the next.
+// The boxes of a round: the best remaining ones, or the next ones if every box suppresses others.
 struct keep_round {
-    unsigned all, open; // that take part; that may be kept
+    unsigned all, open; // bits of those in the round, and of those that may be kept
     int place[LANES_OF_WARP];
     int32_t label[LANES_OF_WARP];
     struct detect_corners box[LANES_OF_WARP];
-    unsigned before[LANES_OF_WARP]; // which of those before box i suppress it
+    unsigned before[LANES_OF_WARP]; // bits of the earlier boxes that suppress box i
 };
 
-// What says whether a box suppresses another, in registers.
+// The rule by which a box suppresses another, in registers.
 struct keep_rule {
     float one, overlap;
     bool rotated;
 };
 
-// Not inlined: turned boxes would take registers from all others.
+// Not inlined: rotated boxes would take registers from all others.
 static __device__ __noinline__ float quotient_called(const struct detect *d,
                                                      const struct detect_boxes *boxes, int i, int j)
 {
     return quotient_of(d, boxes, i, j);
 }
 
-// Sets the bits of boxes that have none, and behind the last.
+// Sets the bits of dropped boxes, and those past the last box.
 static __device__ inline void gone_init(uint32_t *gone, const struct detect_boxes *boxes, int m)
 {
     for (int at = threadIdx.x / LANES_OF_WARP; at * LANES_OF_WARP < m; at += FINISH_WARPS) {
@@ -38,7 +38,7 @@ static __device__ inline void gone_init(uint32_t *gone, const struct detect_boxe
     __syncthreads();
 }
 
-// The place of the bit that has k bits below it. There is one.
+// Returns the position of the set bit with k set bits below it, which must exist.
 static __device__ inline int bit_after(uint32_t bits, int k)
 {
     int at = 0;
@@ -50,8 +50,8 @@ static __device__ inline int bit_after(uint32_t bits, int k)
     return at;
 }
 
-// Called by one warp: lane k has the (k + 1)th place from word `at` on whose bit is not set in
-// `gone`, or -1.
+// Called by one warp: returns, in lane k, the (k + 1)th place from word `at` on whose bit is clear
+// in `gone`, or -1.
 static __device__ inline int place_left(const uint32_t *gone, int at, int m)
 {
     const int lane = threadIdx.x % LANES_OF_WARP, words = (m + LANES_OF_WARP - 1) / LANES_OF_WARP;
@@ -60,7 +60,7 @@ static __device__ inline int place_left(const uint32_t *gone, int at, int m)
         const uint32_t left = at + lane < words ? ~gone[at + lane] : 0;
         const int count = __popc(left), sum = (int)sum_up_to_lane((uint32_t)count);
         const int wanted = lane - n;
-        int word = 0; // how many have no more than is wanted, together
+        int word = 0; // number of leading words with at most `wanted` places in all
         for (int half = LANES_OF_WARP / 2; half > 0; half /= 2)
             word += __shfl_sync(~0u, sum, word + half - 1) <= wanted ? half : 0;
         const int before = __shfl_sync(~0u, sum - count, word);
@@ -73,8 +73,8 @@ static __device__ inline int place_left(const uint32_t *gone, int at, int m)
     return place;
 }
 
-// Called by one warp. `fast`: all of word `at`, else the first that are left from there on, whose
-// bits it sets.
+// Called by one warp: takes all boxes of word `at` if `fast`, else the first ones left from there
+// on, and sets their bits.
 static __device__ inline void round_take(struct keep_round *round, uint32_t *gone,
                                          const struct detect_boxes *boxes, bool fast, int at, int m)
 {
@@ -95,7 +95,7 @@ static __device__ inline void round_take(struct keep_round *round, uint32_t *gon
         atomicOr(&gone[place / LANES_OF_WARP], 1u << place % LANES_OF_WARP);
 }
 
-// Box k of a round, whose label is b's, and b in place j.
+// Returns true if box k of a round suppresses b, the box in place j. Both have the same label.
 static __device__ inline bool round_hits(const struct keep_round *round, int k,
                                          const struct detect *d, struct keep_rule rule,
                                          const struct detect_boxes *boxes,
@@ -108,7 +108,7 @@ static __device__ inline bool round_hits(const struct keep_round *round, int k,
     return shared > 0 && shared / (a.area + b->area - shared) > rule.overlap;
 }
 
-// Called by all warps: each has some of the boxes of a round, and its lanes those before.
+// Called by all warps: each takes some boxes of a round; its lanes compare them with earlier ones.
 static __device__ inline void round_compare(struct keep_round *round, const struct detect *d,
                                             struct keep_rule rule, const struct detect_boxes *boxes)
 {
@@ -123,9 +123,9 @@ static __device__ inline void round_compare(struct keep_round *round, const stru
     }
 }
 
-// Called by whole warps: who is kept of a round, as bits. A box is kept once all that might
-// suppress it are gone, and gone once one that is kept suppresses it; the first that is neither
-// becomes one of them in each step. `fast`: kept is who none suppresses.
+// Called by whole warps: returns the kept boxes of a round as bits. A box is kept once all that
+// might suppress it are gone, and gone once a kept one suppresses it; each step decides at least
+// the first undecided box. `fast`: a box is kept if none suppresses it.
 static __device__ inline unsigned round_decide(const struct keep_round *round, bool fast)
 {
     const int lane = threadIdx.x % LANES_OF_WARP;
@@ -140,7 +140,7 @@ static __device__ inline unsigned round_decide(const struct keep_round *round, b
     return kept;
 }
 
-// Those of a round whose bits are set in `by` suppress all boxes from word `at` on.
+// Suppresses boxes from word `at` on, by the boxes of a round whose bits are set in `by`.
 static __device__ inline void round_suppress(const struct keep_round *round, unsigned by,
                                              uint32_t *gone, const struct detect *d,
                                              struct keep_rule rule,
@@ -151,7 +151,7 @@ static __device__ inline void round_suppress(const struct keep_round *round, uns
         const int j = at * LANES_OF_WARP + lane;
         const uint32_t old = gone[at];
         bool hit = false;
-        __syncwarp(); // before lane 0 writes there
+        __syncwarp(); // before lane 0 writes it
         if (old == ~0u)
             continue;
         if (!(old >> lane & 1)) {
@@ -169,8 +169,8 @@ static __device__ inline void round_suppress(const struct keep_round *round, uns
     }
 }
 
-// The places that are kept, in rounds of LANES_OF_WARP boxes. Called with `gone` ready in all
-// threads.
+// Writes the kept places, in rounds of LANES_OF_WARP boxes, and returns their number. Called by all
+// threads, with `gone` ready.
 static __device__ inline int keep(uint32_t *gone, const struct detect *d, struct detect_picture *p,
                                   int m)
 {

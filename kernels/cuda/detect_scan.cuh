@@ -1,10 +1,10 @@
-// The first kernel of detection: candidates out of tensors.
+// The first kernel of detection: finds the candidates in tensors.
 #ifndef FRAMED_KERNELS_CUDA_DETECT_SCAN_CUH
 #define FRAMED_KERNELS_CUDA_DETECT_SCAN_CUH
 
 #include "kernels/cuda/detect_batch.cuh"
 
-// Called by whole warps: adds the keys of the lanes that have one.
+// Called by whole warps: appends the keys of the lanes that have one.
 static __device__ inline void keys_append(struct detect_picture *picture, bool has, uint64_t key)
 {
     const unsigned lane = threadIdx.x % LANES_OF_WARP, which = __ballot_sync(~0u, has);
@@ -18,7 +18,7 @@ static __device__ inline void keys_append(struct detect_picture *picture, bool h
         picture->keys[base + (uint32_t)__popc(which & ((1u << lane) - 1))] = key;
 }
 
-// A dense score, of an element of the tensor.
+// Returns the score of an element of a dense tensor.
 template <bool PLAIN>
 static __device__ inline float dense_score(const struct detect *d, float x, float objectness)
 {
@@ -30,7 +30,7 @@ static __device__ inline float dense_score(const struct detect *d, float x, floa
 
 // --- planes
 
-// What SCAN_VECTOR elements are in one load.
+// The type that loads SCAN_VECTOR elements at once.
 template <int DTYPE> struct vector_of {
     typedef uint32_t type; // s8, u8
 };
@@ -44,8 +44,8 @@ template <> struct vector_of<DETECT_BF16> {
     typedef uint2 type;
 };
 
-// Elements i to i + n - 1, n at most SCAN_VECTOR. `together`: all of them, on a multiple of their
-// size.
+// Loads elements i to i + n - 1, n at most SCAN_VECTOR. `together`: n is SCAN_VECTOR, and they are
+// aligned to their common size.
 template <int DTYPE>
 static __device__ inline void elements_load(float to[SCAN_VECTOR], const void *data,
                                             const struct detect_format *format, size_t i, int n,
@@ -65,8 +65,8 @@ static __device__ inline void elements_load(float to[SCAN_VECTOR], const void *d
     }
 }
 
-// The first of the largest scores of each anchor of a block, out of those of SCAN_SHARES shares of
-// the classes, of which each thread has SCAN_VECTOR of one. For the first SCAN_ANCHORS threads.
+// Returns the first largest score of each anchor of a block, in the first SCAN_ANCHORS threads. The
+// classes are split into SCAN_SHARES shares; each thread has one share of SCAN_VECTOR anchors.
 static __device__ inline void best_of_shares(const float score[SCAN_VECTOR],
                                              const int label[SCAN_VECTOR], float *ret_best,
                                              int *ret_label)
@@ -91,8 +91,8 @@ static __device__ inline void best_of_shares(const float score[SCAN_VECTOR],
 }
 
 // A thread has SCAN_VECTOR neighbouring anchors and a share of the classes. It loads the scores of
-// SCAN_AHEAD classes before it looks at the first, so that memory is never idle: a list that
-// another thread may append to is a fence for loads.
+// SCAN_AHEAD classes before it uses the first, to keep memory busy: an append to the list that
+// threads share is a fence for loads.
 template <int DTYPE, bool PLAIN>
 static __device__ inline void scan_planes(const struct detect *d, const struct detect_input *in,
                                           struct detect_picture *picture)
@@ -155,7 +155,7 @@ static __device__ inline void scan_planes(const struct detect *d, const struct d
 
 // --- rows
 
-// A warp has SCAN_ROWS anchors and its lanes the classes.
+// A warp has SCAN_ROWS anchors; its lanes share the classes.
 template <int DTYPE, bool PLAIN>
 static __device__ inline void scan_rows(const struct detect *d, const struct detect_input *in,
                                         struct detect_picture *picture)
@@ -198,7 +198,7 @@ static __device__ inline void scan_rows(const struct detect *d, const struct det
     }
     if (d->params.multi_label)
         return;
-    float mine = -INFINITY; // lane k: of anchor k
+    float mine = -INFINITY; // in lane k: of anchor k
     int label = 0;
 #pragma unroll
     for (int k = 0; k < SCAN_ROWS; k++) {
@@ -219,7 +219,7 @@ static __device__ inline void scan_rows(const struct detect *d, const struct det
 
 // --- few
 
-// Heads of few anchors: a thread has an anchor.
+// For heads with few anchors: one thread per anchor.
 static __device__ inline void scan_few(const struct detect *d, const struct detect_input *in,
                                        struct detect_picture *picture)
 {
@@ -277,8 +277,7 @@ static __global__ void __launch_bounds__(SCAN_THREADS)
     scan_few(batch.detect, &batch.in[blockIdx.y], &picture);
 }
 
-// Each order and type of scores has a kernel of its own, and so have scores that are taken as they
-// are.
+// Each layout and type of scores has its own kernel, and a variant for plain scores.
 typedef void scan_fn(struct detect_batch);
 
 template <int DTYPE> static scan_fn *scan_of(bool planes, bool plain)

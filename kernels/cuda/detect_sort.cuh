@@ -1,10 +1,10 @@
-// A block sorts keys: the best of a list of any length, in their order.
+// Sorts the best keys of a list of any length, in one block.
 #ifndef FRAMED_KERNELS_CUDA_DETECT_SORT_CUH
 #define FRAMED_KERNELS_CUDA_DETECT_SORT_CUH
 
 #include "kernels/cuda/detect_batch.cuh"
 
-// Lane i has the sum of `x` of lanes 0 to i.
+// Returns, in lane i, the sum of `x` of lanes 0 to i.
 static __device__ inline uint32_t sum_up_to_lane(uint32_t x)
 {
     const unsigned lane = threadIdx.x % LANES_OF_WARP;
@@ -15,7 +15,7 @@ static __device__ inline uint32_t sum_up_to_lane(uint32_t x)
     return x;
 }
 
-// The largest of the `wanted` first keys of n, digit by digit from the highest.
+// Returns the largest of the `wanted` smallest of n keys, found digit by digit from the highest.
 static __device__ inline uint64_t keys_bound(const uint64_t *keys, uint32_t n, uint32_t wanted)
 {
     enum { BINS = 256, BINS_OF_LANE = BINS / LANES_OF_WARP };
@@ -53,7 +53,7 @@ static __device__ inline uint64_t keys_bound(const uint64_t *keys, uint32_t n, u
     return bound;
 }
 
-// Puts the best m of n keys to `to`, in any order, and behind them the largest there are.
+// Copies the best m of n keys to `to`, in any order, and pads with the largest possible key.
 static __device__ inline void keys_take(uint64_t *to, const uint64_t *keys, uint32_t n, uint32_t m,
                                         uint32_t padded)
 {
@@ -74,12 +74,12 @@ static __device__ inline void keys_take(uint64_t *to, const uint64_t *keys, uint
         to[i] = ~(uint64_t)0;
 }
 
-// Where threads leave keys for each other, in turns, so that a step needs one barrier alone.
+// Keys exchanged between threads; the two buffers alternate, so a step needs only one barrier.
 struct meeting {
     uint64_t keys[2][FINISH_THREADS];
 };
 
-// Of a thread's key and another's `apart` places away: the thread's after the step.
+// Returns a thread's key after a step, from its own key and the one `apart` places away.
 static __device__ inline uint64_t key_of_pair(uint64_t key, uint64_t other, uint32_t i,
                                               uint32_t apart, uint32_t run)
 {
@@ -87,7 +87,7 @@ static __device__ inline uint64_t key_of_pair(uint64_t key, uint64_t other, uint
     return (key < other) == smaller ? key : other;
 }
 
-// Of a key a thread, i in its list: sorted runs of a warp.
+// Sorts the keys of a warp, one per thread at i in the list, into sorted runs.
 static __device__ inline uint64_t key_sort(uint64_t key, uint32_t i)
 {
 #pragma unroll
@@ -98,8 +98,8 @@ static __device__ inline uint64_t key_sort(uint64_t key, uint32_t i)
     return key;
 }
 
-// Sorted runs of `run` keys, more than a warp's, out of those of half of it; where that is more
-// than FINISH_THREADS, its first steps are done.
+// Merges sorted runs of half of `run` keys into runs of `run`, more than a warp's. If that is more
+// than FINISH_THREADS, its first steps are already done.
 static __device__ inline uint64_t key_merge(uint64_t key, uint32_t i, uint32_t run,
                                             struct meeting *meet, int *turn)
 {
@@ -116,12 +116,12 @@ static __device__ inline uint64_t key_merge(uint64_t key, uint32_t i, uint32_t r
     return key;
 }
 
-// Sorts the best m of n keys to `to`, which has room for a power of two, FINISH_THREADS at least.
+// Sorts the best m of n keys to `to`, with room for a power of two, at least FINISH_THREADS.
 static __device__ inline void keys_sort(uint64_t *to, const uint64_t *keys, uint32_t n, uint32_t m,
                                         struct meeting *meet)
 {
     int turn = 0;
-    uint32_t length = LANES_OF_WARP; // that is sorted
+    uint32_t length = LANES_OF_WARP; // number of keys to sort
     while (length < m)
         length *= 2;
     const uint32_t part = FINISH_THREADS, padded = length < part ? part : length;

@@ -1,12 +1,12 @@
-// Fingerprints on CUDA. A block takes a tile of pictures through both products, with all that they
-// read in shared memory: each element of the table is read once for the tile's pictures together.
-// For 165 pictures, hardly more than an H200 has multiprocessors, tiles of one are the fastest: 3.3
-// us, where 2 or 4 take 4.0. The pairs of a row of the table meet the pixels in dp2a, which wants
-// both with a sign: 128 less everywhere changes nothing, since the rows sum to 0.
+// Fingerprints on CUDA. A block takes a tile of pictures through both products with all their
+// inputs in shared memory: each element of the table is read once for all pictures of the tile. For
+// 165 pictures, hardly more than an H200 has multiprocessors, tiles of one are the fastest: 3.3 us
+// instead of 4.0 for 2 or 4. Pairs of a table row meet the pixels in dp2a, which needs both signed:
+// subtracting 128 everywhere changes nothing, since the rows sum to 0.
 #include "kernels/cuda/fingerprint_cuda.h"
 
 enum {
-    TILE = 1, // pictures of a block
+    TILE = 1, // pictures per block
     THREADS = FINGERPRINT_SIDE * FINGERPRINT_FREQUENCIES,
     PAIRS = FINGERPRINT_SIDE / 2,
     WORDS = FINGERPRINT_LUMA / 4,
@@ -26,8 +26,9 @@ struct fingerprint_batch {
 };
 
 struct tile {
-    int32_t pair[FINGERPRINT_FREQUENCIES][PAIRS + 1]; // one more, so that rows begin in other banks
-    uint32_t luma[TILE][WORDS];                       // less 128
+    int32_t pair[FINGERPRINT_FREQUENCIES]
+                [PAIRS + 1];    // one more, so that rows begin in different banks
+    uint32_t luma[TILE][WORDS]; // minus 128
     int32_t rows[TILE][FINGERPRINT_SIDE][FINGERPRINT_FREQUENCIES]; // B
     int32_t parts[TILE][PARTS][FINGERPRINT_BITS];                  // of C, then of counts
     int32_t numbers[TILE][FINGERPRINT_BITS];                       // C
@@ -38,7 +39,7 @@ static __device__ inline int32_t weight_of(const struct tile *tile, int frequenc
     return (int16_t)((uint32_t)tile->pair[frequency][i / 2] >> i % 2 * 16);
 }
 
-// A thread makes an element of B in each picture.
+// Each thread makes an element of B in each picture.
 static __device__ inline void rows_weigh(struct tile *tile, int thread)
 {
     const int y = thread / FINGERPRINT_FREQUENCIES, v = thread % FINGERPRINT_FREQUENCIES;
@@ -56,7 +57,7 @@ static __device__ inline void rows_weigh(struct tile *tile, int thread)
         tile->rows[k][y][v] = sum[k] >> FINGERPRINT_DROPPED;
 }
 
-// And the sum over some rows for a coefficient.
+// Each thread sums some rows for a coefficient.
 static __device__ inline void columns_weigh(struct tile *tile, int i, int part)
 {
     const int u = i / FINGERPRINT_FREQUENCIES, v = i % FINGERPRINT_FREQUENCIES;
@@ -70,7 +71,7 @@ static __device__ inline void columns_weigh(struct tile *tile, int i, int part)
         tile->parts[k][part][i] = sum[k];
 }
 
-// Sums the parts of coefficients, or of counts: thread i of picture k.
+// Sums the parts of coefficient or count i of picture k.
 static __device__ inline int32_t parts_sum(const struct tile *tile, int k, int i)
 {
     int32_t sum = 0;
@@ -90,9 +91,9 @@ static __device__ inline void smaller_count(struct tile *tile, int i, int part)
     }
 }
 
-// From the tile's luma and table, which the block has written, to fingerprints, 32 bits by each of
-// the warps that return them; true in the first lane of each of these, for `*ret_picture` of the
-// tile and its low or high half.
+// Makes fingerprints from the tile's luma and table, which the block has written. Each returning
+// warp has 32 bits; returns true in its first lane, for `*ret_picture` of the tile and its low or
+// high half.
 static __device__ inline bool tile_fingerprint(struct tile *tile, int *ret_picture, int *ret_half,
                                                uint32_t *ret_bits)
 {

@@ -1,6 +1,6 @@
 // One job of the CUDA backend: upload, kernel and download, slice by slice, on the streams that the
-// schedule names. A slice is a band of the source and what can be made of it. The device copies
-// both ways and computes at the same time, each in a stream of its own:
+// schedule names. A slice is a source band and the results that it completes. The device copies
+// both ways and computes at the same time, each on its own stream:
 //
 //     time    ------------------------------------------------------------->
 //     up      | rows 0 |  rows 1  |  rows 2  | rows 3 |
@@ -9,9 +9,9 @@
 //
 // A kernel waits for the event `ready` of its rows, a download for the event `computed` of its
 // kernel, so a frame takes little longer than its slower direction. Bands grow and then shrink
-// (bands.h): the first kernel starts early and little is left to do after the last row. A small
-// frame is one slice, with all its work on one stream; it overlaps with the frames before and
-// after it, which are on others. So is a frame that is on the device, where no result leaves it.
+// (bands.h): the first kernel starts early and little work remains after the last row. A small
+// frame is one slice, with all its work on one stream; it overlaps with the frames before and after
+// it, which are on other streams. The same holds for a frame on the device if no result leaves it.
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 #include "kernels/cuda/cuda.h"
 
-// The stream of a slice's number, which the job then counts among its own.
+// Returns the stream of a slice's number and marks it as used by the job.
 static cudaStream_t use(struct job_slot *slot, int number)
 {
     int stream = schedule_stream(&slot->plan->schedule, number, slot->first_stream);
@@ -34,8 +34,8 @@ static bool on_device(const struct job *job)
 
 // --- upload
 
-// The rows of a plane that a band of luma rows comes with. Bands start on even rows, so those of
-// subsampled planes meet without a gap.
+// Returns the rows of a plane that belong to a band of luma rows. Bands start on even rows, so
+// those of subsampled planes meet without a gap.
 static struct band plane_band(enum pixel_format format, int plane, struct band band)
 {
     return {plane_rows(format, plane, band.y0), plane_rows(format, plane, band.y1)};
@@ -46,8 +46,8 @@ static size_t distance(ptrdiff_t stride)
     return stride < 0 ? -stride : stride;
 }
 
-// Gives the device's copy the strides of the frame where there is room for its rows as they lie,
-// upside down ones too: a plane is then one run of bytes, which copies fastest.
+// Keeps the frame's strides in the device's copy if its rows fit, also for upside-down frames: each
+// plane is then one run of bytes, which copies fastest.
 static void mirror(struct job_slot *slot, const struct image *src)
 {
     slot->image = *src;
@@ -76,8 +76,8 @@ static void copy_rows(uint8_t *dst, const struct plane *src, struct band rows, s
         memcpy(dst, src->data + y * src->stride, row_bytes);
 }
 
-// The copy engines cannot read memory that is not page-locked without waiting for the device: the
-// CPU brings it to where they can. *image is then the frame there.
+// Copies the band to pinned memory with the CPU: from other memory, the copy engines would wait for
+// the device. *image becomes the frame in pinned memory.
 static void stage(struct job_slot *slot, struct image *image, const struct image *src,
                   struct band band)
 {
@@ -129,7 +129,7 @@ bool cuda_job_fits(const struct plan *plan, const struct job *job)
     return fits;
 }
 
-// Packs their blocks where the copy engines read them.
+// Packs their blocks in memory that the copy engines can read.
 static void pack_blocks(struct job_slot *slot, const struct job *job)
 {
     const struct plan *plan = slot->plan;
@@ -147,7 +147,7 @@ static void pack_blocks(struct job_slot *slot, const struct job *job)
     }
 }
 
-// On the stream of the kernels that read them: those of the last slice.
+// Uses the stream of the kernels that read the blocks, those of the last slice.
 static cudaError_t upload_blocks(const struct job_slot *slot, cudaStream_t stream)
 {
     if (slot->brought_end == 0)
@@ -164,7 +164,7 @@ static uint8_t *result_on_device(const struct job_slot *slot, const struct job *
     return result->memory == MEMORY_CUDA ? (uint8_t *)result->data : slot->result[op];
 }
 
-// A launch for all steps that can share it.
+// Makes one launch for all steps that can share it.
 static cudaError_t launch(struct job_slot *slot, const struct job *job, const struct slice *slice,
                           cudaStream_t stream)
 {
@@ -198,8 +198,8 @@ static bool is_downloaded(const struct job *job, const struct step *step)
     return result->data && result->memory == MEMORY_PINNED;
 }
 
-// Whole results are one copy, and so is a band of planes that are alike: of as many rows as there
-// are planes.
+// Copies a whole result at once, and a band of identically laid out planes in one 2D copy with a
+// row per plane.
 static cudaError_t download(struct job_slot *slot, const struct job *job, const struct step *step,
                             cudaStream_t stream)
 {
@@ -237,8 +237,8 @@ static bool has_step(const struct job_slot *slot, const struct job *job, const s
     return false;
 }
 
-// Source bands on the stream itself need no waiting for, and of those on another the last one is
-// enough.
+// Waits for source bands. Those on the same stream need no event, and on another stream the last
+// event is enough.
 static cudaError_t wait_for_bands(struct job_slot *slot, int index)
 {
     const struct schedule *schedule = &slot->plan->schedule;
@@ -254,8 +254,8 @@ static cudaError_t wait_for_bands(struct job_slot *slot, int index)
     return cudaSuccess;
 }
 
-// A frame on the device was made by work on the legacy default stream: each stream waits for it
-// once.
+// Waits once per stream for a frame on the device, which was made by work on the legacy default
+// stream.
 static cudaError_t wait_for_frame(struct job_slot *slot, int kernel)
 {
     bool first =
@@ -357,7 +357,7 @@ static cudaError_t put_bands(struct job_slot *slot, const struct job *job, struc
 cudaError_t cuda_job_start(struct job_slot *slot, struct job *job, unsigned first_stream)
 {
     const struct schedule *schedule = &slot->plan->schedule;
-    struct image from = job->src; // what the copy engines read
+    struct image from = job->src; // for the copy engines
     slot->used = slot->ends = 0;
     pack_blocks(slot, job);
     slot->first_stream = first_stream;
@@ -375,8 +375,8 @@ cudaError_t cuda_job_start(struct job_slot *slot, struct job *job, unsigned firs
     return slot->error;
 }
 
-// What a job that broke off has put on the streams is not marked by events: everything is waited
-// for. A device that failed answers at once.
+// Waits for all streams, as no events mark the work of a job that broke off. A failed device
+// returns at once.
 static void drain(struct backend *backend)
 {
     for (int i = 0; i < backend->streams; i++)
@@ -390,7 +390,7 @@ static double seconds_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-// Polls an event, and sleeps for it once `until` has passed: other work may hold the device.
+// Polls an event, and sleeps for it after `until`: other work may hold the device.
 static cudaError_t poll_event(cudaEvent_t event, double until)
 {
     cudaError_t error;
@@ -398,12 +398,12 @@ static cudaError_t poll_event(cudaEvent_t event, double until)
         sched_yield();
     if (error != cudaErrorNotReady)
         return error;
-    cudaGetLastError(); // NotReady stays the thread's last error otherwise
+    cudaGetLastError(); // otherwise NotReady stays the thread's last error
     return cudaEventSynchronize(event);
 }
 
-// A blocking wait ends later than the last bands of a large frame. With `poll` the thread sleeps
-// until the upload of these bands is near, and polls from there on.
+// Waking from a blocking wait takes longer than the last bands of a large frame. With `poll` the
+// thread sleeps until their upload is near, and then polls.
 static cudaError_t wait_for_end(struct job_slot *slot, bool poll)
 {
     double until = 0;
@@ -417,8 +417,8 @@ static cudaError_t wait_for_end(struct job_slot *slot, bool poll)
     return cudaSuccess;
 }
 
-// Results in memory that is not page-locked are fetched here: a copy to them on the streams would
-// make submit wait for the device.
+// Fetches results for memory that is not page-locked: copies to it on the streams would make submit
+// wait for the device.
 static cudaError_t wait_and_collect(struct job_slot *slot, struct job *job)
 {
     struct plan *plan = slot->plan;

@@ -1,5 +1,5 @@
-// What a device and the way to it are measured to do when the backend opens: copies of pinned
-// memory each way alone, both ways together, and small ones.
+// Measures a device and its link when the backend opens: copies of pinned memory in each direction
+// alone, in both together, and small ones.
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
@@ -7,7 +7,7 @@
 enum {
     COPY_BYTES = 2 << 20,
     COPIES = 12,
-    LARGE_COPIES = 4, // with small ones behind them
+    LARGE_COPIES = 4, // followed by small ones
     SMALL_BYTES = 16 << 10,
     SMALL_COPIES = 16,
     RUNS = 3,
@@ -49,7 +49,7 @@ static void bench_finish(struct bench *bench)
     cudaFreeHost(bench->host);
 }
 
-// Seconds that what was queued between the events of a direction took.
+// Returns the seconds between the events of a direction.
 static cudaError_t elapsed(const struct bench *bench, int direction, double *seconds)
 {
     float ms = 0;
@@ -70,7 +70,7 @@ static cudaError_t copy_down(const struct bench *bench, size_t bytes)
                            cudaMemcpyDeviceToHost, bench->down);
 }
 
-// COPIES large copies in each direction wanted, side by side.
+// Times COPIES large copies in each enabled direction, in parallel.
 static cudaError_t time_copies(struct bench *bench, bool up, bool down, double seconds[2])
 {
     CUDA_TRY(cudaEventRecord(bench->begin[0], bench->up));
@@ -87,7 +87,7 @@ static cudaError_t time_copies(struct bench *bench, bool up, bool down, double s
     return elapsed(bench, 1, &seconds[1]);
 }
 
-// Large copies keep the queue filled while the CPU puts small ones behind them.
+// Large copies keep the queue filled while the CPU queues small ones after them.
 static cudaError_t time_small(struct bench *bench, double *seconds)
 {
     CUDA_TRY(cudaEventRecord(bench->begin[0], bench->up));
@@ -99,7 +99,7 @@ static cudaError_t time_small(struct bench *bench, double *seconds)
     return elapsed(bench, 0, seconds);
 }
 
-// Keeps the shortest of several runs: what disturbs one only makes it longer.
+// Keeps the shortest of several runs: a disturbance only makes a run longer.
 static void keep_least(double *least, double seconds)
 {
     if (*least == 0 || seconds < *least)
@@ -127,7 +127,7 @@ static cudaError_t time_all(struct bench *bench, struct times *times)
     return cudaSuccess;
 }
 
-// What is odd is left as it is.
+// Ignores an implausible measurement.
 static void set_within(double *value, double measured, double least, double most)
 {
     if (measured >= least && measured <= most)
@@ -155,7 +155,7 @@ static cudaError_t measure(struct link *link, struct bench *bench, int device)
     CUDA_TRY(time_all(bench, &times));
     set_rates(link, &times);
 
-    // Twice the clock, as data goes with both its edges; plain kernels reach some 0.6 of that.
+    // Twice the clock, as data uses both its edges; plain kernels reach about 0.6 of that.
     CUDA_TRY(cudaDeviceGetAttribute(&clock_khz, cudaDevAttrMemoryClockRate, device));
     CUDA_TRY(cudaDeviceGetAttribute(&bus_bits, cudaDevAttrGlobalMemoryBusWidth, device));
     set_within(&link->kernel, 0.6 * 2e3 * clock_khz * (bus_bits / 8), 1e10, 1e14);

@@ -1,6 +1,6 @@
-// Memory that others work with, too: host memory that is page-locked where it is, and device memory
-// that other processes can map. The latter only the driver's own interface has, which is asked for
-// by name, so that the program starts where there is no driver.
+// Memory shared with others: host memory that is page-locked in place, and device memory that other
+// processes can map. Only the driver API offers the latter; its functions are looked up by name, so
+// that the program starts without a driver.
 #include <cuda.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,14 +18,14 @@ struct pinned_range {
     void *memory;
 };
 
-// CUDA page-locks memory for the whole process. So the list of pinned ranges serves all backends of
-// it: the first that pins a range locks it, and the last that unpins it unlocks it.
+// CUDA page-locks memory for the whole process, so all its backends share the list of pinned
+// ranges: the first to pin a range locks it, and the last to unpin it unlocks it.
 static struct {
     pthread_mutex_t lock;
     struct pinned_range *list;
 } pinned = {PTHREAD_MUTEX_INITIALIZER, NULL};
 
-// Under the lock: whether a backend other than this one has pinned it.
+// Returns true if another backend has pinned the memory. Under the lock.
 static bool others_pin(const struct backend *backend, const void *memory)
 {
     const struct pinned_range *range = pinned.list;
@@ -34,7 +34,7 @@ static bool others_pin(const struct backend *backend, const void *memory)
     return range != NULL;
 }
 
-// Also where it is locked already: what another device locked may have gone with its reset.
+// Registers even locked pages: a reset of the device that locked them may have unlocked them.
 static int lock_pages(const struct backend *backend, void *memory, size_t bytes)
 {
     const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
@@ -65,8 +65,8 @@ int cuda_pin(struct backend *backend, void *memory, size_t bytes)
     return error;
 }
 
-// Unpins the backend's range that starts at `memory`, or any where that is NULL. False: there is
-// none.
+// Unpins the backend's range that starts at `memory`, or any if that is NULL. Returns false if
+// there is none.
 static bool unpin(const struct backend *backend, void *memory)
 {
     pthread_mutex_lock(&pinned.lock);
@@ -175,7 +175,7 @@ static CUmemAllocationProp properties_of(int device)
     return properties;
 }
 
-// Maps the memory of `handle` and makes the descriptor. On error *ret holds what there is so far.
+// Maps the memory of `handle` and makes the descriptor. On error *ret holds the parts made so far.
 static CUresult map_and_share(const struct vmm *vmm, struct device_export *ret,
                               CUmemGenericAllocationHandle handle,
                               const CUmemAllocationProp *properties)
@@ -198,7 +198,7 @@ static CUresult map_and_share(const struct vmm *vmm, struct device_export *ret,
     return result;
 }
 
-// The mapping and the descriptor keep the memory; the handle is not needed beyond this.
+// The mapping and the descriptor keep the memory alive; the handle is only needed here.
 static int export_memory(const struct vmm *vmm, struct device_export *ret, int device, size_t bytes)
 {
     const CUmemAllocationProp properties = properties_of(device);
@@ -216,7 +216,7 @@ static int export_memory(const struct vmm *vmm, struct device_export *ret, int d
     return driver_errno(result);
 }
 
-// Pieces of a smaller size share an allocation, which the handle would open as a whole.
+// Smaller pieces share an allocation, and the handle would open all of it.
 static int open_ipc(struct device_export *ret, size_t bytes)
 {
     const size_t unit = 2 << 20;

@@ -1,12 +1,12 @@
-// A plan of the CUDA backend: its memory, which is one allocation on the device and one on the
-// host, and the events of its slots.
+// A plan of the CUDA backend: its memory, one allocation on the device and one on the host, and the
+// events of its slots.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"
 
-// Of everything in a plan's memory, and what allocations come in.
+// Alignment within a plan's memory, and the units of allocations.
 enum { ALIGNMENT = 256, DEVICE_UNIT = 2 << 20, PINNED_UNIT = 4096 };
 
 static size_t round_up(size_t bytes, size_t unit)
@@ -16,14 +16,14 @@ static size_t round_up(size_t bytes, size_t unit)
 
 // --- layout
 
-// Room for rows that are padded by an eighth: such planes are uploaded as they lie, in one run.
+// Leaves room for rows padded by an eighth: such planes are uploaded in one run with their padding.
 size_t cuda_source_pitch(const struct image *src, int plane)
 {
     size_t row_bytes = plane_row_bytes(src->format, plane, src->width);
     return round_up(row_bytes + row_bytes / 8, 64);
 }
 
-// For plane == number of planes: what all of them take.
+// With plane == number of planes, returns the size of all of them.
 size_t cuda_source_offset(const struct image *src, int plane)
 {
     size_t offset = 0;
@@ -34,17 +34,17 @@ size_t cuda_source_offset(const struct image *src, int plane)
 }
 
 struct footprint {
-    size_t block[PLAN_OPS_MAX];     // offsets in device memory, of the plan
-    size_t lut[PLAN_OPS_MAX];       // likewise; ops of one LUT share it
-    size_t slots;                   // the first slot's
+    size_t block[PLAN_OPS_MAX];     // offsets in the plan's device memory
+    size_t lut[PLAN_OPS_MAX];       // the same; ops with the same LUT share it
+    size_t slots;                   // offset of the first slot
     size_t result[PLAN_OPS_MAX];    // offsets in a slot; the source is at 0
     size_t own_block[PLAN_OPS_MAX]; // offsets in a slot's blocks
     size_t blocks;                  // those blocks' offset in a slot
     size_t slot;                    // bytes of a slot
-    size_t staging, staged;         // bytes of a slot's pinned memory, of which for the source
+    size_t staging, staged;         // bytes of a slot's pinned memory, and the source's part of it
 };
 
-// The first of the ops that has the same LUT as op i.
+// Returns the first op that has the same LUT as op i.
 static int first_with_lut(const struct op *const ops[], int i)
 {
     int first = 0;
@@ -104,7 +104,7 @@ static cudaError_t memory_init(struct plan *plan, const struct footprint *footpr
 
 // --- ops
 
-// Kernels are loaded here because a first launch that loads its kernel may wait for the device.
+// Loads kernels before their first launch, which could otherwise wait for the device.
 static cudaError_t load_kernels(const struct plan *plan)
 {
     for (int i = 0; i < plan->ops; i++)
@@ -154,8 +154,8 @@ static void events_finish(cudaEvent_t *events, int n)
             cudaEventDestroy(events[i]);
 }
 
-// A frame in one piece has its whole work on one stream; only one that is on the device already
-// has something to wait for.
+// A frame in one slice has all its work on one stream; only a frame on the device has an event to
+// wait for.
 static cudaError_t slot_init(struct job_slot *slot, struct plan *plan,
                              const struct footprint *footprint, int index)
 {
@@ -202,7 +202,7 @@ static int slots_init(struct plan *plan, const struct footprint *footprint, int 
 
 // --- plan
 
-// The last slice whose arrival leaves WAKE_SECONDS of uploads behind it.
+// Returns the last slice that leaves WAKE_SECONDS of uploads after it.
 static int wake_slice(const struct plan *plan)
 {
     struct image tight = plan->src;

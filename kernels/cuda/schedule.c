@@ -1,12 +1,12 @@
-// Every pair of output rows needs the source down to some row, and an affine map makes these needs
-// rise or fall steadily: the pairs that are free once a source band has come are one run of rows,
-// which is that band's step. An op that moves may read any row: its step is the last band's.
+// Every pair of output rows needs the source up to some row, and under an affine map these needs
+// rise or fall monotonically: the pairs completed by a source band are one run of rows, the band's
+// step. An op that moves may read any row: its step belongs to the last band.
 #include "kernels/cuda/schedule.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-// Cutting a frame costs a launch and two copies a band, which small frames never earn back.
+// Bands cost a launch and two copies each, which small frames never earn back.
 enum { WHOLE_BYTES = 4 << 20, BAND_BYTES = 2 << 20, EQUAL_BANDS = 24 };
 
 bool ops_share_launch(const struct op *a, const struct op *b)
@@ -28,13 +28,13 @@ static size_t result_bytes(const struct op *const ops[], int n)
     return bytes;
 }
 
-// The source rows that rows `out` of the result may read: of an op that moves, any.
+// Returns the source rows that rows `out` of the result may read: any rows for an op that moves.
 static struct band rows_for(const struct op *op, const struct image *src, struct band out)
 {
     return op->moves ? (struct band){0, src->height} : op_source_rows(op, out);
 }
 
-// The source rows that any op reads, from an even row on; they alone are uploaded.
+// Returns the source rows that any op reads, from an even row on; only they are uploaded.
 static struct band rows_read(const struct image *src, const struct op *const ops[], int n)
 {
     struct band all = {src->height, 0};
@@ -57,15 +57,15 @@ static struct band pair_at(const struct op *op, int y)
     return (struct band){y, y + 2 < op->dst.height ? y + 2 : op->dst.height};
 }
 
-// The source row below the last one that output rows y and y + 1 read. Rows that read nothing go
-// with those above them (`before`), so that no step is torn.
+// Returns the end of the source rows that output rows y and y + 1 read. Rows that read nothing take
+// the need of those above them (`before`), so that steps stay in one piece.
 static int need_of(const struct op *op, const struct image *src, int y, int before)
 {
     const struct band rows = rows_for(op, src, pair_at(op, y));
     return rows.y0 < rows.y1 ? rows.y1 : before;
 }
 
-// `made` of struct band_work, rows.y1 - rows.y0 + 1 numbers; NULL: no memory.
+// Returns `made` of struct band_work, with rows.y1 - rows.y0 + 1 numbers, or NULL without memory.
 static double *made_init(struct band rows, const struct image *src, const struct op *const ops[],
                          int n)
 {
@@ -151,7 +151,7 @@ static void streams_init(struct schedule *schedule, int streams)
 
 // --- steps
 
-// The slice with source row `row`, or the last one.
+// Returns the slice that contains source row `row`, or the last one.
 static int slice_with(const struct schedule *schedule, int row)
 {
     int i = 0;
@@ -163,10 +163,10 @@ static int slice_with(const struct schedule *schedule, int row)
 struct run {
     struct step step;
     int slice;
-    int kind, batch; // those of a kind and batch share a launch
+    int kind, batch; // runs with equal kind and batch share a launch
 };
 
-// The runs of output rows that become free with the same slice. Returns how many there are.
+// Finds the runs of output rows that the same slice completes. Returns their number.
 static int runs_of(struct run *runs, const struct schedule *schedule, const struct image *src,
                    const struct op *op, int index)
 {
@@ -212,7 +212,7 @@ static void add_step(struct schedule *schedule, const struct run *run, const str
     slice->end = schedule->steps;
 }
 
-// A step for each op, whole.
+// Adds one whole step for each op.
 static void add_whole(struct schedule *schedule, struct run *runs, const struct op *const ops[],
                       int n)
 {
@@ -229,7 +229,7 @@ static void add_whole(struct schedule *schedule, struct run *runs, const struct 
 static int steps_init(struct schedule *schedule, const struct image *src,
                       const struct op *const ops[], int n)
 {
-    // A step per slice and op, and one for rows that read nothing above an upside down picture.
+    // A step per slice and op, and one for rows that read nothing above an upside-down picture.
     const size_t most = (size_t)n * (schedule->slices + 1);
     struct run *runs = calloc(most, sizeof(*runs));
     schedule->step = calloc(most + n, sizeof(*schedule->step));

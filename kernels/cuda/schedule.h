@@ -1,5 +1,5 @@
-// The schedule of a frame on a device: which source rows are uploaded together, which rows of which
-// results are made after them, and on which streams. Pure.
+// The schedule of a frame on a device: which source rows are uploaded together, which result rows
+// follow each upload, and on which streams. Pure.
 #ifndef FRAMED_KERNELS_CUDA_SCHEDULE_H
 #define FRAMED_KERNELS_CUDA_SCHEDULE_H
 
@@ -9,15 +9,15 @@
 extern "C" {
 #endif
 
-// Streams where their number is left to the backend: whole frames take turns on the first ones,
-// frames in bands use one for each of upload, kernel and download.
+// Streams if the backend chooses their number: whole frames rotate over the first ones, frames in
+// bands use one each for upload, kernel and download.
 enum { STREAMS_WHOLE = 8, STREAMS_BANDS = 3, STREAMS_AUTO = STREAMS_WHOLE + STREAMS_BANDS };
 
-enum { CUDA_ITEMS_MAX = 32 }; // of one launch
+enum { CUDA_ITEMS_MAX = 32 }; // per launch
 
 struct schedule_options {
-    int streams;       // 0 = left to the backend
-    size_t band_bytes; // as backend_options
+    int streams;       // 0: chosen by the backend
+    size_t band_bytes; // as in backend_options
     struct link link;
 };
 
@@ -27,9 +27,9 @@ struct step {
     struct band out;
 };
 
-// A source band and what is made once it is on the device.
+// A source band, and the steps to make once it is on the device.
 struct slice {
-    struct band rows;         // luma; empty where no op reads anything
+    struct band rows;         // luma; empty if no op reads anything
     int first, end;           // its steps
     int from;                 // the first slice whose rows its steps read
     int up, kernel, download; // streams, for schedule_stream
@@ -38,32 +38,32 @@ struct slice {
 struct schedule {
     int slices, steps;
     struct slice slice[BANDS_MAX];
-    struct step *step; // by slice; those of one kernel launch side by side; then those of `whole`
-    // All results at once, for a frame that is on the device and whose results stay there: nothing
-    // is copied, and bands would only be more launches.
+    struct step *step; // by slice, steps of one kernel launch adjacent; then the steps of `whole`
+    // All results at once, for a frame on the device whose results stay there: nothing is copied,
+    // and bands would only add launches.
     struct slice whole;
     int base, streams; // the streams that its frames use
     bool rotates;      // each frame starts on another of them
     int frame_streams; // the most that one frame uses
 };
 
-// 0, or -ENOMEM. schedule_finish accepts a zeroed one.
+// Returns 0 or -ENOMEM. schedule_finish accepts a zeroed schedule.
 int schedule_init(struct schedule *, const struct image *src, const struct op *const ops[], int n,
                   const struct schedule_options *);
 void schedule_finish(struct schedule *);
 
-// The stream that a slice's number means for the frame that starts at `first_stream`.
+// Returns the stream of a slice's stream number, for a frame that starts at `first_stream`.
 static inline int schedule_stream(const struct schedule *schedule, int number,
                                   unsigned first_stream)
 {
     return schedule->base + (int)((number + first_stream) % (unsigned)schedule->streams);
 }
 
-// Copies in which rows `out` of a result come down: all rows in one, else each plane in one, or all
-// planes in one where they are alike.
+// Returns the number of copies that download rows `out` of a result: one for all rows, or one per
+// plane, or one for all planes if they have the same layout.
 int schedule_copies(const struct op *, struct band out);
 
-// Whether steps of two ops may share a launch.
+// Returns true if steps of the two ops may share a launch.
 bool ops_share_launch(const struct op *a, const struct op *b);
 
 #ifdef __cplusplus
