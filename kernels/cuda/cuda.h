@@ -170,7 +170,7 @@ cudaError_t cuda_job_wait(struct job_slot *, struct job *);
 // One band of one result, from a source of any camera.
 struct cuda_item {
     struct image src;    // device memory
-    void *dst;           // device memory: the start of the whole result, which is packed
+    void *dst;           // device memory: the start of the whole result, without padding
     const void *block;   // device memory, from cuda_op.block_pack
     const struct op *op; // host
     struct band band;

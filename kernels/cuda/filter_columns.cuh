@@ -1,16 +1,16 @@
-// The first of a filter's two passes: for some output rows, the sums of the source's columns that a
-// run of their pixels reads, into shared memory.
+// The first of a filter's two passes: for some output rows, sums the source columns that a run of
+// their pixels reads, into shared memory.
 //
-// A plane is summed up byte by byte, whatever its samples are, in groups of 16 or 24 bytes that a
-// thread loads as words; two rows at a time, whose bytes are interleaved and multiplied by their
+// It sums a plane byte by byte, whatever its samples are, in groups of 16 or 24 bytes that a thread
+// loads as words. It takes two rows at a time, with their bytes interleaved and multiplied by their
 // two weights (dp2a). Weights are shifted up to 15 bits, so that the rounded sum of a column of
 // 8-bit samples, which has 7 fraction bits, is bytes 1 and 2 of the sum. Samples of 10 bits are
-// loaded as 64 times their value: their sum, that of the low bytes and 256 times that of the high
-// ones, has what is wanted in bytes 2 and 3.
+// loaded as 64 times their value: their sum, the low bytes' plus 256 times the high bytes', has the
+// result in bytes 2 and 3.
 //
-// Each two neighbours s, t of a component become one word: the low bytes of s and t, then the high
-// ones, which the second pass multiplies by pairs of weights likewise. In shared memory a row's
-// planes follow each other, and words of a plane's components take turns (column_word).
+// Two neighbours s, t of a component become one word: the low bytes of s and t, then the high ones,
+// which the second pass multiplies by pairs of weights in the same way. In shared memory a row's
+// planes follow each other, and words of a plane's components alternate (column_word).
 #ifndef FRAMED_KERNELS_CUDA_FILTER_COLUMNS_CUH
 #define FRAMED_KERNELS_CUDA_FILTER_COLUMNS_CUH
 
@@ -20,18 +20,18 @@
 
 enum {
     COLUMN_THREADS = 128,
-    COLUMN_WORDS = 6144, // of one block's sums
+    COLUMN_WORDS = 6144, // for the sums of a block
     GROUP_MAX = 24,
 };
 
-// --- which columns, and where their sums lie
+// --- columns, and the places of their sums
 
 static FRAMED_HD constexpr bool is_packed_422(enum pixel_format format)
 {
     return format == PIXEL_YUYV422 || format == PIXEL_UYVY422;
 }
 
-// Bytes of a group: whole pairs of each component.
+// Returns the bytes of a group: whole pairs of each component.
 static FRAMED_HD constexpr int group_bytes(enum pixel_format format)
 {
     return format == PIXEL_BGR24 || format == PIXEL_RGB24 ? 24 : 16;
@@ -42,25 +42,25 @@ static inline FRAMED_HD int sample_bytes(enum pixel_format format)
     return source_is_10bit(format) ? 2 : 1;
 }
 
-// Words of a group's sums.
+// Returns the words of a group's sums.
 static inline FRAMED_HD int group_words(enum pixel_format format)
 {
     return group_bytes(format) / sample_bytes(format) / 2;
 }
 
-// What a run reads of one plane: groups from byte `first` of its rows on; `words`: where their sums
-// lie in those of an output row.
+// The part of a plane that a run reads: groups from byte `first` of its rows on; `words`: offset of
+// their sums in those of an output row.
 struct plane_run {
     int first, groups, words;
 };
 
 struct run {
     struct plane_run plane[PLANES_MAX];
-    int pitch; // words of an output row
+    int pitch; // words per output row
 };
 
-// The samples that entries [x0, x1) of the axis read, of which the first and the last read some.
-// Spans are monotone.
+// Returns the samples that entries [x0, x1) of the axis read; the first and the last entry must
+// read some. Spans are monotone.
 static inline FRAMED_HD struct interval samples_of(const struct filter_axis *axis, int x0, int x1)
 {
     const struct filter_span a = axis->spans[x0], b = axis->spans[x1 - 1];
@@ -68,7 +68,7 @@ static inline FRAMED_HD struct interval samples_of(const struct filter_axis *axi
     return {a.first < b.first ? a.first : b.first, a_end > b_end ? a_end : b_end};
 }
 
-// The bytes of a plane's row that hold these samples of luma (or RGB) and chroma.
+// Returns the bytes of a plane's row that hold these samples of luma (or RGB) and chroma.
 static inline FRAMED_HD struct interval bytes_of(const struct warp *warp, enum pixel_format format,
                                                  int plane, struct interval luma,
                                                  struct interval chroma)
@@ -86,7 +86,7 @@ static inline FRAMED_HD struct interval bytes_of(const struct warp *warp, enum p
     return bytes;
 }
 
-// The run of output columns [x0, x1), of which the first and the last see some of the picture.
+// Returns the run of output columns [x0, x1); the first and the last must see some of the picture.
 static inline FRAMED_HD struct run run_of(const struct warp *warp, enum pixel_format format, int x0,
                                           int x1)
 {
@@ -105,8 +105,8 @@ static inline FRAMED_HD struct run run_of(const struct warp *warp, enum pixel_fo
     return run;
 }
 
-// Words from the start of a plane's sums to the pair of samples 2 * pair and 2 * pair + 1 of
-// component c, counted from the plane's first byte.
+// Returns the words from the start of a plane's sums to the pair of samples 2 * pair and 2 * pair +
+// 1 of component c, counted from the plane's first byte.
 template <enum pixel_format FORMAT> static __device__ inline int column_word(int c, int pair)
 {
     const struct component k = component_of(FORMAT, c);
@@ -117,7 +117,7 @@ template <enum pixel_format FORMAT> static __device__ inline int column_word(int
 
 // --- loads
 
-// The bytes of a group that lie in `window`, one by one; 0 for the others.
+// Loads the bytes of a group that lie in `window`, one by one; the others are 0.
 template <enum pixel_format FORMAT>
 static __device__ inline void bytes_load(const uint8_t *at, int first, struct interval window,
                                          unsigned word[GROUP_MAX / 4])
@@ -156,8 +156,8 @@ static FRAMED_HD constexpr int group_alignment(enum pixel_format format)
     return group_bytes(format) == 16 ? 16 : 8;
 }
 
-// One row's bytes of a group, which begins at byte `first` of it. WIDE: it is aligned, and all of
-// it is in the window.
+// Loads one row's bytes of a group, which begins at byte `first` of the row. WIDE: it is aligned,
+// and all of it is in the window.
 template <enum pixel_format FORMAT, bool WIDE>
 static __device__ inline void group_load(const uint8_t *at, int first, struct interval window,
                                          unsigned word[GROUP_MAX / 4])
@@ -174,7 +174,7 @@ static __device__ inline void group_load(const uint8_t *at, int first, struct in
 
 // --- sums
 
-// Adds two rows' bytes to the sums; `weights`: the row's above in the low half.
+// Adds two rows' bytes to the sums; `weights` has the upper row's weight in its low half.
 template <enum pixel_format FORMAT>
 static __device__ inline void rows_add(const unsigned above[GROUP_MAX / 4],
                                        const unsigned below[GROUP_MAX / 4], unsigned weights,
@@ -191,7 +191,7 @@ static __device__ inline void rows_add(const unsigned above[GROUP_MAX / 4],
     }
 }
 
-// What the rows of an output row's span add up to, from a group's first row on.
+// Adds up the rows of an output row's span, from a group's first row on.
 template <enum pixel_format FORMAT, bool WIDE>
 static __device__ inline void group_sum(const uint8_t *at, int stride, int first,
                                         struct interval window, const int16_t *weights, int bits,
@@ -201,14 +201,14 @@ static __device__ inline void group_sum(const uint8_t *at, int stride, int first
     unsigned above[GROUP_MAX / 4], below[GROUP_MAX / 4];
 #pragma unroll 2
     for (int i = 0; i < count; i += 2, at += 2 * (ptrdiff_t)stride) {
-        const unsigned pair = __ldg((const unsigned *)(weights + i)); // behind the last one are 0
+        const unsigned pair = __ldg((const unsigned *)(weights + i)); // zeros follow the last one
         group_load<FORMAT, WIDE>(at, first, window, above);
         group_load<FORMAT, WIDE>(i + 1 < count ? at + stride : at, first, window, below);
         rows_add<FORMAT>(above, below, pair << to_15, sum);
     }
 }
 
-// Samples that take turns in a plane.
+// Returns the number of samples that alternate in a plane.
 template <enum pixel_format FORMAT> static __device__ inline int turns_of(int plane)
 {
     int turns = 1;
@@ -219,7 +219,7 @@ template <enum pixel_format FORMAT> static __device__ inline int turns_of(int pl
     return turns;
 }
 
-// The first sample of a group's word number `word`, and how far its neighbour is.
+// Sets the first sample of a group's word number `word`, and the distance to its neighbour.
 template <enum pixel_format FORMAT>
 static __device__ inline void word_samples(int plane, int word, int *sample, int *neighbour)
 {
@@ -233,7 +233,7 @@ static __device__ inline void word_samples(int plane, int word, int *sample, int
     }
 }
 
-// A group's sums as words; `to` is aligned to 16 bytes.
+// Stores a group's sums as words; `to` is aligned to 16 bytes.
 template <enum pixel_format FORMAT>
 static __device__ inline void sums_store(int plane, unsigned sum[GROUP_MAX], uint32_t *to)
 {
@@ -255,7 +255,7 @@ static __device__ inline void sums_store(int plane, unsigned sum[GROUP_MAX], uin
     }
 }
 
-// One group of one output row, whose entry of the axis `y` is `row`.
+// Makes one group of one output row, which has entry `row` of the axis `y`.
 template <enum pixel_format FORMAT>
 static __device__ inline void group_make(const struct axis_item *item, int plane,
                                          const struct filter_axis *y, int row, int first,
@@ -267,7 +267,7 @@ static __device__ inline void group_make(const struct axis_item *item, int plane
     const uint8_t *at = row_start(item->plane[plane], rows.first, stride) + first;
     const bool wide = ((uintptr_t)at | (unsigned)stride) % group_alignment(FORMAT) == 0 &&
                       first >= window.from && first + group_bytes(FORMAT) <= window.to;
-    // Half of what the shift of 8 or 16 bits cuts off.
+    // Half of the unit that the shift by 8 or 16 bits leaves, for rounding.
     const bool low = !source_is_10bit(FORMAT);
     unsigned sum[GROUP_MAX];
 #pragma unroll
@@ -280,7 +280,7 @@ static __device__ inline void group_make(const struct axis_item *item, int plane
     sums_store<FORMAT>(plane, sum, to);
 }
 
-// The bytes of a plane's rows that lie in the op's window of the source.
+// Returns the bytes of a plane's rows that lie in the op's window of the source.
 static __device__ inline struct interval plane_window(const struct warp *warp,
                                                       enum pixel_format format, int plane)
 {
@@ -290,7 +290,7 @@ static __device__ inline struct interval plane_window(const struct warp *warp,
     return bytes_of(warp, format, plane, luma, chroma);
 }
 
-// All sums of `rows` output rows from y on, by all threads of a block.
+// Makes all sums of `rows` output rows from y on, with all threads of a block.
 template <enum pixel_format FORMAT>
 static __device__ inline void columns_make(const struct axis_item *item, const struct warp *warp,
                                            const struct run *run, int y, int rows, uint32_t *sums)
@@ -303,7 +303,7 @@ static __device__ inline void columns_make(const struct axis_item *item, const s
         const bool chroma = i > 0 && !source_is_rgb(FORMAT);
         const struct filter_axis *axis = chroma ? &warp->filtered.chroma_y : &warp->filtered.luma_y;
         const struct interval window = plane_window(warp, FORMAT, i);
-        const unsigned reciprocal = 0xffffffff / plane.groups; // rounded down: of k + 1, not of k
+        const unsigned reciprocal = 0xffffffff / plane.groups; // rounded down: times k + 1, not k
         for (int k = threadIdx.x; k < rows * plane.groups; k += COLUMN_THREADS) {
             const int row = __umulhi(k + 1, reciprocal), group = k - row * plane.groups;
             group_make<FORMAT>(item, i, axis, y + row, plane.first + group * group_bytes(FORMAT),

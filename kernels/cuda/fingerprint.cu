@@ -91,9 +91,8 @@ static __device__ inline void smaller_count(struct tile *tile, int i, int part)
     }
 }
 
-// Makes fingerprints from the tile's luma and table, which the block has written. Each returning
-// warp has 32 bits; returns true in its first lane, for `*ret_picture` of the tile and its low or
-// high half.
+// Makes fingerprints from the tile's luma and table, which the block has written. Returns true in
+// the first lane of each warp that has 32 bits, the low or high half of the tile's `*ret_picture`.
 static __device__ inline bool tile_fingerprint(struct tile *tile, int *ret_picture, int *ret_half,
                                                uint32_t *ret_bits)
 {

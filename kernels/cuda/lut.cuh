@@ -1,12 +1,11 @@
-// A colour look-up table on CUDA: the levels of kernels/lut.h. A cell's nodes come in two loads;
-// the loads of several pixels are on their way together, because each step is made for all of them
-// before the next one.
+// A colour look-up table on CUDA: the levels of kernels/lut.h. A cell's nodes take two loads; the
+// loads of several pixels overlap, because each step is made for all of them before the next one.
 #ifndef FRAMED_KERNELS_CUDA_LUT_CUH
 #define FRAMED_KERNELS_CUDA_LUT_CUH
 
 #include "kernels/lut.h"
 
-// What all pixels share.
+// The values that all pixels share.
 struct lut_registers {
     const struct lut *lut; // device memory
     const int4 *plane;
@@ -26,14 +25,14 @@ static __device__ inline struct lut_registers lut_registers_of(const struct lut 
             lut->interpolation == LUT_TETRAHEDRAL};
 }
 
-// Where a level lies along an axis: 4 times the weight of the cell's far end.
+// A level's place along an axis; weight4 is 4 times the weight of the cell's far end.
 struct lut_place {
     int cell;
     unsigned weight4;
 };
 
-// On a straight axis. A level on a node lies at the far end of the cell before it, where lut.h may
-// have the near end of the next one: both are that node alone. 32896 / 2^23 is less than 1 / 255,
+// For a linear axis. A level on a node is at the far end of the cell before it, where lut.h may
+// have the near end of the next one: both give only that node. 32896 / 2^23 is less than 1 / 255,
 // by so little that a level between nodes stays in its cell.
 static __device__ inline struct lut_place lut_place_linear(unsigned cells, unsigned level)
 {
@@ -48,7 +47,7 @@ static __device__ inline struct lut_place lut_place_of(const struct lut *lut, in
     return {__ldg(&lut->cell[c][level]), 4u * __ldg(&lut->weight[c][level])};
 }
 
-// Pairs of the high halves, the first in the low half.
+// Returns the high halves as a pair, the first in the low half.
 static __device__ inline unsigned high_halves(unsigned first, unsigned second)
 {
     return __byte_perm(first, second, 0x7632);
@@ -66,7 +65,7 @@ static __device__ inline void lut_trilinear_pairs(unsigned r4, unsigned g, unsig
     weight[0][1] = far_green + both * 65536 - weight[1][1];
 }
 
-// a - b, no less than 0.
+// Returns a - b, at least 0.
 static __device__ inline unsigned pairs_above(unsigned a, unsigned b)
 {
     return __vmaxu2(a, b) - b;
@@ -92,7 +91,7 @@ static __device__ inline int lut_sum(int near, int far, const unsigned weight[2]
     return __dp2a_hi((int)weight[1][1], far, sum) >> WEIGHT_BITS;
 }
 
-// R, G and B of N pixels, in place.
+// Looks up R, G and B of N pixels, in place.
 template <int N>
 static __device__ inline void lut_look_up(const struct lut_registers *s, int level[3][N])
 {

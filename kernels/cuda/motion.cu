@@ -1,4 +1,4 @@
-// Motion on CUDA: the cameras' memory and the launches. The kernel: motion.cuh.
+// Motion on CUDA: the cameras' memory and the launches. Kernel: motion.cuh.
 #include <stddef.h>
 
 #include "kernels/cuda/motion.cuh"
@@ -11,7 +11,7 @@ static size_t round_up(size_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-// Where the blocks' planes lie in a camera's memory, behind its state, and the bytes of all of it.
+// The offset of the blocks' planes in a camera's memory, after its state, and its total size.
 struct motion_room {
     size_t planes, bytes;
 };
@@ -33,8 +33,8 @@ size_t motion_cuda_bytes(const struct motion *m)
     return room_of(m).bytes;
 }
 
-// What the device gives a block at most. Where a block has fewer threads than one that is alone,
-// there are clusters.
+// The device's limits for a block. If it has fewer threads than a block that is alone, there are
+// clusters.
 struct motion_device {
     int threads, shared_bytes;
 };
@@ -54,7 +54,7 @@ static cudaError_t device_look(struct motion_device *ret)
     return error;
 }
 
-// The kernels have no shared memory but what a launch asks for.
+// The kernels use only the shared memory that a launch requests.
 cudaError_t motion_cuda_load(void)
 {
     struct cudaFuncAttributes attributes;
@@ -88,7 +88,7 @@ cudaError_t motion_cuda_init(struct motion_cuda *ret, const struct motion *m, vo
     if (error == cudaSuccess)
         *ret = {memory, device.threads, blocks_of(m, &device, MOTION_BLOCKS_FEW),
                 blocks_of(m, &device, MOTION_BLOCKS_MANY)};
-    // Memory that is not page-locked is read before these return.
+    // Pageable memory is read before these return.
     if (error == cudaSuccess)
         error =
             cudaMemcpyAsync(&camera->at, &places, sizeof places, cudaMemcpyHostToDevice, stream);

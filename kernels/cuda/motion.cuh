@@ -1,9 +1,9 @@
-// The kernel of motion. A cluster of blocks has a camera, and each of them some of its rows; GPUs
-// that know no clusters have a block for a camera. What neighbours and later parts of a step look
-// at is in shared memory.
+// The kernel of motion. A cluster of blocks has a camera, and each block some of its rows; GPUs
+// without clusters have one block per camera. Data that neighbours and later parts of a step read
+// is in shared memory.
 //
-// The cells that moved are in ascending order without a sort: each thread counts them in some of
-// the block's cells, and a prefix sum says where they go in the list.
+// The list of moved cells is in ascending order without a sort: each thread counts them in some of
+// the block's cells, and a prefix sum gives their places in the list.
 #ifndef FRAMED_KERNELS_CUDA_MOTION_CUH
 #define FRAMED_KERNELS_CUDA_MOTION_CUH
 
@@ -25,7 +25,7 @@ static __device__ inline void eight_store(void *at, const struct motion_eight *e
     *(uint4 *)at = {eight->pair[0], eight->pair[1], eight->pair[2], eight->pair[3]};
 }
 
-// How a block's threads share rows by eight cells: each has a column, and every `step` th row.
+// A thread's share of rows in units of eight cells: a column, and every `step`th row.
 struct motion_column {
     int x, row, step;
 };
@@ -39,8 +39,7 @@ static __device__ inline struct motion_column column_of(const struct motion *m)
 
 // --- means
 
-// Brings the backgrounds, noise and ages, while the means are made. Marks cells that are left out
-// as MARK_SLOW.
+// Starts copying the backgrounds, noise and ages, while the means are made.
 static __device__ inline void cells_bring(struct motion_camera *camera,
                                           const struct motion_rows *rows,
                                           const struct motion_planes *planes)
@@ -63,7 +62,7 @@ static __device__ inline void cells_bring(struct motion_camera *camera,
     }
 }
 
-// What a mean is made from.
+// The inputs of eight means.
 struct motion_sums {
     uint32_t sum[MOTION_EIGHT];
     uint2 mask;
@@ -90,7 +89,7 @@ sums_load(const struct motion *__restrict__ m, const uint32_t *__restrict__ sums
 }
 
 struct motion_factors {
-    uint2 of[4]; // sums of eight cells
+    uint2 of[4]; // for sums of eight cells
 };
 
 static __device__ inline struct motion_factors factors_load(const struct motion *__restrict__ m,
@@ -141,7 +140,7 @@ static __device__ inline void means_make(struct motion_camera *camera,
     }
 }
 
-// Counts what the block's own cells tell of the light. Marks cells that are left out MARK_SLOW.
+// Counts the block's own cells for the light. Marks cells that are left out with MARK_SLOW.
 static __device__ inline void cells_count(const struct motion *__restrict__ m,
                                           const struct motion_rows *rows,
                                           const struct motion_planes *planes,
@@ -175,14 +174,15 @@ static __device__ inline void cells_count(const struct motion *__restrict__ m,
 
 // --- changes
 
-// What three cells of a row have, or those of three rows, for two neighbouring cells.
+// Sums and extremes over three cells of a row, or over three rows, for two neighbouring cells.
 struct motion_around {
     unsigned slow, fast;     // sums of pair_difference
-    unsigned least, largest; // of lit slow
-    unsigned under, over;    // the ends of whole differences from it, and 2^15
+    unsigned least, largest; // of slow in the picture's light
+    unsigned under, over;    // extremes of whole differences from it, plus 2^15
 };
 
-// Of cells beside each other, or of one and the border's: which bytes of a word and the next.
+// Selectors for the bytes of two words that have the left or right neighbours. At the border a cell
+// is its own neighbour.
 struct motion_beside {
     unsigned left, right;
 };
@@ -196,7 +196,7 @@ static __device__ inline struct motion_beside beside_of(const struct motion *m, 
 static __device__ inline struct motion_around around_cell(unsigned mean, unsigned slow,
                                                           unsigned fast)
 {
-    const unsigned offset = mean - slow; // and 2^15
+    const unsigned offset = mean - slow; // plus 2^15
     return {pair_difference(offset), pair_difference(mean - fast), slow, slow, offset, offset};
 }
 
@@ -212,7 +212,7 @@ static __device__ inline struct motion_around around_of(const struct motion_arou
             __vmaxu2(__vmaxu2(a->over, b->over), c->over)};
 }
 
-// Words to the left of the first and to the right of the last are read, and not looked at.
+// Reads words left of the first and right of the last one, but does not use them.
 static __device__ inline struct motion_around row_around(const unsigned *mean, const unsigned *slow,
                                                          const unsigned *fast, int i,
                                                          struct motion_beside beside)
@@ -227,7 +227,7 @@ static __device__ inline struct motion_around row_around(const unsigned *mean, c
     return around_of(&left, &here, &right);
 }
 
-// The marks of two cells, where `mark` is their noise, and MARK_SLOW if they are left out.
+// Returns the marks of two cells; `mark` has their noise, and MARK_SLOW if they are left out.
 static __device__ inline unsigned mark_of(const struct motion *m, const struct motion_around *a,
                                           unsigned mark, unsigned slow, unsigned fast,
                                           const struct motion_lights *lights)
@@ -286,7 +286,7 @@ static __device__ inline void changes_find(const struct motion *__restrict__ m,
 
 // --- backgrounds
 
-// As cell_update in the reference.
+// Like cell_update in the reference.
 static __device__ inline void backgrounds_update(struct motion_camera *camera,
                                                  const struct motion_rows *rows,
                                                  const struct motion_planes *planes,
@@ -340,7 +340,7 @@ static __device__ inline void backgrounds_update(struct motion_camera *camera,
 
 // --- the list
 
-// The sum of `value` over the threads ahead of this one. Called by all.
+// Returns the sum of `value` over the threads before this one. Called by all threads.
 static __device__ inline unsigned block_prefix(struct motion_block *block, unsigned value)
 {
     const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
@@ -358,13 +358,13 @@ static __device__ inline unsigned block_prefix(struct motion_block *block, unsig
     return before + sum - value;
 }
 
-// In the upper bits: which of two cells moved.
+// Returns, in the upper bits, which of two cells moved.
 static __device__ inline unsigned moved_of(unsigned mark)
 {
     return mark & mark << 1 & pair_of(MARK_SLOW);
 }
 
-// The block's cells, of which the first is `at` in the list.
+// Writes the block's moved cells to the list, from place `at` on.
 static __device__ inline void list_write(const struct motion *m, const struct motion_rows *rows,
                                          const struct motion_planes *planes,
                                          struct motion_block *block, uint16_t *list, unsigned at)
@@ -400,7 +400,7 @@ static __device__ inline struct motion_planes planes_at(uint16_t *base, const st
     return {base, base + own, mean, mean + all, mean + 2 * all};
 }
 
-// Of all blocks, and of those before this one.
+// Counts of all blocks, and of those before this one.
 struct motion_found {
     struct motion_counts all;
     unsigned both_before;
@@ -458,8 +458,8 @@ static __device__ inline void motion_run(struct motion_camera *camera, struct mo
     cluster_wait();
 }
 
-// A cluster has a camera: blockIdx.x counts blocks. The planes are in their memory, or with the
-// camera, where a block's memory has no room for them.
+// A cluster has a camera: blockIdx.x counts blocks. The planes are in shared memory, or in the
+// camera's memory if a block has no room for them.
 template <bool SHARED>
 static __global__ void __launch_bounds__(MOTION_THREADS, MOTION_ROOM)
     motion_kernel(const __grid_constant__ struct motion_batch batch)

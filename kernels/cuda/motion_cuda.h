@@ -1,5 +1,5 @@
-// Motion on CUDA: a step of each of many cameras in one launch, the reference's bytes. Nothing
-// allocates, and nothing waits for the device.
+// Motion on CUDA: one step of each of many cameras in one launch, with the reference's bytes.
+// Allocates nothing and does not wait for the device.
 #ifndef FRAMED_KERNELS_CUDA_MOTION_CUDA_H
 #define FRAMED_KERNELS_CUDA_MOTION_CUDA_H
 
@@ -14,30 +14,29 @@ extern "C" {
 // The blocks of a camera.
 struct motion_cuda_blocks {
     int n;
-    size_t shared_bytes; // of each; 0: they work in `memory`
+    size_t shared_bytes; // per block; 0: they work in `memory`
 };
 
-// A camera.
 struct motion_cuda {
-    void *memory;                        // of the device, the caller's
-    int threads;                         // of a block
-    struct motion_cuda_blocks few, many; // in launches of few cameras, and of many
+    void *memory;                        // device memory, owned by the caller
+    int threads;                         // per block
+    struct motion_cuda_blocks few, many; // for launches of few cameras, and of many
 };
 
-// Loads the kernels ahead of their first launch, which could wait for the device.
+// Loads the kernels before their first launch, which could otherwise wait for the device.
 cudaError_t motion_cuda_load(void);
 
-// Of the device memory of a camera.
+// Returns the size of a camera's device memory.
 size_t motion_cuda_bytes(const struct motion *);
 
-// Makes `memory` (of the bytes above, on a multiple of 256 of the device) ready for a camera's
-// first picture, in the order of the stream. `motion` is copied before it returns. From `sums` each
-// step takes a picture's, and writes what it finds to `changes`, both in device memory and on
+// Prepares `memory` (motion_cuda_bytes of device memory, on a multiple of 256 bytes) for a camera's
+// first picture, in the order of the stream. `motion` is copied before it returns. Each step reads
+// a picture's sums from `sums` and writes its results to `changes`, both in device memory and on
 // multiples of 64 bytes.
 cudaError_t motion_cuda_init(struct motion_cuda *ret, const struct motion *, void *memory,
                              const uint32_t *sums, struct motion_changes *changes, cudaStream_t);
 
-// A step of each camera; a launch for up to 256.
+// Makes a step of each camera, up to 256 per launch.
 cudaError_t motion_cuda_launch(const struct motion_cuda *const cameras[], int n, cudaStream_t);
 
 #ifdef __cplusplus

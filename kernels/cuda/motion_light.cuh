@@ -1,16 +1,16 @@
-// The light of a picture: what is counted of all cells, and the median gain and shift where it is
-// another.
+// The light of a picture: counts over all cells, and the median gain and shift if it changed.
 //
-// The reference looks for these bit by bit, and for each bit counts the cells that are above their
-// background in that light. Here each cell says up to which gain it is above, and these are counted
-// by the gain's upper digit; then those that have the median's, by the lower. A light of gain one
-// is the exception, since it is exact, where others are rounded: it has its own count.
+// The reference finds these bit by bit, and for each bit counts the cells that are above their
+// background in that light. Here each cell computes up to which gain it is above. These gains are
+// counted by their upper digit; then those with the median's upper digit by their lower one. A
+// light of gain one is the exception, because it is exact, while others are rounded: it has its own
+// count.
 #ifndef FRAMED_KERNELS_CUDA_MOTION_LIGHT_CUH
 #define FRAMED_KERNELS_CUDA_MOTION_LIGHT_CUH
 
 #include "kernels/cuda/motion_camera.cuh"
 
-// Of a thread, each as 2^15.
+// A thread's counts, each as 2^15.
 struct light_pairs {
     unsigned tell, above, below;
 };
@@ -40,22 +40,22 @@ static __device__ inline void light_add(unsigned to[COUNT_LIGHT], const struct l
 
 // --- another light
 
-// Up to which gain a cell is above its background: the largest g whose predecessor lights the
-// background below the mean; 0 where none does.
+// Returns up to which gain a cell is above its background: the largest g whose predecessor lights
+// the background below the mean, or 0 if none does.
 static __device__ inline unsigned gain_of(int mean, int ref)
 {
     const unsigned above = 32 * (unsigned)(ref - CELL_BLACK), below = CELL_BLACK;
     if (mean <= (int)below)
         return 0;
-    const unsigned half = ((unsigned)mean - below + 1) / 2; // above * gain >> 16 is less than that
+    const unsigned half = ((unsigned)mean - below + 1) / 2; // above * gain >> 16 is less than this
     const unsigned gain = ((half << 16) - 1) / above + 1;
     return gain < 1 << GAIN_BITS ? gain : (1 << GAIN_BITS) - 1;
 }
 
-// Likewise of a shift, in steps from SHIFT_MIN; -1 where none does.
+// Returns the same for a shift, in steps from SHIFT_MIN, or -1 if none does.
 static __device__ inline int shift_of(int mean, int ref)
 {
-    const int most = mean - ref - SHIFT_MIN + SHIFT_STEP - 1; // that the step's shift is
+    const int most = mean - ref - SHIFT_MIN + SHIFT_STEP - 1; // maximum of the step's shift
     if (mean == 0 || most < 0)
         return -1;
     return min(most / SHIFT_STEP, (1 << SHIFT_BITS) - 1);
@@ -93,8 +93,8 @@ static __device__ inline void digits_count(const struct motion *m, const struct 
         atomicAdd(&block->over[of], over);
 }
 
-// The last digit from which on, with `*behind` more, there are more than half of `tell` cells, or
-// -1. Adds the cells of larger digits to `*behind`. Called by a whole warp.
+// Returns the last digit such that it and larger ones, with `*behind` more, have more than half of
+// `tell` cells, or -1. Adds the cells of larger digits to `*behind`. Called by a whole warp.
 static __device__ inline int digit_find(const unsigned digits[MOTION_DIGIT], unsigned tell,
                                         unsigned *behind)
 {
@@ -150,7 +150,7 @@ static __device__ inline void medians_find(const struct motion *m, const struct 
     __syncthreads();
 }
 
-// As motion_light_median in the reference.
+// Like motion_light_median in the reference.
 static __device__ inline struct motion_light
 light_median(const struct motion *m, const struct motion_rows *rows,
              const struct motion_planes *planes, const uint16_t *refs, struct motion_block *block,
@@ -183,7 +183,7 @@ static __device__ inline bool light_is_same(struct motion_light light)
     return light.gain == GAIN_ONE && light.shift == 0;
 }
 
-// Shows the background in another light.
+// Converts the background to the changed light, and returns that light.
 static __device__ inline struct motion_light
 light_follow(const struct motion *m, const struct motion_rows *rows,
              const struct motion_planes *planes, uint16_t *refs, struct motion_block *block, int of,
@@ -195,7 +195,7 @@ light_follow(const struct motion *m, const struct motion_rows *rows,
     return light;
 }
 
-// As light_of in the reference. Called when the cluster has counted.
+// Like light_of in the reference. Called after the cluster has counted.
 static __device__ inline struct motion_lights lights_find(const struct motion *m,
                                                           const struct motion_rows *rows,
                                                           const struct motion_planes *planes,

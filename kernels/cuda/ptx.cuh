@@ -1,5 +1,5 @@
-// Instructions that the compiler has no name for, and one that it would not choose. A host that has
-// none of them (tests/kernels/cpu) has stand-ins with these names.
+// Instructions without a compiler intrinsic, and one that the compiler would not choose. A host
+// build (tests/kernels/cpu) has stand-ins with these names.
 #ifndef FRAMED_KERNELS_CUDA_PTX_CUH
 #define FRAMED_KERNELS_CUDA_PTX_CUH
 
@@ -14,7 +14,7 @@ static __device__ inline const uint8_t *row_start(const uint8_t *plane, int row,
     return start;
 }
 
-// Two numbers clamped to bytes, `above` in the two high bytes.
+// Returns two numbers clamped to bytes, with `above` in the two high bytes.
 static __device__ inline unsigned bytes_packed(int low, int high, unsigned above)
 {
     unsigned packed;
@@ -22,8 +22,8 @@ static __device__ inline unsigned bytes_packed(int low, int high, unsigned above
     return packed;
 }
 
-// Begins to copy 16 bytes of device memory, to shared memory as a rule; the copies of a thread have
-// ended after copies_end.
+// Begins to copy 16 bytes of device memory, usually to shared memory. A thread's copies are
+// complete after copies_end.
 static __device__ inline void copy_begin(void *to, const void *from)
 {
 #if __CUDA_ARCH__ >= 800
@@ -43,8 +43,8 @@ static __device__ inline void copies_end()
 #endif
 }
 
-// Adds to a counter of the device. What the block did before it is seen by the block that sees the
-// sum, where barriers are around it.
+// Adds to a counter of the device. With barriers around it, the earlier writes of the block are
+// visible to the block that reads the sum.
 static __device__ inline unsigned atomic_add_ordered(unsigned *at, unsigned more)
 {
     unsigned before;
@@ -55,7 +55,7 @@ static __device__ inline unsigned atomic_add_ordered(unsigned *at, unsigned more
     return before;
 }
 
-// All bits of each half as its upper bit.
+// Spreads the upper bit of each half to all its bits.
 static __device__ inline unsigned pair_mask(unsigned pair)
 {
     unsigned mask;

@@ -1,5 +1,4 @@
-// Statistics on CUDA: pictures that have a kernel in common share a launch. The kernel:
-// statistics.cuh.
+// Statistics on CUDA: pictures with the same kernel share a launch. Kernel: statistics.cuh.
 #include "kernels/cuda/statistics.cuh"
 #include "kernels/cuda/statistics_cuda.h"
 

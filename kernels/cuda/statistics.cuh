@@ -1,6 +1,6 @@
-// The kernel of statistics. A block has a row of cells, and its threads have columns of 16 pixels
-// and a share of the rows. All that it adds up is whole, so that the order means nothing: threads
-// add in registers, warps by shuffles, blocks in shared memory, and a picture's blocks by atomics.
+// The kernel of statistics. A block has a row of cells; its threads have columns of 16 pixels and a
+// share of the rows. All sums are integers, so their order does not matter: threads add in
+// registers, warps by shuffles, blocks in shared memory, and a picture's blocks by atomics.
 #ifndef FRAMED_KERNELS_CUDA_STATISTICS_CUH
 #define FRAMED_KERNELS_CUDA_STATISTICS_CUH
 
@@ -25,7 +25,7 @@ static __device__ inline int pixel_load(const struct statistics_item *item, int 
     return ROWS == ROWS_BYTES ? row[x] : sample_load(format, row + 2 * x) >> 2;
 }
 
-// The columns behind the body.
+// Adds the columns after the body.
 template <int ROWS, bool ALL>
 static __device__ inline void
 rest(const struct statistics_item *item, const struct statistics_place *place,
@@ -64,8 +64,8 @@ static __device__ inline int threads_number()
     return blockDim.x * blockDim.y;
 }
 
-// What follows from how often each level was counted: to the thread's sums, and to the picture's
-// histogram.
+// Adds the numbers that follow from the counts of levels to the thread's sums, and the counts to
+// the picture's histogram.
 static __device__ inline void levels_add(const struct statistics_item *item,
                                          const unsigned *histogram, struct statistics_sums *sums)
 {
@@ -90,7 +90,7 @@ static __device__ inline void levels_add(const struct statistics_item *item,
     }
 }
 
-// Adds the threads' sums to the picture's; `sums` of each is less than 2^47, and more than -2^47.
+// Adds the threads' sums to the picture's; each of `sums` is between -2^47 and 2^47.
 static __device__ inline void sums_add(struct statistics_totals *totals,
                                        const struct statistics_sums *sums)
 {
@@ -128,7 +128,7 @@ static __device__ inline void sums_add(struct statistics_totals *totals,
 
 // --- of a picture
 
-// Whether all other blocks of the picture have added theirs.
+// Returns true if all other blocks of the picture have added their sums.
 static __device__ inline bool block_is_last(struct statistics_totals *totals, int blocks)
 {
     __shared__ bool last;
@@ -155,7 +155,7 @@ static __device__ inline void result_write(const struct statistics_item *item)
         result.pixels = (uint32_t)item->width * item->height;
         result.black = (uint32_t)__ldcg(&sum[SUM_BLACK]);
         result.white = (uint32_t)__ldcg(&sum[SUM_WHITE]);
-        // With the bytes behind them, which are 0.
+        // Includes the bytes after them, which are 0.
         *(uint32_t *)&result.min = 255 - __ldcg(&totals->extreme[EXTREME_LOW]) +
                                    (__ldcg(&totals->extreme[EXTREME_HIGH]) << 8);
     }
@@ -168,7 +168,7 @@ static __device__ inline void result_write(const struct statistics_item *item)
         ((uint32_t *)totals)[i] = 0;
 }
 
-// Brings a row's cells, and leaves zeros for the next.
+// Writes a row's cells, and clears them for the next row.
 static __device__ inline void cells_write(const struct statistics_item *item, int row,
                                           unsigned *cells)
 {
@@ -192,7 +192,7 @@ static __device__ inline struct statistics_place place_of(const struct statistic
     return {top, bottom, y0, min(y0 + share, bottom), thread_number() / LANES % STATISTICS_COPIES};
 }
 
-// A block has some rows of the cells of picture blockIdx.y.
+// A block makes some rows of cells of picture blockIdx.y.
 template <int ROWS, bool ALL>
 static __global__ void __launch_bounds__(STATISTICS_THREADS_MAX, STATISTICS_ROOM)
     statistics_kernel(const __grid_constant__ struct statistics_batch batch)

@@ -1,11 +1,11 @@
 // Statistics on CUDA: a thread's columns of 16 pixels.
 //
-// With all of it, levels are only counted: sums, squares, extremes and clipped pixels follow from
-// the counts. A thread has pixels in 16-bit lanes, even ones and odd ones apart, and its warp's
-// copy of the counters in the lanes' upper bytes: four times a lane is then where the counter of
-// its level lies, and four times the pixel, as the Laplacian wants it. That is a sum of
-// |4 c - n|, n its four neighbours, and as 2 max(4 c, n) - 4 c - n: the sum of 4 c + n is eight
-// times that of c, but for pixels at borders.
+// The full pass only counts levels: squares, extremes and clipped pixels follow from the counts. A
+// thread has pixels in 16-bit lanes, even and odd ones apart, with the number of its warp's copy of
+// the counters in the lanes' upper bytes: four times a lane is then the offset of its level's
+// counter, and contains four times the pixel, which the Laplacian needs. The Laplacian is a sum of
+// |4 c - n|, n being the four neighbours, computed as 2 max(4 c, n) - 4 c - n: the sum of 4 c + n
+// is eight times that of c, except at borders.
 #ifndef FRAMED_KERNELS_CUDA_STATISTICS_COLUMNS_CUH
 #define FRAMED_KERNELS_CUDA_STATISTICS_COLUMNS_CUH
 
@@ -16,7 +16,7 @@ struct statistics_sums {
     unsigned extreme[EXTREMES];
 };
 
-// The rows of a block, and those of a thread among them.
+// The rows of a block, and a thread's share of them.
 struct statistics_place {
     int top, bottom, y0, y1;
     int copy; // of the histogram
@@ -52,10 +52,10 @@ static __device__ inline unsigned vector_sum(const vector *v)
     return sum;
 }
 
-// Sums of four columns of words, where a word may reach into the next cell.
+// Sums of four columns of words; a word may reach into the next cell.
 struct cell_sums {
-    unsigned all[4], next[4]; // of a word; of its pixels behind the next edge
-    unsigned mask[4];         // of those pixels, as ones
+    unsigned all[4], next[4]; // of a word; of its pixels past the next edge
+    unsigned mask[4];         // ones for those pixels
     bool uneven;
 };
 
@@ -86,7 +86,7 @@ static __device__ inline void cell_sums_add(cell_sums *sums, const vector *v)
     }
 }
 
-// Returns the sum of all.
+// Returns the sum of all pixels.
 static __device__ inline unsigned
 cell_sums_flush(const cell_sums *sums, const struct statistics_item *item, int x, unsigned *cells)
 {
@@ -104,7 +104,7 @@ cell_sums_flush(const cell_sums *sums, const struct statistics_item *item, int x
 
 // --- the light pass
 
-// Extremes of 16-bit lanes whose upper bytes are pixels: what lies below does not change which of
+// Extremes of 16-bit lanes with pixels in their upper bytes: the lower bytes do not change which of
 // two pixels wins.
 struct extremes {
     unsigned least[2], largest[2];
@@ -185,7 +185,7 @@ static __device__ inline void count_level(unsigned *histogram, unsigned offset)
     atomicAdd((unsigned *)((uint8_t *)histogram + offset), 1u);
 }
 
-// Offsets as the two halves of a word.
+// Counts two levels, whose offsets are the halves of a word.
 static __device__ inline void count_two(unsigned *histogram, unsigned offsets)
 {
     count_level(histogram, __byte_perm(offsets, 0, 0x4410));
@@ -212,8 +212,8 @@ static __device__ inline lanes lanes_four_times(const lanes *l)
     return four;
 }
 
-// Adds the larger of four times each pixel and the sum of its neighbours. The pixel left of a
-// thread's is in the upper half of one word, the pixel right of them in the lower half of another.
+// Adds the larger of four times each pixel and the sum of its neighbours. The left neighbour is in
+// the upper half of `left`, the right one in the lower half of `right`.
 static __device__ inline void larger_add(unsigned sum[4], const lanes *above, const lanes *here,
                                          const lanes *four, const lanes *below, unsigned left,
                                          unsigned right)
@@ -231,22 +231,22 @@ static __device__ inline void larger_add(unsigned sum[4], const lanes *above, co
     }
 }
 
-// Where a thread's columns lie.
+// The position of a thread's columns.
 struct column_place {
-    bool counts;      // else it only brings pixels to its neighbours
+    bool counts;      // else it only provides pixels to its neighbours
     bool first, last; // of the picture
     bool ends;        // the body
 };
 
-// What rolls down the columns: the rows above, here and below in turn.
+// The state that moves down the columns: the rows above, here and below in turn.
 struct column_rows {
     lanes above, here;
     vector raw; // of here
     cell_sums cell;
-    int border; // what the neighbours' sum has more than four times the pixels'
+    int border; // excess of the neighbours' sum over four times the pixels'
 };
 
-// Takes the row below, and counts the one that it is below of. Called by whole warps.
+// Takes the row below, and counts the row here. Called by whole warps.
 static __device__ inline void column_roll(struct column_rows *rows, const vector *next,
                                           const struct statistics_place *place,
                                           const struct column_place *column, unsigned sum[4],
@@ -272,8 +272,8 @@ static __device__ inline void column_roll(struct column_rows *rows, const vector
     rows->raw = *next;
 }
 
-// Columns of 16 pixels at x. Called by whole warps, whose first and last lanes only bring pixels
-// to their neighbours, as do those at x beyond the body: where there are none, any will do.
+// Adds columns of 16 pixels at x. Called by whole warps; their first and last lanes only provide
+// pixels to their neighbours, as do lanes with x beyond the body; any pixels will do if none exist.
 template <int ROWS>
 static __device__ inline void
 all_columns(const struct statistics_item *item, const struct statistics_place *place, int x,

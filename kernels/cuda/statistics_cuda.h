@@ -1,5 +1,5 @@
-// Statistics on CUDA: pictures of any cameras in one go, the reference's bytes. Nothing allocates,
-// and nothing waits for the device.
+// Statistics on CUDA for pictures of any cameras at once, with the reference's bytes. Allocates
+// nothing and does not wait for the device.
 #ifndef FRAMED_KERNELS_CUDA_STATISTICS_CUDA_H
 #define FRAMED_KERNELS_CUDA_STATISTICS_CUDA_H
 
@@ -16,18 +16,18 @@ enum { STATISTICS_CUDA_BYTES = 384 };
 struct statistics_cuda_picture {
     const struct statistics *statistics; // host memory, read before the launch returns
     struct image src;                    // device memory
-    // STATISTICS_CUDA_BYTES of device memory, on a multiple of 16, zeroed ahead of the first launch
-    // and after one that failed. Launches that share it are in one stream.
+    // STATISTICS_CUDA_BYTES of device memory, on a multiple of 16, zeroed before the first launch
+    // and after a failed one. Launches that share it use one stream.
     void *workspace;
-    // Device memory, or page-locked memory of the host that has the same address on the device.
+    // Device memory, or page-locked host memory with the same address on the device.
     struct luma_statistics *ret;
     uint32_t *cells;
 };
 
-// Loads the kernels ahead of their first launch, which could wait for the device.
+// Loads the kernels before their first launch, which could otherwise wait for the device.
 cudaError_t statistics_cuda_load(void);
 
-// A launch for up to 32 pictures that have one kind of layout and of pass.
+// Makes one launch per 32 pictures with the same kind of layout and of pass.
 cudaError_t statistics_cuda_launch(const struct statistics_cuda_picture pictures[], int n,
                                    cudaStream_t);
 

@@ -1,4 +1,4 @@
-// Statistics on CUDA: what a launch is told, and the sums that its blocks share.
+// Statistics on CUDA: the parameters of a launch, and the sums that its blocks share.
 #ifndef FRAMED_KERNELS_CUDA_STATISTICS_ITEM_CUH
 #define FRAMED_KERNELS_CUDA_STATISTICS_ITEM_CUH
 
@@ -7,44 +7,43 @@
 #include "kernels/statistics.h"
 
 enum {
-    STATISTICS_BATCH = 32, // pictures of a launch
+    STATISTICS_BATCH = 32, // pictures per launch
     STATISTICS_THREADS_MAX = 384,
     STATISTICS_WARPS_MAX = 8,      // across a picture
-    STATISTICS_BLOCKS_LIGHT = 792, // that an H200 has room for; and twice as many
+    STATISTICS_BLOCKS_LIGHT = 792, // as many as fit on an H200; and twice as many
     STATISTICS_BLOCKS_ALL = 1584,
     STATISTICS_BLOCKS_FEW = 160,
-    STATISTICS_MANY_ROWS = 16, // of pixels, of a thread
+    STATISTICS_MANY_ROWS = 16, // of pixels, per thread
     STATISTICS_FEW_ROWS = 4,
     STATISTICS_VECTOR = 16,     // pixels of a row that a thread reads at once
-    STATISTICS_AHEAD_LIGHT = 6, // rows that it reads before it looks at the first
+    STATISTICS_AHEAD_LIGHT = 6, // rows that it reads before it uses the first
     STATISTICS_AHEAD_ALL = 3,
     STATISTICS_COPIES = 4, // of a block's histogram, so that warps seldom wait for each other
     STATISTICS_LEVELS = 256,
-    STATISTICS_ROOM =
-        2, // largest blocks that a multiprocessor is to have room for: bounds registers
+    STATISTICS_ROOM = 2, // largest blocks that must fit on a multiprocessor: bounds registers
 };
 
-// What is in a row: samples of a byte, samples of 10 bits in words, or anything else.
+// The samples in a row: bytes, 10 bits in words, or anything else.
 enum statistics_rows { ROWS_BYTES, ROWS_WORDS, ROWS_ANY };
 
-// What is added up beside histograms and cells, and what is the largest of.
+// Sums beside histograms and cells, and maxima.
 enum statistics_sum { SUM_LEVELS, SUM_SQUARES, SUM_LAPLACIAN, SUM_BLACK, SUM_WHITE, SUMS };
-enum statistics_extreme { EXTREME_LOW, EXTREME_HIGH, EXTREMES }; // 255 less the least level
+enum statistics_extreme { EXTREME_LOW, EXTREME_HIGH, EXTREMES }; // 255 minus the smallest level
 
-// Of a picture, in device memory. The last block that adds to them makes the result and zeroes
-// them.
+// A picture's totals, in device memory. The last block that adds to them makes the result and
+// zeroes them.
 struct statistics_totals {
     uint64_t sum[SUMS];
     uint32_t extreme[EXTREMES];
     uint32_t histogram[STATISTICS_BINS];
-    uint32_t done; // blocks
+    uint32_t done; // blocks that are done
 };
 
 struct statistics_item {
     uint8_t *data[PLANES_MAX];
     int32_t stride[PLANES_MAX];
     uint16_t width, height, columns, rows;
-    uint16_t body;  // columns of pixels ahead of those that are read pixel by pixel
+    uint16_t body;  // columns of pixels before those that are read pixel by pixel
     uint8_t format; // enum pixel_format
     bool uneven;    // cells do not begin with a word of four pixels
     uint8_t black, white;
@@ -55,23 +54,23 @@ struct statistics_item {
 };
 
 struct statistics_batch {
-    int rows; // of cells, that a block has
+    int rows; // rows of cells per block
     struct statistics_item item[STATISTICS_BATCH];
 };
 
-// Edge i of the cells along a side.
+// Returns edge i of the cells along a side.
 static inline FRAMED_HD unsigned cells_edge(unsigned i, unsigned cells, unsigned side)
 {
     return i * side / cells;
 }
 
-// Which cell of a side has pixel i.
+// Returns the cell of a side that contains pixel i.
 static inline FRAMED_HD unsigned cell_of(unsigned i, unsigned cells, unsigned side)
 {
     return ((i + 1) * cells - 1) / side;
 }
 
-// Where what lies at i of a side is, i from -1 to the side itself.
+// Reflects i at the ends of a side; i is from -1 to `side`.
 static inline FRAMED_HD int reflected(int i, int side)
 {
     if (i < 0)
@@ -90,7 +89,7 @@ static inline enum statistics_rows statistics_rows_of(enum pixel_format format)
     return bytes == 2 ? ROWS_WORDS : ROWS_BYTES;
 }
 
-// Rows on multiples of 16 bytes, and cells so wide that a word of four pixels is in two at most.
+// Rows on multiples of 16 bytes, and cells so wide that a word of four pixels is in at most two.
 static inline bool has_body(const struct statistics *s, const struct image *src)
 {
     const uintptr_t places = (uintptr_t)src->plane[0].data | (uintptr_t)src->plane[0].stride;
@@ -98,7 +97,7 @@ static inline bool has_body(const struct statistics *s, const struct image *src)
            s->width / s->columns >= 4;
 }
 
-// Without where its results go.
+// Returns an item without the places of its results.
 static inline struct statistics_item item_of(const struct statistics *s, const struct image *src)
 {
     struct statistics_item item = {};
@@ -121,12 +120,11 @@ static inline struct statistics_item item_of(const struct statistics *s, const s
 
 struct launch_shape {
     int threads_x, threads_y; // of a block, across and down
-    int blocks;               // of a picture, at most
+    int blocks;               // per picture, at most
 };
 
-// Also sets the rows of a block: many blocks have several each, so that all of them are on the
-// device at once and what a block does besides is done less often. Of few blocks, each has more
-// threads.
+// Also sets the rows of a block. Many blocks have several rows each, so that all are on the device
+// at once and their overhead occurs less often. Few blocks have more threads each.
 static inline struct launch_shape launch_shape_of(struct statistics_batch *batch, int n, bool all)
 {
     const int lanes = all ? LANES - 2 : LANES;

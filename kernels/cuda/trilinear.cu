@@ -1,12 +1,12 @@
-// A block has a row of threads for each of its points, and a row goes along the features: their
-// loads and stores are of whole lines. Where f allows it, a thread takes four features at a time.
+// A block has a row of threads for each of its points. A row covers the features, so that loads and
+// stores are of whole lines. If f allows it, a thread takes four features at a time.
 #include "kernels/cuda/trilinear_cuda.h"
 
 namespace
 {
 
 constexpr unsigned CORNERS = TRILINEAR_CORNERS, AXES = TRILINEAR_AXES, LANES = TRILINEAR_LANES;
-constexpr unsigned THREADS = 256; // of a block
+constexpr unsigned THREADS = 256; // per block
 
 __device__ inline float times(float w, float x)
 {
@@ -38,7 +38,7 @@ __device__ inline size_t point_step()
     return (size_t)gridDim.x * blockDim.y;
 }
 
-// `columns`: of V in a corner's features.
+// `columns`: number of V in a corner's features.
 template <typename V>
 __global__ void forward_kernel(V *__restrict__ out, const V *__restrict__ features,
                                const float *__restrict__ points, size_t n, unsigned columns)
@@ -56,8 +56,8 @@ __global__ void forward_kernel(V *__restrict__ out, const V *__restrict__ featur
     }
 }
 
-// A row of threads goes along all corners of a point, so that stores are of whole lines even where
-// there are three features.
+// A row of threads covers all corners of a point, so that stores are of whole lines even with three
+// features.
 template <typename V>
 __global__ void features_kernel(V *__restrict__ grad_features, const V *__restrict__ grad_out,
                                 const float *__restrict__ points, size_t n, unsigned columns)
@@ -73,7 +73,7 @@ __global__ void features_kernel(V *__restrict__ grad_features, const V *__restri
     }
 }
 
-// A point has a thread for each of the LANES sums.
+// Each point has a thread for each of the LANES sums.
 __global__ void points_kernel(float *__restrict__ grad_points, const float *__restrict__ grad_out,
                               const float *__restrict__ features, const float *__restrict__ points,
                               size_t n, unsigned f)
@@ -105,7 +105,7 @@ struct extent {
     unsigned blocks;
 };
 
-// Rows of `width` threads at most, as many as there are points and a block has room for.
+// Returns a block of as many rows of up to `width` threads as fit, and the blocks for n points.
 extent extent_of(size_t n, size_t width)
 {
     extent of;

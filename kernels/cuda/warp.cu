@@ -1,5 +1,5 @@
-// The warp on CUDA. Where the axes do not mix, warp_axis.cuh makes it from tables, or
-// warp_filtered.cuh with a filter; else a thread makes one output pixel with the functions of
+// The warp on CUDA. If the axes do not mix, warp_axis.cuh makes it from tables, or
+// warp_filtered.cuh with a filter; else each thread makes one output pixel with the functions of
 // warp_pixel.h.
 #include <string.h>
 
@@ -25,7 +25,7 @@ struct pixel_batch {
     struct pixel_item item[CUDA_ITEMS_MAX];
 };
 
-// T has the size of the tensor's element; its values come out of the op's table ready made.
+// T has the size of the tensor's element; the op's table contains the finished elements.
 template <enum pixel_format FORMAT, typename T>
 static __global__ void warp_pixel(const __grid_constant__ struct pixel_batch batch)
 {
@@ -75,7 +75,7 @@ template <typename T> static struct kernels kernels_for(enum pixel_format source
     }
 }
 
-// Those of samples that keep their values.
+// Returns the kernels for samples that keep their values.
 static struct kernels kept_kernels_for(enum pixel_format source)
 {
     struct kernels kernels = kernels_for<uint8_t>(source);
@@ -106,9 +106,9 @@ static struct kernels kernels_of(const struct warp *warp, bool kept)
     }
 }
 
-// What the items of one launch span.
+// The extents of the items of one launch.
 struct extent {
-    int n, width, height; // of axis items: the picture's
+    int n, width, height; // number of items; their largest size, for axis items without bars
     size_t bars;          // bytes
 };
 
@@ -135,13 +135,13 @@ static cudaError_t launch_pixel(const void *kernel, struct pixel_batch *batch, s
 }
 
 enum {
-    AXIS_ROWS = 2,   // that a thread makes of each of many items
-    FEW_ROWS = 4,    // that a thread of a filter's makes of each of few items
-    FEW = 4,         // items
-    BAR_BYTES = 256, // that a thread stores
+    AXIS_ROWS = 2,   // per thread, with many items
+    FEW_ROWS = 4,    // per thread of a filter, with few items
+    FEW = 4,         // at most so many items are few
+    BAR_BYTES = 256, // per thread
 };
 
-// A grid of `y` rows of blocks that make pictures, then of those that make bars.
+// Launches a grid of `y` rows of blocks that make pictures, followed by those that make bars.
 static cudaError_t launch_rows(const void *kernel, struct axis_batch *batch, struct extent extent,
                                unsigned x, unsigned y, int rows, dim3 block, cudaStream_t stream)
 {
@@ -152,8 +152,8 @@ static cudaError_t launch_rows(const void *kernel, struct axis_batch *batch, str
     return cudaLaunchKernel(kernel, grid, block, arguments, 0, stream);
 }
 
-// Few items need all the threads they can make; with many, a thread's start is paid for by more
-// rows.
+// Few items use all the threads that they can; with many, more rows per thread make up for its
+// start.
 static cudaError_t launch_axis(const void *kernel, struct axis_batch *batch, struct extent extent,
                                cudaStream_t stream)
 {
@@ -163,7 +163,7 @@ static cudaError_t launch_axis(const void *kernel, struct axis_batch *batch, str
                        stream);
 }
 
-// `most`: rows that a block of any item can make.
+// `most`: rows that a block can make of any item.
 static cudaError_t launch_filtered(const void *kernel, struct axis_batch *batch,
                                    struct extent extent, int most, cudaStream_t stream)
 {

@@ -1,6 +1,6 @@
-// The warp where the source's x depends on the output's x alone and its y on y alone: no rotation
-// and no skew. What depends on one axis only (taps, weights, coverage) is made when the op is
-// packed and lies in tables, so that no pixel clamps a tap.
+// Warps where the source's x depends only on the output's x, and its y only on the output's y: no
+// rotation and no skew. Values that depend on one axis only (taps, weights, coverage) are made when
+// the op is packed and stored in tables, so that no pixel clamps a tap.
 #ifndef FRAMED_KERNELS_CUDA_WARP_AXIS_CUH
 #define FRAMED_KERNELS_CUDA_WARP_AXIS_CUH
 
@@ -12,7 +12,7 @@ enum {
     AXIS_WARPS = 4,
     AXIS_LANES = 32,
     AXIS_THREADS = AXIS_LANES * AXIS_WARPS,
-    AXIS_SPAN = AXIS_LANES * AXIS_COLUMNS, // pixels of a row that one warp makes
+    AXIS_SPAN = AXIS_LANES * AXIS_COLUMNS, // pixels of a row per warp
 };
 
 struct axis_batch {
@@ -20,8 +20,8 @@ struct axis_batch {
 };
 static_assert(sizeof(struct axis_batch) <= 4000, "kernel parameters");
 
-// Blocks that one SM holds at a time, which bounds a thread's registers. Samples of 10 bits, and
-// packed ones, take more of these than there would be; so do YUV samples with a LUT.
+// Blocks per multiprocessor, which bounds a thread's registers. Samples of 10 bits and packed ones
+// need more registers than 8 blocks leave; so do YUV samples with a LUT.
 static FRAMED_HD constexpr int axis_resident(enum pixel_format format, bool whole, bool lut)
 {
     const bool packed = format == PIXEL_YUYV422 || format == PIXEL_UYVY422;
@@ -31,21 +31,21 @@ static FRAMED_HD constexpr int axis_resident(enum pixel_format format, bool whol
 
 // --- levels
 
-// Neighbours that are loaded as one, 16 bytes at most.
+// Neighbours that are loaded as one, at most 16 bytes.
 template <typename T>
 struct __align__(sizeof(T) * AXIS_COLUMNS < 16 ? sizeof(T) * AXIS_COLUMNS : 16) axis_run
 {
     T element[AXIS_COLUMNS];
 };
 
-// What a thread has of its columns.
+// A thread's columns.
 struct axis_columns {
     struct warp_column luma[AXIS_COLUMNS], chroma[AXIS_COLUMNS];
     unsigned coverage[AXIS_COLUMNS];
     bool none, all; // of their coverage
 };
 
-// One row's pixels: R, G, B, or gray alone.
+// Makes one row's pixels: R, G, B, or only gray.
 template <enum pixel_format FORMAT, bool WHOLE, bool LUT>
 static __device__ inline void axis_pixels(const struct axis_item *item, const struct warp_row *row,
                                           const struct axis_columns *columns,
@@ -85,7 +85,7 @@ static __device__ inline void axis_pixels(const struct axis_item *item, const st
             level21[c][i] = pixel[i][c];
 }
 
-// The levels of the same pixels as the LUT shows them.
+// Looks up the same pixels in the LUT; the result is levels.
 static __device__ inline void axis_look_up(const struct axis_item *item,
                                            const struct lut_registers *lut,
                                            int value[3][AXIS_COLUMNS])
@@ -105,7 +105,7 @@ static __device__ inline void axis_look_up(const struct axis_item *item,
     }
 }
 
-// One row's samples that keep their values, as many channels as the item has; zeroes in the others.
+// Makes one row's samples that keep their values, in the item's channels; the others are zero.
 template <enum pixel_format FORMAT>
 static __device__ inline void axis_kept(const struct axis_item *item, const struct warp_row *row,
                                         const struct axis_columns *columns,
@@ -135,7 +135,7 @@ static __device__ inline void axis_kept(const struct axis_item *item, const stru
     }
 }
 
-// The same as levels, in picture and out, before they are clamped to bytes.
+// Makes the same as levels, inside and outside the picture, before they are clamped to bytes.
 template <enum pixel_format FORMAT, bool WHOLE, bool KEPT, bool LUT>
 static __device__ inline void
 axis_levels(const struct axis_item *item, const struct lut_registers *lut,
@@ -170,7 +170,7 @@ axis_levels(const struct axis_item *item, const struct lut_registers *lut,
 
 // --- stores
 
-// Levels to elements, in place; bytes may still be unclamped.
+// Converts levels to elements, in place; bytes may still be unclamped.
 template <typename T>
 static __device__ inline void elements_of(const struct axis_item *item, const T *table,
                                           int value[3][AXIS_COLUMNS])
@@ -187,7 +187,7 @@ static __device__ inline void elements_of(const struct axis_item *item, const T 
     }
 }
 
-// Elements of columns that see nothing of the picture.
+// Sets the elements of columns that see nothing of the picture.
 static __device__ inline void elements_fill(const struct axis_item *item,
                                             const struct axis_columns *columns,
                                             int value[3][AXIS_COLUMNS])
@@ -200,7 +200,7 @@ static __device__ inline void elements_fill(const struct axis_item *item,
                 value[c][i] = (int)item->element[bgr ? 2 - c : c];
 }
 
-// Elements side by side, as words because the compiler would take bytes apart.
+// Adjacent elements, as words because the compiler would split bytes.
 template <typename T> struct axis_words {
     static constexpr int BYTES = sizeof(T) * AXIS_COLUMNS;
     uint32_t word[(BYTES + 3) / 4];
@@ -255,7 +255,7 @@ static __device__ inline void run_store(T *to, const struct axis_words<T> &run, 
             to[i] = (T)(run.word[i / in_word] >> 8 * sizeof(T) * (i % in_word));
 }
 
-// `to`: the first pixel of the run in the first channel; `n`: pixels from there to the row's end.
+// `to`: the run's first pixel in the first channel; `n`: pixels from there to the row's end.
 template <typename T, bool KEPT>
 static __device__ inline void store_planar(const struct axis_item *item, T *to, int n,
                                            const int value[3][AXIS_COLUMNS])
@@ -289,7 +289,7 @@ static __device__ inline void store_packed(const struct axis_item *item, T *to, 
     }
 }
 
-// U and V.
+// Stores U and V.
 template <typename T>
 static __device__ inline void store_pairs(const struct axis_item *item, T *to, int n,
                                           const int value[3][AXIS_COLUMNS])
@@ -308,7 +308,7 @@ static __device__ inline void store_pairs(const struct axis_item *item, T *to, i
 
 // --- bars of fill above and below the picture
 
-// Bytes 4 * word to 4 * word + 3 of elements that repeat themselves after PERIOD of them.
+// Returns bytes 4 * word to 4 * word + 3 of elements that repeat every PERIOD elements.
 template <typename T, int PERIOD>
 static __device__ inline uint32_t pattern_word(const uint32_t element[PERIOD], int word)
 {
@@ -320,7 +320,7 @@ static __device__ inline uint32_t pattern_word(const uint32_t element[PERIOD], i
     return bits;
 }
 
-// n elements from `to` on; `thread` is one of `threads` that share the work.
+// Stores n elements from `to` on; `thread` is one of `threads` that share the work.
 template <typename T, int PERIOD>
 static __device__ inline void pattern_store(T *to, size_t n, const uint32_t element[PERIOD],
                                             unsigned thread, unsigned threads)
@@ -333,7 +333,7 @@ static __device__ inline void pattern_store(T *to, size_t n, const uint32_t elem
         word[i] = pattern_word<T, PERIOD>(element, i);
     for (unsigned i = thread; i < runs; i += threads) {
         const unsigned phase =
-            i % PERIOD; // 4 * i % PERIOD where that is 1 or 3; of 2 words are alike
+            i % PERIOD; // 4 * i % PERIOD if that is 1 or 3; with 2 all words are equal
         const uint32_t a = word[0], b = word[PERIOD > 1], c = word[PERIOD - 1];
         ((uint4 *)to)[i] = phase == 0   ? make_uint4(a, b, c, a)
                            : phase == 1 ? make_uint4(b, c, a, b)
@@ -343,14 +343,14 @@ static __device__ inline void pattern_store(T *to, size_t n, const uint32_t elem
         to[i] = (T)element[i % PERIOD];
 }
 
-// How many channels lie side by side.
+// Returns the number of adjacent channels.
 template <bool KEPT> static __device__ inline int axis_packed(const struct axis_item *item)
 {
     const int channels = KEPT && item->flags & AXIS_CHROMA ? 2 : 3;
     return item->flags & AXIS_PACKED ? channels : 1;
 }
 
-// Rows [y0, y1).
+// Fills rows [y0, y1).
 template <typename T, bool KEPT>
 static __device__ inline void bar_store(const struct axis_item *item, int y0, int y1,
                                         unsigned thread, unsigned threads)
@@ -387,7 +387,7 @@ static __device__ inline void columns_load(const struct axis_item *item, int ste
 #pragma unroll
     for (int i = 0; i < AXIS_COLUMNS; i++) {
         columns->luma[i] = luma.element[i];
-        if (WHOLE) // the right tap is the one where it has all the weight
+        if (WHOLE) // use the right tap if it has all the weight
             columns->luma[i].offset += luma.element[i].weights >> (16 + WEIGHT_BITS) ? step : 0;
         columns->chroma[i] = chroma.element[i];
         columns->coverage[i] = coverage.element[i];
@@ -407,7 +407,7 @@ static __device__ inline void table_load(const struct axis_item *item, T table[3
     __syncthreads();
 }
 
-// Pixels of four columns from x on, rows y, y + AXIS_WARPS, ... below `end`.
+// Makes the pixels of four columns from x on, in rows y, y + AXIS_WARPS, ... below `end`.
 template <enum pixel_format FORMAT, typename T, bool WHOLE, bool KEPT, bool LUT>
 static __device__ inline void axis_rows(const struct axis_item *item, const T *table, int x, int y,
                                         int end)
@@ -440,10 +440,10 @@ static __device__ inline void axis_rows(const struct axis_item *item, const T *t
     }
 }
 
-// A block makes AXIS_SPAN pixels of AXIS_WARPS * rows rows: row by row its warps one each. Those
-// from blockIdx.y == bars on share the item's bars instead. WHOLE: no output pixel lies between
-// luma or RGB samples. KEPT: samples keep their values; T is a byte, and WHOLE is false. LUT: the
-// warp has a LUT; the item then says itself what WHOLE says of others.
+// A block makes AXIS_SPAN pixels of AXIS_WARPS * rows rows; its warps make one row each at a time.
+// Blocks from blockIdx.y == bars on share the item's bars instead. WHOLE: no output pixel lies
+// between luma or RGB samples. KEPT: samples keep their values; T is a byte, and WHOLE is false.
+// LUT: the warp has a LUT; the item's AXIS_WHOLE then takes the place of WHOLE.
 template <enum pixel_format FORMAT, typename T, bool WHOLE, bool KEPT = false, bool LUT = false>
 static __global__ void __launch_bounds__(AXIS_THREADS, axis_resident(FORMAT, WHOLE, LUT))
     warp_axis(const __grid_constant__ struct axis_batch batch, int rows, unsigned bars)

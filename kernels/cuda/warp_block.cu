@@ -1,4 +1,4 @@
-// What the warp kernels read of a warp, packed by the host: the struct, with its tables behind it.
+// Packs, on the host, a warp for the kernels that read it: the struct, followed by its tables.
 #include <string.h>
 
 #include "kernels/cuda/warp_block.cuh"
@@ -7,7 +7,7 @@
 
 enum { TABLES_OFFSET = (sizeof(struct warp) + 15) & ~15 };
 
-// Where the tables of a filter lie.
+// Returns the offset of a filter's tables.
 static size_t filter_offset(const struct warp *warp)
 {
     return (TABLES_OFFSET + warp_tables_bytes(warp) + 15) & ~(size_t)15;
@@ -24,7 +24,7 @@ size_t warp_block_room(const struct warp *warp)
     return (filter_offset(warp) + (filtered ? filter_tables_room(warp) : 0) + 15) & ~(size_t)15;
 }
 
-// Where a table of the warp's will lie, whose block starts at `block`.
+// Returns the address of a warp's table in the block that starts at `block`.
 template <typename T> static T *in_block(const struct warp *warp, const void *block, const T *table)
 {
     const ptrdiff_t offset = (const uint8_t *)table - (const uint8_t *)warp->colx;
@@ -36,7 +36,7 @@ const struct warp_row *warp_block_rows(const struct warp *warp, const void *bloc
     return in_block(warp, block, warp->rows);
 }
 
-// The same of a filter's tables.
+// Returns the same for a filter's table.
 template <typename T> static T *in_filter(const struct warp *warp, const void *block, T *table)
 {
     const ptrdiff_t offset = (const uint8_t *)table - (const uint8_t *)warp->filtered.luma_x.spans;

@@ -4,11 +4,11 @@
 
 #include "kernels/cuda/cuda.h"
 
-// As the members of cuda_op; in whole 16 bytes.
+// Like the members of cuda_op; sizes are multiples of 16 bytes.
 size_t warp_block_bytes(const struct warp *);
 size_t warp_block_room(const struct warp *);
 void warp_block_pack(const struct warp *, uint8_t *host, uint8_t *device, const struct lut *lut);
-// Where the block has the op's rows; the tables of columns follow as in struct warp.
+// Returns the block's address of the op's rows; the tables of columns follow as in struct warp.
 const struct warp_row *warp_block_rows(const struct warp *, const void *block);
 
 #endif

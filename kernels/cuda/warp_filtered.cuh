@@ -1,8 +1,8 @@
-// The warp with a filter that weighs all samples under an output pixel, where the output's x is the
-// source's: a block makes COLUMN_THREADS columns of some output rows. First its threads sum up the
-// source's columns that these pixels read (filter_columns.cuh); then each makes the pixels of one
-// output column of these sums, with its weights in registers. Rows that see nothing of the picture
-// are stored as bars.
+// Warps with a filter that weights all samples under an output pixel, where the output's x is the
+// source's. A block makes COLUMN_THREADS columns of some output rows. First its threads sum the
+// source columns that these pixels read (filter_columns.cuh); then each makes the pixels of one
+// output column from these sums, with its weights in registers. Rows that see nothing of the
+// picture are stored as bars.
 #ifndef FRAMED_KERNELS_CUDA_WARP_FILTERED_CUH
 #define FRAMED_KERNELS_CUDA_WARP_FILTERED_CUH
 
@@ -10,13 +10,13 @@
 #include "kernels/cuda/warp_axis.cuh"
 
 enum {
-    FILTERED_ROWS = 8,  // of a block, at most
-    FILTERED_PAIRS = 4, // of weights, that a thread keeps
+    FILTERED_ROWS = 8,  // per block, at most
+    FILTERED_PAIRS = 4, // of weights, in a thread's registers
     FILTERED_RESIDENT = 6,
 };
 
-// How many output rows a block can sum up, at most FILTERED_ROWS; 0: the kernel does not make the
-// op of this source.
+// Returns how many output rows a block can sum, at most FILTERED_ROWS, or 0 if the kernel cannot
+// make the op of this source.
 static inline int filtered_rows(const struct warp *warp, const struct image *src)
 {
     const struct filter_tables *f = &warp->filtered;
@@ -34,7 +34,7 @@ static inline int filtered_rows(const struct warp *warp, const struct image *src
         const int x1 = x + COLUMN_THREADS < seen.to ? x + COLUMN_THREADS : seen.to;
         if (x0 >= x1)
             continue;
-        const int words = run_of(warp, warp->source, x0, x1).pitch; // 0: chroma of a source of gray
+        const int words = run_of(warp, warp->source, x0, x1).pitch; // 0: chroma of a gray source
         if (words * rows > COLUMN_WORDS)
             rows = COLUMN_WORDS / words;
     }
@@ -43,17 +43,17 @@ static inline int filtered_rows(const struct warp *warp, const struct image *src
 
 // --- horizontal
 
-// What one output column weighs: the first pair of samples that it reads, and weights of pairs from
-// there on, of which the first and the last may weigh one sample alone.
+// The weights of one output column: the first pair of samples that it reads, and the weights of
+// pairs from there on. The first and the last pair may weight only one sample.
 struct taps_run {
     int first, pairs;
-    unsigned shift; // of weights: 16 where the first pair's first sample is not read, else 0
+    unsigned shift; // of weights: 16 if the first pair's first sample is not read, else 0
     unsigned pair[FILTERED_PAIRS];
-    const unsigned *weights; // of the axis, by twos
-    int words;               // of these
+    const unsigned *weights; // of the axis, two per word
+    int words;               // number of words in `weights`
 };
 
-// Weights of pair i; `before`: those of the axis' word i - 1.
+// Returns the weights of pair i; `before`: the axis' word i - 1.
 static __device__ inline unsigned pair_of(const struct taps_run *taps, int i, unsigned *before)
 {
     const unsigned word = i < taps->words ? __ldg(taps->weights + i) : 0;
@@ -79,7 +79,7 @@ static __device__ inline struct taps_run taps_load(const struct filter_axis *axi
     return taps;
 }
 
-// The sums of a pair of samples of components [first, end) of a row.
+// Loads the sums of a pair of samples of components [first, end) of a row.
 template <enum pixel_format FORMAT>
 static __device__ inline void pair_load(const uint32_t *row, const struct run *run, int first,
                                         int end, int pair, unsigned word[3])
@@ -104,14 +104,14 @@ static __device__ inline void pair_load(const uint32_t *row, const struct run *r
     }
 }
 
-// Samples of components [first, end), whose taps are the same: 7 fraction bits centred on 128.
-// `origin`: the pair that a row of sums begins with.
+// Makes samples of components [first, end), which have the same taps: 7 fraction bits centred on
+// 128. `origin`: the first pair in a row of sums.
 template <enum pixel_format FORMAT>
 static __device__ inline void samples_make(const uint32_t *row, const struct run *run, int first,
                                            int end, const struct taps_run *taps, int origin,
                                            int sample[3])
 {
-    // Sums of low and of high bytes; filtered_row's rounding, and that sums are not centred.
+    // Sums of low and of high bytes. They start with filtered_row's rounding, and centre the sums.
     unsigned low[3], high[3], word[3];
 #pragma unroll
     for (int c = first; c < end; c++) {
@@ -146,7 +146,7 @@ static __device__ inline void samples_make(const uint32_t *row, const struct run
         sample[c] = (int)(low[c] + (high[c] << 8)) >> WEIGHT_BITS;
 }
 
-// Levels of samples with 21 fraction bits, rounding term included: R, G, B or gray alone, or
+// Makes levels with 21 fraction bits from samples, rounding term included: R, G, B or only gray, or
 // samples that keep their values.
 template <enum pixel_format FORMAT, bool KEPT>
 static __device__ inline void levels21(const struct axis_item *item, const int sample[3],
@@ -172,7 +172,7 @@ static __device__ inline void levels21(const struct axis_item *item, const int s
     }
 }
 
-// One pixel, as elements; R, G, B or as the samples are.
+// Makes the elements of one pixel: R, G, B, or the components of the samples.
 template <enum pixel_format FORMAT, typename T, bool KEPT>
 static __device__ inline void elements_make(const struct axis_item *item, const T *table,
                                             const int sample[3], int coverage, T element[3])
@@ -210,7 +210,7 @@ static __device__ inline void pixel_store(const struct axis_item *item, T *to, c
 
 // --- the kernel
 
-// Pixels of column x, rows [y, end), from their rows of sums.
+// Makes the pixels of column x, rows [y, end), from their rows of sums.
 template <enum pixel_format FORMAT, typename T, bool KEPT>
 static __device__ inline void column_make(const struct axis_item *item, const struct warp *warp,
                                           const T *table, const struct run *run,
@@ -254,7 +254,7 @@ static __device__ inline void column_make(const struct axis_item *item, const st
     }
 }
 
-// A block makes COLUMN_THREADS pixels of `rows` rows. Those from blockIdx.y == bars on share the
+// A block makes COLUMN_THREADS pixels of `rows` rows. Blocks from blockIdx.y == bars on share the
 // item's bars instead. KEPT: samples keep their values; T is a byte.
 template <enum pixel_format FORMAT, typename T, bool KEPT = false>
 static __global__ void __launch_bounds__(COLUMN_THREADS, FILTERED_RESIDENT)

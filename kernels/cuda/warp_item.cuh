@@ -1,5 +1,5 @@
-// What warp_axis.cuh is told of one band of one result: made by the host, which also says which
-// ops it can make. Names nothing of CUDA.
+// The parameters of warp_axis.cuh for one band of one result. The host fills them in, and decides
+// which ops that kernel can make. Independent of CUDA.
 #ifndef FRAMED_KERNELS_CUDA_WARP_ITEM_CUH
 #define FRAMED_KERNELS_CUDA_WARP_ITEM_CUH
 
@@ -9,19 +9,19 @@
 #include "kernels/element.h"
 #include "kernels/sample.h"
 
-enum { AXIS_COLUMNS = 4 }; // pixels of a row that one thread makes; divides warp_padded_width()
+enum { AXIS_COLUMNS = 4 }; // pixels of a row per thread; divides warp_padded_width()
 
 enum axis_flags {
     AXIS_GRAY = 1,
     AXIS_BGR = 2,
     AXIS_PACKED = 4,  // nhwc
     AXIS_WIDE = 8,    // a thread's pixels may be stored as one
-    AXIS_LOOKUP = 16, // elements come out of the table; else they are the levels
-    AXIS_CHROMA = 32, // U and V alone, which keep their values
-    AXIS_WHOLE = 64,  // axis_is_whole, of a warp with a LUT
+    AXIS_LOOKUP = 16, // elements come from the table; else they are the levels
+    AXIS_CHROMA = 32, // only U and V, which keep their values
+    AXIS_WHOLE = 64,  // axis_is_whole, for a warp with a LUT
 };
 
-// One cuda_item in the parameters of the kernel, whose 4 KB hold CUDA_ITEMS_MAX of them.
+// One cuda_item in the kernel's parameters, whose 4 KB have room for CUDA_ITEMS_MAX of them.
 struct axis_item {
     const uint8_t *plane[PLANES_MAX];
     uint8_t *dst;
@@ -30,20 +30,20 @@ struct axis_item {
         const struct warp_row *rows; // then luma columns, chroma columns, coverage of columns
         struct {
             int32_t left, right;
-        } seen; // of a filter's warp, whose table lies in it: columns that see some of the picture
+        } seen; // for filters, with the table in the warp: columns that see some of the picture
     };
     int32_t stride[PLANES_MAX];
-    int32_t y0, top, bottom, y1; // the band; rows outside [top, bottom) are fill alone
+    int32_t y0, top, bottom, y1; // the band; rows outside [top, bottom) are only fill
     uint32_t element[3];         // of fill, per channel of the tensor
     uint16_t width, height;
-    // yuv_to_rgb; `round` is all that is added to a pixel once, `blue` is bu with U itself
+    // yuv_to_rgb; `round` is the sum of a pixel's constant terms, `blue` is bu plus 1 for U itself
     int32_t round, blue;
     int16_t luma, rv, gu, gv;
     int16_t gray[3];
     uint8_t fill[3], flags;
 };
 
-// The op whose table the item has.
+// Returns the warp that contains the item's table.
 static inline FRAMED_HD const struct warp *item_warp(const struct axis_item *item)
 {
     return (const struct warp *)((const uint8_t *)item->table - offsetof(struct warp, table));
@@ -51,15 +51,15 @@ static inline FRAMED_HD const struct warp *item_warp(const struct axis_item *ite
 
 // --- which ops
 
-// Whether no sum before a channel's last one saturates, or only where the level is 0 or 255 all the
-// same: then they can be regrouped.
+// Returns true if no sum before a channel's last one saturates, or only if the level is 0 or 255
+// anyway: then sums can be regrouped.
 static inline bool sums_are_exact(const struct yuv_to_rgb *c)
 {
     const int reach = mulhrs(16384, abs(c->y)) + abs(c->offset) + 1;
     return reach + abs(c->gu) / 2 + 1 <= INT16_MAX && abs(c->bu) <= 16384;
 }
 
-// A column's right tap is its left one's neighbour: there must be one.
+// A column's right tap is its left one's neighbour, which must exist.
 static inline bool axis_makes(const struct warp *warp)
 {
     if (!warp->rows)
@@ -70,7 +70,7 @@ static inline bool axis_makes(const struct warp *warp)
     return (warp->x1 - 1) >> sub > warp->x0 >> sub && sums_are_exact(&warp->rgb);
 }
 
-// Whether the kernel makes the op of this source: it loads samples of several bytes as one.
+// True if the kernel can make the op of this source: it loads samples of several bytes as one.
 static inline bool axis_fits(const struct warp *warp, const struct image *src)
 {
     for (int c = 0; c < 3; c++) {
@@ -84,15 +84,15 @@ static inline bool axis_fits(const struct warp *warp, const struct image *src)
     return axis_makes(warp);
 }
 
-// Whether positions are all whole samples. Tables are rounded lines: where both ends are whole
-// and the step too, no position is further off than position_of rounds away.
+// Returns true if all positions are whole samples. Tables are rounded lines: if both ends and the
+// step are whole, no position is off by more than position_of rounds away.
 static inline bool steps_are_whole(const int32_t *table, int n)
 {
     const int64_t length = (int64_t)table[n - 1] - table[0];
     return table[0] % 65536 == 0 && (n == 1 || length % ((n - 1) * (int64_t)65536) == 0);
 }
 
-// Whether no output pixel lies between luma or RGB samples.
+// Returns true if no output pixel lies between luma or RGB samples.
 static inline bool axis_is_whole(const struct warp *warp)
 {
     if (warp->filter == FILTER_NEAREST)
@@ -106,7 +106,7 @@ struct interval {
     int from, to;
 };
 
-// Those of entries [from, to) along an axis, that see some of the picture, which lie side by side.
+// Returns the entries of [from, to) along an axis that see some of the picture, one run.
 static inline struct interval range_seen(const uint16_t *coverage, int from, int to)
 {
     while (from < to && coverage[from] == 0)
@@ -121,7 +121,7 @@ static inline uint8_t axis_flags_of(const struct warp *warp, const void *dst)
     const size_t run = AXIS_COLUMNS * element_bytes(warp->dtype);
     const bool gray = warp->order == ORDER_GRAY, chroma = warp->order == ORDER_UV;
     const bool wide = warp->width % AXIS_COLUMNS == 0 && (uintptr_t)dst % run == 0;
-    uint8_t other = warp->dtype != DTYPE_U8; // than the level
+    uint8_t other = warp->dtype != DTYPE_U8; // differs from the level
     for (int c = 0; c < warp->channels; c++)
         for (int i = 0; i < 256; i++)
             other |= warp->table.u8[c][i] ^ i;
@@ -131,7 +131,7 @@ static inline uint8_t axis_flags_of(const struct warp *warp, const void *dst)
            (warp->lut && axis_is_whole(warp) ? AXIS_WHOLE : 0);
 }
 
-// All of an item but where the op's tables are.
+// Fills an item, except for the addresses of the op's tables.
 static inline struct axis_item axis_item_of(const struct warp *warp, const struct image *src,
                                             void *dst, struct band band)
 {

@@ -1,4 +1,4 @@
-// Sums and maxima over the lanes of a warp, and sums over a block. Called by whole warps.
+// Sums and maxima over the lanes of a warp. Called by whole warps.
 #ifndef FRAMED_KERNELS_CUDA_WARP_SUM_CUH
 #define FRAMED_KERNELS_CUDA_WARP_SUM_CUH
 
@@ -28,7 +28,7 @@ static __device__ inline unsigned warp_max(unsigned value)
 #endif
 }
 
-// Of numbers below 2^48.
+// `value` is below 2^48.
 static __device__ inline uint64_t warp_sum_wide(uint64_t value)
 {
     return warp_sum((unsigned)value & 0xffff) +

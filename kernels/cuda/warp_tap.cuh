@@ -1,5 +1,5 @@
-// What one output pixel of an axis-aligned warp (warp_axis.cuh) reads, and its levels before they
-// are rounded. The bytes are those of sample.h: sums are regrouped only where that is exact.
+// The samples that one output pixel of an axis-aligned warp (warp_axis.cuh) reads, and its levels
+// before rounding. The bytes are those of sample.h: sums are regrouped only where that is exact.
 #ifndef FRAMED_KERNELS_CUDA_WARP_TAP_CUH
 #define FRAMED_KERNELS_CUDA_WARP_TAP_CUH
 
@@ -8,7 +8,7 @@
 
 // --- one sample, where the taps after it weigh nothing
 
-// Of luma, in units of single_unit() / 128 level.
+// Returns a luma sample, in units of single_unit() / 128 level.
 template <enum pixel_format FORMAT> static __device__ inline int single(const uint8_t *at)
 {
     const uint16_t *word = (const uint16_t *)at;
@@ -30,7 +30,7 @@ static __device__ inline int low8(unsigned both, unsigned weights)
     return (int)__dp2a_lo(weights, both, 64u - (16384u << 7)) >> 7;
 }
 
-// Bytes 2 and 3.
+// The same for bytes 2 and 3.
 static __device__ inline int high8(unsigned both, unsigned weights)
 {
     return (int)__dp2a_hi(weights, both, 64u - (16384u << 7)) >> 7;
@@ -45,7 +45,7 @@ static __device__ inline int pair10(unsigned left, unsigned right, unsigned weig
     return (int)((sum + (1u << (bits - 1))) >> bits) - 16384;
 }
 
-// Samples `step` bytes apart.
+// The samples are `step` bytes apart.
 template <enum pixel_format FORMAT>
 static __device__ inline int pair(const uint8_t *at, int step, unsigned weights)
 {
@@ -55,7 +55,7 @@ static __device__ inline int pair(const uint8_t *at, int step, unsigned weights)
     return pair10<FORMAT>(__ldg(word), __ldg(word + 1), weights);
 }
 
-// U and V where they lie side by side.
+// For adjacent U and V.
 template <enum pixel_format FORMAT>
 static __device__ inline void pair_uv(const uint8_t *at, unsigned weights, int uv[2])
 {
@@ -72,7 +72,7 @@ static __device__ inline void pair_uv(const uint8_t *at, unsigned weights, int u
     }
 }
 
-// Three bytes of each of two 4-byte pixels, in the order of memory.
+// For three bytes of each of two 4-byte pixels, in memory order.
 static __device__ inline void pair_words(const uint8_t *at, unsigned weights, int h[3])
 {
     const unsigned *pixel = (const unsigned *)at;
@@ -83,12 +83,12 @@ static __device__ inline void pair_words(const uint8_t *at, unsigned weights, in
     h[2] = low8(__byte_perm(left, right, 0x7362), weights);
 }
 
-// The row of each plane that a row of taps lies in.
+// The row of each plane that contains a row of taps.
 struct axis_line {
     const uint8_t *plane[PLANES_MAX];
 };
 
-// R, G, B.
+// Makes R, G, B.
 template <enum pixel_format FORMAT>
 static __device__ inline void pair_rgb(struct axis_line line, struct warp_column column, int h[3])
 {
@@ -106,7 +106,7 @@ static __device__ inline void pair_rgb(struct axis_line line, struct warp_column
     }
 }
 
-// Rounded levels, R, G, B, where both weights of a column and of a row are 0.
+// Makes rounded levels of R, G, B, for a column and a row whose weights are both 0.
 template <enum pixel_format FORMAT>
 static __device__ inline void single_rgb(struct axis_line line, struct warp_column column,
                                          int level[3])
@@ -148,7 +148,7 @@ struct axis_lines {
     int weight; // of below
 };
 
-// Of planes first to end - 1.
+// Returns the lines of planes first to end - 1.
 static __device__ inline struct axis_lines lines_at(const struct axis_item *item, int first,
                                                     int end, const uint16_t row[2], int weight)
 {
@@ -161,7 +161,7 @@ static __device__ inline struct axis_lines lines_at(const struct axis_item *item
     return lines;
 }
 
-// The same as vertical(): one rounding at the end, the sum fits 31 bits.
+// Equals vertical(): one rounding at the end, and the sum fits 31 bits.
 static __device__ inline int vertical31(int above, int below, int weight)
 {
     return (above * (2 * (WEIGHT_ONE - weight)) + (below * (2 * weight) + 16384)) >> 15;
@@ -192,7 +192,7 @@ static __device__ inline int luma21(const struct axis_item *item, const struct a
     const struct component k = component_of(FORMAT, 0);
     const uint8_t *above = lines->above.plane[0] + column.offset + k.offset;
     const uint8_t *below = lines->below.plane[0] + column.offset + k.offset;
-    if (WHOLE) // all but the sample is the same for all pixels
+    if (WHOLE) // all terms but the sample's are the same for all pixels
         return single<FORMAT>(above) * (item->luma * single_unit(FORMAT)) +
                (item->round - item->luma * 16384);
     return vertical31(pair<FORMAT>(above, k.step, column.weights),
@@ -201,7 +201,7 @@ static __device__ inline int luma21(const struct axis_item *item, const struct a
            item->round;
 }
 
-// U and V that keep their values.
+// Makes U and V that keep their values.
 template <enum pixel_format FORMAT>
 static __device__ inline void chroma21(const struct axis_item *item, const struct axis_lines *lines,
                                        struct warp_column column, int uv21[2])
@@ -213,13 +213,13 @@ static __device__ inline void chroma21(const struct axis_item *item, const struc
         uv21[i] = vertical31(above[i], below[i], lines->weight) * item->luma + item->round;
 }
 
-// A sum with 15 more fraction bits than what mulhrs would make of it, ready to be added to.
+// Returns a sum with 15 more fraction bits than mulhrs would leave, ready for further terms.
 static __device__ inline int to_15(int sum)
 {
     return (sum & ~32767) | 16384;
 }
 
-// R, G, B of luma with 21 fraction bits and of samples of chroma.
+// Makes R, G, B from luma with 21 fraction bits and from chroma samples.
 static __device__ inline void rgb21_of_yuv(const struct axis_item *item, int luma, int u, int v,
                                            int level21[3])
 {

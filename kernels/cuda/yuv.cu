@@ -1,7 +1,7 @@
-// RGB or YUV to YUV on CUDA: of another geometry by the warp's kernels, or through RGB that is made
-// as the warp makes it; else a thread makes four pixels of a row of a 4:4:4 result, or of two rows
-// of a 4:2:0 result: with wide loads and stores where addresses and the picture's edges allow, else
-// block by block with yuv_block. So it does with a LUT, where pixels stay where they are.
+// RGB or YUV to YUV on CUDA. With another geometry, the warp's kernels make it, or it goes through
+// RGB made like the warp's. Else a thread makes four pixels of a row of a 4:4:4 result, or of two
+// rows of a 4:2:0 result: with wide loads and stores if addresses and the picture's edges allow,
+// else block by block with yuv_block. The same holds with a LUT if pixels stay where they are.
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/lut.cuh"
 #include "kernels/cuda/warp_block.cuh"
@@ -13,12 +13,12 @@
 enum {
     BLOCK_WIDTH = 32,
     BLOCK_HEIGHT = 8,
-    LUT_RESIDENT = 4, // as resident(), with a LUT
+    LUT_RESIDENT = 4, // like resident(), with a LUT
 };
 
 // --- tiles
 
-// `lut`: NULL, which must be a constant, or what sources go through.
+// `lut`: the LUT to apply, or NULL, which must be a constant.
 template <enum pixel_format FORMAT>
 static __device__ inline void convert_tile(const struct image *dst, const struct image *src,
                                            const struct yuv *yuv, const struct lut_registers *lut,
@@ -105,7 +105,7 @@ static __device__ inline void keep_tile_420(const struct image *dst, const struc
 
 // --- kernels
 
-// `wide`: every plane lies so that whole tiles may be loaded and stored as words.
+// `wide`: all planes are aligned, so that whole tiles can be loaded and stored as words.
 #define KERNEL_ARGUMENTS                                                                           \
     const __grid_constant__ struct image dst, const __grid_constant__ struct image src,            \
         const __grid_constant__ struct yuv yuv, struct band band, bool wide
@@ -120,7 +120,7 @@ static __device__ inline int tile_y(struct band band, int rows)
     return band.y0 + rows * (blockIdx.y * BLOCK_HEIGHT + threadIdx.y);
 }
 
-// Threads that one multiprocessor holds. ptxas ignores a launch bound above that.
+// Threads per multiprocessor. ptxas ignores a launch bound above that.
 #if !defined __CUDA_ARCH__ || __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200)
 #define RESIDENT_THREADS 2048
 #elif __CUDA_ARCH__ == 750
@@ -129,7 +129,7 @@ static __device__ inline int tile_y(struct band band, int rows)
 #define RESIDENT_THREADS 1536
 #endif
 
-// Blocks that one multiprocessor holds at a time, which bounds a thread's registers.
+// Returns the blocks per multiprocessor, which bounds a thread's registers.
 static FRAMED_HD constexpr int resident(enum pixel_format format, bool convert, bool halved)
 {
     const int wanted = format <= PIXEL_GBRP || (halved && !convert) ? 8 : halved ? 5 : 6;
@@ -137,7 +137,7 @@ static FRAMED_HD constexpr int resident(enum pixel_format format, bool convert, 
     return wanted < most ? wanted : most;
 }
 
-// CONVERT and HALVED as yuv_block's.
+// CONVERT and HALVED are as in yuv_block.
 template <enum pixel_format FORMAT, bool CONVERT, bool HALVED>
 static __global__ void __launch_bounds__(BLOCK_WIDTH *BLOCK_HEIGHT,
                                          resident(FORMAT, CONVERT, HALVED))
@@ -162,7 +162,7 @@ static __global__ void __launch_bounds__(BLOCK_WIDTH *BLOCK_HEIGHT,
     }
 }
 
-// A thread makes a block of a picture of another geometry, through the RGB that `warp`, in device
+// A thread makes a block of a picture with another geometry, through the RGB that `warp`, in device
 // memory, makes.
 template <enum pixel_format FORMAT, bool HALVED>
 static __global__ void __launch_bounds__(BLOCK_WIDTH *BLOCK_HEIGHT)
@@ -178,8 +178,8 @@ static __global__ void __launch_bounds__(BLOCK_WIDTH *BLOCK_HEIGHT)
         yuv_block(&dst, &src, &yuv, warp, layout.component, FORMAT, true, HALVED, x, y);
 }
 
-// A picture of whole tiles, whose pixels stay where they are, goes through the LUT of `warp`, which
-// lies in device memory.
+// Passes a picture of whole tiles, whose pixels stay where they are, through the LUT of `warp`,
+// which is in device memory.
 template <enum pixel_format FORMAT, bool HALVED>
 static __global__ void __launch_bounds__(BLOCK_WIDTH *BLOCK_HEIGHT, LUT_RESIDENT)
     yuv_looked_up_tiles(const __grid_constant__ struct image dst,
@@ -277,13 +277,13 @@ static const void *looked_up_kernel_of(const struct yuv *yuv)
     }
 }
 
-// Whether the positions are those of n samples, one after another.
+// Returns true if the positions are those of n successive samples.
 static bool positions_stay(const int32_t *table, int n)
 {
     return steps_are_whole(table, n) && table[0] == 0 && table[n - 1] == (n - 1) * 65536;
 }
 
-// Whether the warp changes colours alone.
+// Returns true if the warp changes only colours.
 static bool pixels_stay(const struct warp *warp, const struct image *src)
 {
     return warp->rows && warp->x0 == 0 && warp->y0 == 0 && warp->x1 == src->width &&

@@ -1,5 +1,4 @@
-// Four neighbours of a row, read and written as words: what lies wholly inside a picture whose
-// planes are aligned.
+// Reads and writes four neighbours of a row as words, wholly inside a picture with aligned planes.
 #ifndef FRAMED_KERNELS_CUDA_YUV_TILE_CUH
 #define FRAMED_KERNELS_CUDA_YUV_TILE_CUH
 
@@ -9,7 +8,7 @@ enum { TILE = 4 };
 
 // --- read
 
-// 4, 8, 12 or 16 bytes.
+// Loads 4, 8, 12 or 16 bytes.
 static __device__ inline void load(const uint8_t *at, int bytes, unsigned word[TILE])
 {
     if (bytes == 16) {
@@ -33,14 +32,14 @@ static __device__ inline int byte_of(const unsigned *word, int i)
     return word[i / 4] >> 8 * (i % 4) & 255;
 }
 
-// Bytes of TILE samples of the first component: what their address must be a multiple of, but for
-// the 12 of a 24-bit format, which are loaded as three words.
+// Returns the bytes of TILE samples of the first component. Addresses must be a multiple of this,
+// except for the 12 of a 24-bit format, which are loaded as three words.
 static inline FRAMED_HD int tile_bytes(enum pixel_format format)
 {
     return TILE * component_of(format, 0).step;
 }
 
-// Samples of an RGB source.
+// Reads samples of an RGB source.
 template <enum pixel_format FORMAT>
 static __device__ inline void read_rgb(const struct image *src, int x, int y, int rgb[3][TILE])
 {
@@ -56,7 +55,7 @@ static __device__ inline void read_rgb(const struct image *src, int x, int y, in
     }
 }
 
-// Luma samples as sample_load gives them.
+// Reads luma samples, like sample_load.
 template <enum pixel_format FORMAT>
 static __device__ inline void read_luma(const struct image *src, int x, int y, int luma[TILE])
 {
@@ -77,9 +76,9 @@ static __device__ inline int horizontal(int left, int right, int w)
     return source_is_10bit(FORMAT) ? horizontal10(left, right, w) : horizontal8(left, right, w);
 }
 
-// One row of component c at pixels x to x + 3. Where chroma is halved, their taps are samples
-// x/2 - 1 to x/2 + 2: an even pixel lies at most one sample behind x/2, an odd one at most one
-// before.
+// Makes one row of component c at pixels x to x + 3. If chroma is halved, their taps are samples
+// x/2 - 1 to x/2 + 2: an even pixel x lies at most one sample before x/2, an odd one at most one
+// after it.
 template <enum pixel_format FORMAT>
 static __device__ inline void chroma_row(const struct image *src, const struct yuv *yuv, int c,
                                          int x, int row, int h[TILE])
@@ -99,7 +98,7 @@ static __device__ inline void chroma_row(const struct image *src, const struct y
     }
 }
 
-// chroma_at of four pixels.
+// Like chroma_at, for four pixels.
 template <enum pixel_format FORMAT>
 static __device__ inline void read_chroma(const struct image *src, const struct yuv *yuv, int c,
                                           int x, int y, int chroma[TILE])
@@ -117,13 +116,13 @@ static __device__ inline void read_chroma(const struct image *src, const struct 
         chroma[i] = vertical(above[i], below[i], rows.w);
 }
 
-// As vertical() rounds.
+// Rounds like vertical().
 static __device__ inline int vertical21(int above, int below, int weight)
 {
     return (above * (2 * (WEIGHT_ONE - weight)) + (below * (2 * weight) + 16384)) >> 15;
 }
 
-// What of a sum with 21 fraction bits is left where it is rounded to 6, ready to be added to.
+// Returns a sum with 21 fraction bits rounded to 6, ready for further terms.
 static __device__ inline int rounded21(int sum)
 {
     return (sum & ~32767) | 16384;
@@ -134,7 +133,7 @@ static __device__ inline int level_of21(int sum)
     return __vimin_s32_relu(sum >> 21, 255);
 }
 
-// chroma_at of four pixels of each of two rows.
+// Like chroma_at, for four pixels of each of two rows.
 template <enum pixel_format FORMAT>
 static __device__ inline void read_chroma_rows(const struct image *src, const struct yuv *yuv,
                                                int c, int x, int y, int first[TILE],
@@ -153,7 +152,7 @@ static __device__ inline void read_chroma_rows(const struct image *src, const st
     }
 }
 
-// rgb_at of four pixels.
+// Like rgb_at, for four pixels.
 template <enum pixel_format FORMAT>
 static __device__ inline void read_as_rgb(const struct image *src, const struct yuv *yuv, int x,
                                           int y, int rgb[3][TILE])
@@ -175,8 +174,8 @@ static __device__ inline void read_as_rgb(const struct image *src, const struct 
     }
 }
 
-// The same of two rows, whose chroma lies in three rows at most, where sums_are_exact(&yuv->rgb):
-// sums with 21 fraction bits stand for those of yuv_to_rgb6.
+// The same for two rows, whose chroma lies in at most three rows. Needs sums_are_exact(&yuv->rgb):
+// sums with 21 fraction bits replace those of yuv_to_rgb6.
 template <enum pixel_format FORMAT>
 static __device__ inline void read_rows_as_rgb(const struct image *src, const struct yuv *yuv,
                                                int x, int y, int rgb[2][3][TILE])
@@ -186,7 +185,7 @@ static __device__ inline void read_rows_as_rgb(const struct image *src, const st
             read_rgb<FORMAT>(src, x, y + row, rgb[row]);
         return;
     }
-    int chroma[2][2][TILE] = {{{0}}}; // of each row U and V
+    int chroma[2][2][TILE] = {{{0}}}; // U and V of each row
     for (int c = 1; source_has_chroma(FORMAT) && c < 3; c++)
         read_chroma_rows<FORMAT>(src, yuv, c, x, y, chroma[0][c - 1], chroma[1][c - 1]);
     const struct yuv_to_rgb *k = &yuv->rgb;
