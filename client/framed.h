@@ -60,11 +60,11 @@ struct framed_reader *framed_open(const char *address, unsigned flags);
 
 // Waits up to timeout_ms for a frame or batch (-1: for ever; 0: does not wait). Returns 1 and fills
 // `view`, or 0 on timeout. Returns -1 and sets errno on error: EPERM in a process forked from the
-// one that opened the reader. Only with FRAMED_ONCE: connect's errno, EPIPE (the connection ended),
-// EPROTO (the data is not framed's protocol), EMFILE (no free descriptor for a ring's memory);
-// framed_error has the text. Without FRAMED_ONCE it retries for ever, after 0.1, 0.2, 0.4 ... 5 s.
-// A signal does not end the wait. Resolving the name of a tcp address may take longer than
-// timeout_ms.
+// one that opened the reader. Only with FRAMED_ONCE: connect's errno (no connection), EPIPE (the
+// connection ended), EPROTO (the data is not framed's protocol), EMFILE (no free descriptor for a
+// ring's memory); framed_error has the text. Without FRAMED_ONCE it retries for ever, after 0.1,
+// 0.2, 0.4 ... 5 s. A signal does not end the wait. Resolving the name of a tcp address may take
+// longer than timeout_ms.
 int framed_next(struct framed_reader *, struct framed_view *view, int timeout_ms);
 
 // Returns the reader's file descriptor for poll, select or epoll. It is readable when framed_next

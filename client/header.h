@@ -1,4 +1,4 @@
-// Checks headers from the daemon. In a header that passes, sizes, offsets and texts are in bounds:
+// Checks headers from the daemon. A header that passes has its sizes, offsets and texts in bounds:
 // a reader that uses them stays inside the payload.
 #ifndef FRAMED_CLIENT_HEADER_H
 #define FRAMED_CLIENT_HEADER_H

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-// The public enums equal those of the kernels.
+// The public enums have the same values as the kernels' enums.
 _Static_assert((int)FRAMED_HEAD_TFLITE + 1 == DETECT_HEADS, "heads");
 _Static_assert((int)FRAMED_TENSORS == DETECT_TENSORS, "tensors");
 _Static_assert((int)FRAMED_S64 + 1 == DETECT_DTYPES, "dtypes");

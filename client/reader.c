@@ -224,7 +224,7 @@ static int set_wants_write(struct framed_reader *reader, bool wants)
     return watch(reader->epoll, reader->fd, wants ? EPOLLIN | EPOLLOUT : EPOLLIN, EPOLL_CTL_MOD);
 }
 
-// Also returns 0 while the connection is under way.
+// Returns 0 also while the connection is under way.
 static int finish_connection(struct framed_reader *reader)
 {
     struct sockaddr_storage peer;

@@ -325,7 +325,7 @@ int ring_next(struct ring *ring, int fd, bool newest, struct framed_view *view, 
         rc = take_message(ring, fd, &notice);
         if (rc < 0)
             break;
-        if (has_latest) { // replaced by a newer one, or by a hello, after which its memory is gone
+        if (has_latest) { // replaced by a newer one, or by a hello, after which it cannot be found
             (*skipped)++;
             rc = ring_return(ring, fd, latest.slot, latest.ticket) < 0 ? -ENOBUFS : rc;
         }

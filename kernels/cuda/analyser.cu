@@ -55,7 +55,7 @@ struct analyser {
     struct motion_boxes boxes;
     void *workspace; // of motion_boxes
 
-    // Of the picture:
+    // The picture's:
     struct image src;
     struct analyser *next; // in the list of waiting ones
     sem_t end;             // posted by the thread that launched the picture

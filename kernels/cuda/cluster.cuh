@@ -42,7 +42,7 @@ static __device__ inline void cluster_wait()
 #endif
 }
 
-// Returns the address in the block of that rank which matches `own` in this block's shared memory.
+// Maps `own`, in shared memory, to the same variable of the block with that rank.
 template <typename T> static __device__ inline const volatile T *cluster_at(const T *own, int rank)
 {
 #if __CUDA_ARCH__ >= 900

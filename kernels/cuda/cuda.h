@@ -31,7 +31,7 @@ struct stopwatch {
     bool taken;      // by a job in flight; this and the two below are under the backend's lock
     int64_t due_ns;  // CLOCK_MONOTONIC
     uint32_t spread; // state that varies the pauses
-    // Of that job:
+    // That job's:
     uint64_t slices; // bit i: slice i was timed
     bool broken;     // a call failed
 };
@@ -61,7 +61,7 @@ struct backend {
     struct stopwatch watch;
     struct device_busy busy;
     unsigned first_stream; // where the next frame starts
-    // Number of open analysers; those whose pictures wait for a common launch, by one of them;
+    // Number of open analysers; analysers whose pictures wait until one of them launches them all;
     // number of launches so far; and the earliest time of the next one (CLOCK_MONOTONIC).
     int analysers;
     struct analyser *waiting;
@@ -82,7 +82,7 @@ struct job_slot {
     cudaEvent_t computed[BANDS_MAX]; // a slice's steps are done
     cudaEvent_t finished[CUDA_STREAMS_MAX]; // the job's last work on each stream that it used
 
-    // Of the job:
+    // The job's:
     struct image image;          // the kernels' input
     size_t brought, brought_end; // the part of `blocks` that its ops fill; end 0: none
     struct stopwatch *watch;     // the backend's, if the job is timed
@@ -147,7 +147,7 @@ int cuda_analyser_open(struct backend *, struct analyser **ret, const struct ana
 void cuda_analyser_close(struct analyser *);
 int cuda_analyse(struct analyser *, const struct image *src, struct analysis_result *ret);
 
-// plan_finish frees a plan that has no job in flight. plan_init cleans up after a failure.
+// plan_finish frees the memory of plan_init; no job may be in flight. A failed init frees its own.
 struct memory_need cuda_plan_need(const struct image *src, const struct op *const ops[], int n,
                                   int depth);
 int cuda_plan_init(struct plan *, struct backend *, const struct image *src,

@@ -6,14 +6,14 @@
 
 // The boxes of a round: the best remaining ones, or the next ones if every box suppresses others.
 struct keep_round {
-    unsigned all, open; // bits of those in the round, and of those that may be kept
+    unsigned all, open; // bits of boxes in the round, and of boxes that may be kept
     int place[LANES_OF_WARP];
     int32_t label[LANES_OF_WARP];
     struct detect_corners box[LANES_OF_WARP];
     unsigned before[LANES_OF_WARP]; // bits of the earlier boxes that suppress box i
 };
 
-// The rule by which a box suppresses another, in registers.
+// The rule for one box suppressing another, in registers.
 struct keep_rule {
     float one, overlap;
     bool rotated;

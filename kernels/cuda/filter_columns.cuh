@@ -49,7 +49,7 @@ static inline FRAMED_HD int group_words(enum pixel_format format)
 }
 
 // The part of a plane that a run reads: groups from byte `first` of its rows on; `words`: offset of
-// their sums in those of an output row.
+// their sums in an output row's sums.
 struct plane_run {
     int first, groups, words;
 };

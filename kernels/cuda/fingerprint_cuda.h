@@ -14,7 +14,7 @@ extern "C" {
 // A picture given by its sums of cells. All are device memory; `ret` may also be page-locked host
 // memory with the same address on the device.
 struct fingerprint_cuda_picture {
-    const struct fingerprint_cells *cells; // on a multiple of 8 bytes, as is `ret`
+    const struct fingerprint_cells *cells; // on a multiple of 8 bytes, like `ret`
     const uint32_t *sums;
     uint64_t *ret;
 };

@@ -35,7 +35,7 @@ static bool on_device(const struct job *job)
 // --- upload
 
 // Returns the rows of a plane that belong to a band of luma rows. Bands start on even rows, so
-// those of subsampled planes meet without a gap.
+// bands of subsampled planes meet without a gap.
 static struct band plane_band(enum pixel_format format, int plane, struct band band)
 {
     return {plane_rows(format, plane, band.y0), plane_rows(format, plane, band.y1)};
@@ -129,7 +129,7 @@ bool cuda_job_fits(const struct plan *plan, const struct job *job)
     return fits;
 }
 
-// Packs their blocks in memory that the copy engines can read.
+// Packs the blocks of these ops in memory that the copy engines can read.
 static void pack_blocks(struct job_slot *slot, const struct job *job)
 {
     const struct plan *plan = slot->plan;
@@ -147,7 +147,7 @@ static void pack_blocks(struct job_slot *slot, const struct job *job)
     }
 }
 
-// Uses the stream of the kernels that read the blocks, those of the last slice.
+// Uses the stream of the kernels that read the blocks, in the last slice.
 static cudaError_t upload_blocks(const struct job_slot *slot, cudaStream_t stream)
 {
     if (slot->brought_end == 0)

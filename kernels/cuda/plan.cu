@@ -23,7 +23,7 @@ size_t cuda_source_pitch(const struct image *src, int plane)
     return round_up(row_bytes + row_bytes / 8, 64);
 }
 
-// With plane == number of planes, returns the size of all of them.
+// Returns the size of all planes if `plane` is their number.
 size_t cuda_source_offset(const struct image *src, int plane)
 {
     size_t offset = 0;

@@ -5,7 +5,7 @@
 // the counters in the lanes' upper bytes: four times a lane is then the offset of its level's
 // counter, and contains four times the pixel, which the Laplacian needs. The Laplacian is a sum of
 // |4 c - n|, n being the four neighbours, computed as 2 max(4 c, n) - 4 c - n: the sum of 4 c + n
-// is eight times that of c, except at borders.
+// is eight times the sum of c, except at borders.
 #ifndef FRAMED_KERNELS_CUDA_STATISTICS_COLUMNS_CUH
 #define FRAMED_KERNELS_CUDA_STATISTICS_COLUMNS_CUH
 

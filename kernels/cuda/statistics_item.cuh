@@ -43,7 +43,7 @@ struct statistics_item {
     uint8_t *data[PLANES_MAX];
     int32_t stride[PLANES_MAX];
     uint16_t width, height, columns, rows;
-    uint16_t body;  // columns of pixels before those that are read pixel by pixel
+    uint16_t body;  // pixel columns before the part that is read pixel by pixel
     uint8_t format; // enum pixel_format
     bool uneven;    // cells do not begin with a word of four pixels
     uint8_t black, white;
@@ -123,7 +123,7 @@ struct launch_shape {
     int blocks;               // per picture, at most
 };
 
-// Also sets the rows of a block. Many blocks have several rows each, so that all are on the device
+// Sets the rows of a block, too. Many blocks have several rows each, so that all are on the device
 // at once and their overhead occurs less often. Few blocks have more threads each.
 static inline struct launch_shape launch_shape_of(struct statistics_batch *batch, int n, bool all)
 {

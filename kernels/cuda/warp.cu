@@ -141,7 +141,7 @@ enum {
     BAR_BYTES = 256, // per thread
 };
 
-// Launches a grid of `y` rows of blocks that make pictures, followed by those that make bars.
+// Launches a grid of `y` rows of blocks that make pictures, followed by blocks that make bars.
 static cudaError_t launch_rows(const void *kernel, struct axis_batch *batch, struct extent extent,
                                unsigned x, unsigned y, int rows, dim3 block, cudaStream_t stream)
 {

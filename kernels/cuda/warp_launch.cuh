@@ -1,4 +1,4 @@
-// Puts warps on a stream: those of the op `warp`, and those that make resized pictures for `yuv`.
+// Puts warps on a stream: for the op `warp`, and to make resized pictures for `yuv`.
 #ifndef FRAMED_KERNELS_CUDA_WARP_LAUNCH_CUH
 #define FRAMED_KERNELS_CUDA_WARP_LAUNCH_CUH
 

@@ -277,7 +277,7 @@ static const void *looked_up_kernel_of(const struct yuv *yuv)
     }
 }
 
-// Returns true if the positions are those of n successive samples.
+// Returns true if the positions are n successive samples.
 static bool positions_stay(const int32_t *table, int n)
 {
     return steps_are_whole(table, n) && table[0] == 0 && table[n - 1] == (n - 1) * 65536;

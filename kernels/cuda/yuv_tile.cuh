@@ -175,7 +175,7 @@ static __device__ inline void read_as_rgb(const struct image *src, const struct 
 }
 
 // The same for two rows, whose chroma lies in at most three rows. Needs sums_are_exact(&yuv->rgb):
-// sums with 21 fraction bits replace those of yuv_to_rgb6.
+// sums with 21 fraction bits replace yuv_to_rgb6's.
 template <enum pixel_format FORMAT>
 static __device__ inline void read_rows_as_rgb(const struct image *src, const struct yuv *yuv,
                                                int x, int y, int rgb[2][3][TILE])
