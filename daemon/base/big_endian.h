@@ -1,10 +1,10 @@
-// Numbers as networks and containers write them: the most significant byte first.
+// Big-endian numbers, as networks and containers store them.
 #ifndef FRAMED_DAEMON_BASE_BIG_ENDIAN_H
 #define FRAMED_DAEMON_BASE_BIG_ENDIAN_H
 
 #include <stdint.h>
 
-// Of `bytes` bytes, at most 8.
+// Reads `bytes` bytes, at most 8.
 static inline uint64_t big_endian_read(const uint8_t *data, int bytes)
 {
     uint64_t value = 0;

@@ -1,4 +1,3 @@
-// The smaller and the larger of two numbers.
 #ifndef FRAMED_DAEMON_BASE_BOUNDS_H
 #define FRAMED_DAEMON_BASE_BOUNDS_H
 

@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What one group's folder limits something to; INFINITY where it does not, or has no such file.
+// Returns the limit that one group's folder sets; INFINITY if it sets none or has no such file.
 typedef double limit_fn(const char *folder);
 
 struct resource {
-    const char *controller; // of version 1
+    const char *controller; // name in version 1
     limit_fn *version_1, *version_2;
 };
 
-// The first `n` numbers of a file; false: it has fewer, such as "max" in version 2.
+// Reads the first `n` numbers of a file; false if it has fewer, such as "max" in version 2.
 static bool read_numbers(const char *folder, const char *name, double to[], int n)
 {
     char *path;
@@ -32,7 +32,7 @@ static bool read_numbers(const char *folder, const char *name, double to[], int 
     return got == n;
 }
 
-// Version 2 says "max" where there is no limit, version 1 a number beyond all memory.
+// Without a limit, version 2 contains "max", version 1 a number larger than any memory.
 static double memory_2(const char *folder)
 {
     double bytes;
@@ -47,11 +47,11 @@ static double memory_1(const char *folder)
 
 static double cpu_2(const char *folder)
 {
-    double times[2]; // of processors, and in which period
+    double times[2]; // quota and period
     return read_numbers(folder, "cpu.max", times, 2) ? times[0] / times[1] : INFINITY;
 }
 
-// A quota of -1 is none.
+// A quota of -1 means no limit.
 static double cpu_1(const char *folder)
 {
     double quota, period;
@@ -62,8 +62,8 @@ static double cpu_1(const char *folder)
 
 static const struct resource memory = {"memory", memory_1, memory_2}, cpu = {"cpu", cpu_1, cpu_2};
 
-// Of `group`, a path below `root`, and all above it. Those that a container does not see have no
-// file here.
+// Returns the lowest limit of `group`, a path below `root`, and its ancestors. Groups that a
+// container cannot see have no file here.
 static double least_limit(const char *root, const char *group, limit_fn *limit_of)
 {
     char folder[PATH_MAX];

@@ -1,4 +1,4 @@
-// The control group that this process is in: what systemd and containers limit it by.
+// The limits of this process's control group, as systemd and containers set them.
 #ifndef FRAMED_DAEMON_BASE_CGROUP_H
 #define FRAMED_DAEMON_BASE_CGROUP_H
 
@@ -7,10 +7,10 @@
 #define CGROUP_MEMBERSHIP "/proc/self/cgroup"
 #define CGROUP_ROOT       "/sys/fs/cgroup"
 
-// The least of the memory limits of the group that the file `membership` names and of all above it,
-// version 1 or 2, bytes. SIZE_MAX where there is none.
+// Returns the lowest memory limit in bytes of the group named in the file `membership` and of its
+// ancestors, version 1 or 2. SIZE_MAX: no limit.
 size_t cgroup_memory_limit(const char *membership, const char *root);
-// The same of processor time, in processors. INFINITY where there is none.
+// The same for processor time, in processors. INFINITY: no limit.
 double cgroup_cpu_limit(const char *membership, const char *root);
 
 #endif

@@ -1,4 +1,4 @@
-// The clocks that times are of, in ns. Any thread.
+// Reads clocks, in ns. Any thread.
 #ifndef FRAMED_DAEMON_BASE_CLOCK_H
 #define FRAMED_DAEMON_BASE_CLOCK_H
 
@@ -6,6 +6,6 @@
 
 int64_t monotonic_ns(void); // CLOCK_MONOTONIC
 int64_t realtime_ns(void);  // CLOCK_REALTIME
-int64_t boottime_ns(void);  // CLOCK_BOOTTIME: goes on while the machine sleeps
+int64_t boottime_ns(void);  // CLOCK_BOOTTIME: counts on while the machine sleeps
 
 #endif

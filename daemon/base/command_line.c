@@ -8,7 +8,7 @@
 
 int command_line_refuse(const char *command, const char *option, const char *what)
 {
-    char shown[256]; // what stands where no URL belongs may be one
+    char shown[256]; // a misplaced argument may be a URL
     fprintf(stderr, "%s: %s: %s (%s --help lists the options)\n", command,
             config_url_shown(option, shown, sizeof shown), what, command);
     return EXIT_USAGE;
@@ -19,7 +19,7 @@ int command_line_read(const struct command_line *line, int argc, char **argv, vo
 {
     int option, code = EXIT_OK;
     *help = false;
-    opterr = 0; // said here, in one line; the colon tells a value that is missing
+    opterr = 0; // we print errors ourselves, in one line; the leading colon reports a missing value
     while (code == EXIT_OK &&
            (option = getopt_long(argc, argv, line->letters, line->options, NULL)) != -1) {
         if (option == 'h') {

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-static bool inherited[DESCRIPTORS_MAX]; // written before there are threads
+static bool inherited[DESCRIPTORS_MAX]; // written before threads start
 
 void descriptors_record(void)
 {
@@ -13,13 +13,13 @@ void descriptors_record(void)
     }
 }
 
-// open() takes the lowest number that is free.
+// open() returns the lowest free number.
 void descriptors_fill_standard(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 &&
             open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0)
-            return; // nowhere to say so
+            return; // nowhere to report it
 }
 
 bool descriptors_inherited(int fd)

@@ -1,5 +1,5 @@
-// The descriptors that this process was started with: `url: pipe:N` may read no others, and the
-// standard ones are always there.
+// The descriptors that this process inherited: `url: pipe:N` may read no others. The standard ones
+// are always open.
 #ifndef FRAMED_DAEMON_BASE_DESCRIPTORS_H
 #define FRAMED_DAEMON_BASE_DESCRIPTORS_H
 
@@ -7,13 +7,13 @@
 
 enum { DESCRIPTORS_MAX = 1024 }; // higher numbers count as not inherited
 
-// To be called before the process opens anything, once.
+// Call once, before the process opens anything.
 void descriptors_record(void);
-// Puts /dev/null where standard input, output or error is closed: the next file or socket would
-// have its number, and what is printed would go there. After descriptors_record, before anything
-// opens.
+// Opens /dev/null in place of a closed standard input, output or error. Otherwise the next file or
+// socket would get its number, and printed text would go there. Call after descriptors_record,
+// before anything is opened.
 void descriptors_fill_standard(void);
-// Whether `fd` was open for reading then. Any thread.
+// Returns true if `fd` was open for reading at that time. Any thread.
 bool descriptors_inherited(int fd);
 
 #endif

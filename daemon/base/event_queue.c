@@ -1,5 +1,5 @@
-// The wakeup is an eventfd of our own: the loop may see libuv's uv_async_send while the call is
-// still under way, and then spins until the sender goes on, which it cannot on the same processor.
+// We use our own eventfd: with uv_async_send the loop may wake while the call is still in progress.
+// It then spins until the sender continues, which it cannot do on the same processor.
 #include "daemon/base/event_queue.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@ struct event_queue {
     int wakeup;
     uv_mutex_t lock;
     struct event *first, **last; // under lock
-    struct event *due;           // the loop thread's: taken out, and not called yet
+    struct event *due;           // loop thread: removed from the queue, not called yet
 };
 
 static struct event *take_all(struct event_queue *queue)
@@ -42,7 +42,7 @@ static void on_wakeup(uv_poll_t *poll, int status, int events)
     eventfd_read(queue->wakeup, &count);
     queue->due = take_all(queue);
     while ((event = queue->due)) {
-        queue->due = event->next; // the event may be posted again as soon as the flag is down
+        queue->due = event->next; // the event may be posted again once the flag is cleared
         atomic_store(&event->posted, false);
         event->callback(event);
     }
@@ -93,7 +93,7 @@ void event_queue_close(struct event_queue *queue)
     uv_close((uv_handle_t *)&queue->poll, on_closed);
 }
 
-// Only whoever posts into an empty queue wakes the loop.
+// Only a post into an empty queue wakes the loop.
 void event_post(struct event_queue *queue, struct event *event)
 {
     if (atomic_exchange(&event->posted, true))

@@ -1,4 +1,4 @@
-// The exit codes of framed's commands. Some are those of sysexits(3).
+// Exit codes of framed's commands. Some are those of sysexits(3).
 #ifndef FRAMED_DAEMON_BASE_EXIT_CODE_H
 #define FRAMED_DAEMON_BASE_EXIT_CODE_H
 
@@ -6,7 +6,7 @@ enum exit_code {
     EXIT_OK = 0,
     EXIT_RUNTIME = 1,
     EXIT_USAGE = 2,
-    EXIT_NO_DEVICE = 69, // a device that the configuration demands is missing
+    EXIT_NO_DEVICE = 69, // a device that the configuration requires is missing
     EXIT_CONFIG = 78,
 };
 

@@ -17,7 +17,7 @@ void fair_semaphore_finish(struct fair_semaphore *semaphore)
     pthread_mutex_destroy(&semaphore->mutex);
 }
 
-// Under lock, before each change of the room.
+// Adds the time so far. Under lock, before each change of `room`.
 static void count(struct fair_semaphore *semaphore)
 {
     int64_t now = monotonic_ns();
@@ -26,7 +26,7 @@ static void count(struct fair_semaphore *semaphore)
     semaphore->since_ns = now;
 }
 
-// Each waits for a signal of its own: whoever leaves wakes one thread and no more.
+// Each waiter has its own condition, so a leaving thread wakes exactly one.
 static void join(struct fair_semaphore *semaphore, struct fair_semaphore_waiter *waiter)
 {
     *waiter = (struct fair_semaphore_waiter){.in = semaphore->room > 0};
@@ -51,7 +51,7 @@ void fair_semaphore_enter(struct fair_semaphore *semaphore)
     pthread_cond_destroy(&waiter.turn);
 }
 
-// Places pass to the first in line at once, so that none who comes later can take them.
+// Places go straight to the first in line, so that no later arrival can take them.
 static void give_places(struct fair_semaphore *semaphore)
 {
     struct fair_semaphore_waiter *first;

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// A pipe that the daemon reads or writes ends with the daemon, not with this process. Standard
-// error stays for the container's log.
+// Closes the parent's copies, so that a pipe of the daemon ends with the daemon. Standard error
+// stays open for the container's log.
 static void close_descriptors(void)
 {
     const int none = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -17,7 +17,7 @@ static void close_descriptors(void)
     close_range(STDERR_FILENO + 1, ~0U, 0);
 }
 
-// Reaps what has ended. Exits when the daemon has.
+// Reaps ended processes. Exits when the daemon has ended.
 static void reap_processes(pid_t daemon)
 {
     int status;
@@ -26,7 +26,7 @@ static void reap_processes(pid_t daemon)
             _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
-// The terminal sends its signals to the daemon, too, so only those of processes are passed on.
+// The terminal signals the daemon directly, so only signals from processes are forwarded.
 static void serve_as_first(pid_t daemon, const sigset_t *all)
 {
     close_descriptors();
@@ -47,7 +47,7 @@ int first_process_leave(void)
         return 0;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &before);
-    signal(SIGCHLD, SIG_DFL); // whatever was inherited: an ignored one reaps the daemon unseen
+    signal(SIGCHLD, SIG_DFL); // an inherited SIG_IGN would reap the daemon unseen
     const pid_t daemon = fork();
     if (daemon > 0)
         serve_as_first(daemon, &all);

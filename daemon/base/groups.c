@@ -7,7 +7,7 @@
 int group_look_up(const char *name, gid_t *ret)
 {
     struct group entry, *found = NULL;
-    char text[16384]; // members of a large group; beyond that it counts as unknown
+    char text[16384]; // holds the members; a group with more counts as unknown
     getgrnam_r(name, &entry, text, sizeof text, &found);
     if (!found)
         return -EINVAL;

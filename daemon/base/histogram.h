@@ -7,7 +7,7 @@
 
 enum { HISTOGRAM_BUCKETS = 12 };
 
-extern const int64_t histogram_bounds_ns[HISTOGRAM_BUCKETS]; // upper bounds, rising
+extern const int64_t histogram_bounds_ns[HISTOGRAM_BUCKETS]; // upper bounds, ascending
 
 struct histogram {
     _Atomic uint64_t bucket[HISTOGRAM_BUCKETS + 1]; // not cumulative; the last has no bound

@@ -6,7 +6,7 @@ long long host_memory_available(void)
 {
     char line[128];
     long long kib = -1;
-    FILE *file = fopen("/proc/meminfo", "re"); // ProcSubset=pid of our unit hides it
+    FILE *file = fopen("/proc/meminfo", "re"); // hidden by ProcSubset=pid of our unit
     while (file && kib < 0 && fgets(line, sizeof line, file))
         sscanf(line, "MemAvailable: %lld kB", &kib);
     if (file)

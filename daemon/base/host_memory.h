@@ -1,8 +1,8 @@
-// Memory of the host that programs could still take.
+// Host memory that programs can still allocate.
 #ifndef FRAMED_DAEMON_BASE_HOST_MEMORY_H
 #define FRAMED_DAEMON_BASE_HOST_MEMORY_H
 
-// Bytes, as the system estimates it; -1: it does not say. Any thread.
+// Returns the system's estimate in bytes; -1: not available. Any thread.
 long long host_memory_available(void);
 
 #endif

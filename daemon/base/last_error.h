@@ -1,5 +1,5 @@
-// The last thing that went wrong with a camera or an output: one printable line without secrets.
-// Whoever owns it guards it; zeroed there is none.
+// The last error of a camera or an output: one printable line without secrets. The owner guards it.
+// Zeroed, it is empty.
 #ifndef FRAMED_DAEMON_BASE_LAST_ERROR_H
 #define FRAMED_DAEMON_BASE_LAST_ERROR_H
 

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-// Buckets are linear up to PARTS units, then each octave has PARTS of them. A unit is 1/512 ms.
-enum { UNITS = 8, UNITS_NS = 15625 }; // so many units are so many ns
+// Buckets are linear up to PARTS units, then PARTS to each octave. A unit is 1/512 ms.
+enum { UNITS = 8, UNITS_NS = 15625 }; // UNITS units are UNITS_NS ns
 
 int latency_bucket(int64_t ns)
 {
@@ -33,7 +33,7 @@ const char *const latency_coarse_s[LATENCY_COARSE] = {
 
 int latency_coarse_bucket(int coarse)
 {
-    return LATENCY_PARTS * (6 + coarse) - 1; // six times PARTS buckets lie below half a millisecond
+    return LATENCY_PARTS * (6 + coarse) - 1; // six times PARTS buckets lie below 0.5 ms
 }
 
 void latency_observe(struct latency *latency, int64_t ns)

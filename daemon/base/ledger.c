@@ -44,7 +44,7 @@ uint64_t ledger_lost(const struct ledger *ledger)
 
 int64_t ledger_in_flight(const struct ledger *ledger)
 {
-    // What ended is read first: a frame that ends between the two reads must not make this
+    // Read the ended frames first: a frame that ends between the two reads must not make this
     // negative.
     const uint64_t ended = ledger_lost(ledger) + atomic_load(&ledger->emitted);
     return (int64_t)(atomic_load(&ledger->offered) - ended);

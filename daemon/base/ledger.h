@@ -1,5 +1,5 @@
-// The account of every frame of one output: offered = emitted + all the losses + what is still in
-// flight. Counters only rise. Thread-safe: any thread adds, any thread reads.
+// Counts the frames of one output: offered = emitted + all losses + in flight. Counters only rise.
+// Thread-safe: any thread adds, any thread reads.
 #ifndef FRAMED_DAEMON_BASE_LEDGER_H
 #define FRAMED_DAEMON_BASE_LEDGER_H
 
@@ -8,16 +8,16 @@
 
 enum loss {
     LOSS_THINNED,      // above the rate that `fps` allows
-    LOSS_STILL,        // shows nothing new, by the output's `gate`
-    LOSS_LATE,         // older than max_age before anyone took it
-    LOSS_DAMAGED,      // beyond decoding, or a damaged picture under `damaged: drop` or `hold`
-    LOSS_OVERFLOW,     // clients left no free slot, or it was pushed out of one by a newer frame
-    LOSS_CLIENT,       // nobody connected, or everyone who took it left before its end
-    LOSS_SINK,         // the file or server could not be written to
-    LOSS_CONFIG,       // the output cannot be made from this source (a crop outside the picture)
+    LOSS_STILL,        // no change in the picture, by the output's `gate`
+    LOSS_LATE,         // older than max_age before a client took it
+    LOSS_DAMAGED,      // undecodable, or a damaged picture under `damaged: drop` or `hold`
+    LOSS_OVERFLOW,     // no slot free of clients, or a newer frame replaced it
+    LOSS_CLIENT,       // no client connected, or all that took it left before its end
+    LOSS_SINK,         // writing to the file or server failed
+    LOSS_CONFIG,       // the output does not fit this source (a crop outside the picture)
     LOSS_BACKEND,      // the device failed
-    LOSS_BACKEND_BUSY, // the backend had its hands full with the camera's frames before it
-    LOSS_STOPPING,     // the daemon or the output stopped before it was delivered
+    LOSS_BACKEND_BUSY, // the backend was still busy with earlier frames of the camera
+    LOSS_STOPPING,     // the daemon or the output stopped before delivery
     LOSSES
 };
 
@@ -30,8 +30,7 @@ void ledger_offer(struct ledger *);
 void ledger_emit(struct ledger *);
 void ledger_lose(struct ledger *, enum loss);
 uint64_t ledger_lost(const struct ledger *); // the sum over all reasons
-// Frames that were offered and are neither emitted nor lost yet. Negative: a bug counted frames
-// twice.
+// Frames offered and neither emitted nor lost yet. Negative: a bug counted frames twice.
 int64_t ledger_in_flight(const struct ledger *);
 
 #endif

@@ -30,8 +30,8 @@ static struct sockaddr_un unix_address(const char *path)
     return address;
 }
 
-// Whether a process has the socket at `path`, of whatever type: 0, -ECONNREFUSED: none, or another
-// negative errno. This asks with a datagram socket: a listener does not notice it.
+// Returns 0 if a process has the socket at `path`, of any type; -ECONNREFUSED: none; or another
+// negative errno. Connects with a datagram socket, which a listener does not notice.
 static int try_connect(const char *path)
 {
     struct sockaddr_un address = unix_address(path);
@@ -49,12 +49,12 @@ static bool is_at(const struct listener *listener, const struct stat *st)
            st->st_ino == listener->inode;
 }
 
-// 0 when the path is free or holds a stale socket, or ours.
+// Returns 0 if the path is free or holds a stale socket or ours.
 static int check_path(const char *path, const struct listener *ours, char *why, size_t size)
 {
     struct stat st;
     if (lstat(path, &st) < 0)
-        return 0; // if it cannot be looked at, bind has a better reason
+        return 0; // if lstat fails, bind reports a better reason
     if (!S_ISSOCK(st.st_mode)) {
         snprintf(why, size, "%s exists and is not a socket", path);
         return -EEXIST;
@@ -83,7 +83,7 @@ static struct temporary temporary_of(const char *path)
     return temporary;
 }
 
-// Gives the socket at `temporary` mode and group while nobody can connect yet.
+// Sets mode and group of the socket at `temporary` before anyone can connect.
 static int prepare_unix(struct listener *listener, const struct listener_options *options,
                         gid_t group, const char *temporary)
 {
@@ -99,7 +99,7 @@ static int prepare_unix(struct listener *listener, const struct listener_options
 }
 
 _Static_assert(sizeof((struct sockaddr_un *)0)->sun_path >=
-                   SOCKET_PATH_MAX + sizeof ".4194304", // the largest process number
+                   SOCKET_PATH_MAX + sizeof ".4194304", // the largest process id
                "the longest path has room for a temporary name");
 
 static int bind_unix(struct listener *listener, const struct listener_options *options, gid_t group)
@@ -107,7 +107,7 @@ static int bind_unix(struct listener *listener, const struct listener_options *o
     const struct temporary temporary = temporary_of(options->address->path);
     struct stat st;
     if (lstat(temporary.name, &st) == 0 && S_ISSOCK(st.st_mode))
-        unlink(temporary.name); // of a run with this number that was killed right here
+        unlink(temporary.name); // left by a run with this process id that was killed here
     struct sockaddr_un address = unix_address(temporary.name);
     if (bind(listener->fd, (struct sockaddr *)&address, sizeof address) < 0)
         return -errno;
@@ -137,7 +137,7 @@ static int open_unix(struct listener *listener, const struct listener_options *o
         rc = check_path(path, options->ours, why, size);
     if (rc < 0)
         return rc;
-    // A ring speaks in messages.
+    // A ring exchanges messages.
     rc = listener->fd =
         open_socket(AF_UNIX, options->address->kind == SINK_RING ? SOCK_SEQPACKET : SOCK_STREAM);
     if (rc >= 0)
@@ -155,7 +155,7 @@ static int bind_tcp(struct listener *listener, const struct addrinfo *address)
     listener->fd = open_socket(address->ai_family, SOCK_STREAM);
     if (listener->fd < 0)
         return listener->fd;
-    // A restart must not wait for the connections of the run before.
+    // A restart must not wait for the connections of the previous run.
     setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(listener->fd, address->ai_addr, address->ai_addrlen) == 0 &&
         listen(listener->fd, BACKLOG) == 0)
@@ -169,7 +169,7 @@ static int open_tcp(struct listener *listener, const struct sink_address *sink, 
                     size_t size)
 {
     const char *host = address_host(sink);
-    // No names, which might take a while to find.
+    // Numeric only: resolving names may take a while.
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                              .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
     struct addrinfo *list = NULL;

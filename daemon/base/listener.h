@@ -1,4 +1,4 @@
-// A listening socket: of a sink, or of the daemon itself. Loop thread only.
+// A listening socket of a sink or of the daemon itself. Loop thread only.
 #ifndef FRAMED_DAEMON_BASE_LISTENER_H
 #define FRAMED_DAEMON_BASE_LISTENER_H
 
@@ -8,37 +8,37 @@
 
 struct listener {
     int fd;           // non-blocking; -1 when closed
-    const char *path; // of a unix socket or ring, the address's; NULL for tcp
-    bool published;   // the socket is at its path, or it is of tcp
+    const char *path; // of a unix socket or ring, owned by the address; NULL for tcp
+    bool published;   // the socket is at its path, or it is tcp
     dev_t device;     // of the unix socket
     ino_t inode;
-    bool logged; // the log knows that the socket is not at its path
+    bool logged; // the missing socket has been logged
 };
 
 struct listener_options {
     const struct sink_address *address; // unix, ring or tcp; outlives the listener
     int mode;                           // of a unix socket or ring
-    const struct output_config *output; // whose group a unix socket or ring gets; NULL: nobody's
-    const struct listener *ours;        // who may be at the path already; NULL: nobody
+    const struct output_config *output; // its group applies to a unix socket or ring; NULL: none
+    const struct listener *ours;        // our own listener that may be at the path; NULL: none
 };
 
-// Binds and listens; a unix socket has mode and group, and another name beside its path until it is
-// published. Returns 0 or negative errno, with one sentence in `why`: -EADDRINUSE: someone who is
-// not ours listens there; -EEXIST: what is at the path is no socket and stays.
+// Binds and listens. A unix socket has mode and group, and a temporary name beside its path until
+// it is published. Returns 0 or a negative errno, with one sentence in `why`: -EADDRINUSE: another
+// program listens there; -EEXIST: the file at the path is not a socket and stays.
 int listener_open(struct listener *, const struct listener_options *, char *why, size_t size);
-// Puts the unix socket at its path, in place of a stale one or of ours. 0 or negative errno.
+// Moves the unix socket to its path, replacing a stale one or ours. Returns 0 or a negative errno.
 int listener_publish(struct listener *);
-// Both in one, with their error in `why`.
+// Opens and publishes, with the error in `why`.
 int listener_serve(struct listener *, const struct listener_options *, char *why, size_t size);
-// Whether somebody has removed a published unix socket from its path. Asks the file system.
+// Returns true if a published unix socket was removed from its path. Reads the file system.
 bool listener_is_gone(const struct listener *);
-// Opens *ret at the path of a socket that is gone, which the caller closes then. Returns 0 or
-// negative errno, as listener_open. `what` gets one sentence for the log, or "" when an earlier
-// call for `gone` has failed too: then the log knows.
+// Opens *ret at the path of a socket that is gone; the caller then closes that one. Returns 0 or a
+// negative errno, as listener_open. `what` gets one sentence for the log, or "" if an earlier call
+// for `gone` has failed too and is logged.
 int listener_restore(struct listener *ret, struct listener *gone, const struct listener_options *,
                      char *what, size_t size);
-int listener_port(const struct listener *); // of a tcp socket; else 0
-// Also removes the unix socket, unless someone has put another in its place. Accepts a closed one.
+int listener_port(const struct listener *); // of a tcp socket; otherwise 0
+// Also removes the unix socket unless it has been replaced. Accepts a closed one.
 void listener_close(struct listener *);
 
 #endif

@@ -19,14 +19,14 @@
 
 enum {
     TEXT_MAX = 1024,
-    SPEAKERS = 64, // beyond that many cameras the one that was silent longest is forgotten
+    SPEAKERS = 64, // with more cameras, the one silent longest is forgotten
     PATIENCE_MS = 200,
 };
 static const int64_t REPEAT_WINDOW_NS = 10 * INT64_C(1000000000);
 
 static const struct {
     const char *name;
-    char priority; // syslog's, as journald reads it
+    char priority; // syslog's, for journald
 } levels[] = {
     [LOG_LEVEL_ERROR] = {"error", '3'},
     [LOG_LEVEL_WARNING] = {"warning", '4'},
@@ -34,7 +34,7 @@ static const struct {
     [LOG_LEVEL_DEBUG] = {"debug", '7'},
 };
 
-// What one camera, or the daemon itself, said last.
+// The last message of one camera or of the daemon.
 struct speaker {
     char camera[64]; // "" for the daemon
     char text[TEXT_MAX];
@@ -47,14 +47,14 @@ static struct {
     pthread_mutex_t mutex; // guards speakers and the order of lines
     _Atomic int level;
     _Atomic bool journal;
-    _Atomic bool timed; // lines begin with the time, which the journal knows by itself
+    _Atomic bool timed; // lines begin with the time, which the journal adds itself
     struct speaker speakers[SPEAKERS];
-    bool stalled; // nobody reads stderr; under mutex
+    bool stalled; // stderr is not being read; under mutex
 } logger = {.mutex = PTHREAD_MUTEX_INITIALIZER, .level = LOG_LEVEL_INFO};
 
 static _Thread_local const char *thread_camera;
 
-// Whether stderr is the stream that systemd says it connected to the journal.
+// Returns true if stderr is the stream that systemd connected to the journal.
 static bool stderr_is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -64,8 +64,8 @@ static bool stderr_is_journal(void)
            fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
-// A reader that stalls must stall nobody here: the first line waits for it a while, those that
-// follow are lost until it reads again.
+// A stalled reader must not stall us: the first line waits a while for it, later lines are dropped
+// until it reads again.
 static bool stderr_takes_a_line(void)
 {
     struct pollfd wait = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -84,7 +84,7 @@ static void put_number(char *to, int digits, int64_t number)
     }
 }
 
-// Years from 1970 on, by the calendar; a signal handler may not call gmtime_r.
+// Gregorian calendar from 1970 on. A signal handler may not call gmtime_r.
 static void put_date(char *to, int64_t days)
 {
     static const int lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -118,7 +118,7 @@ void log_time(char to[LOG_TIME], int64_t realtime_ns)
 
 enum { PREFIX_MAX = LOG_TIME + 16 };
 
-// "<3>", or "2026-01-31T12:00:00.000Z error ". From within a signal handler too.
+// "<3>", or "2026-01-31T12:00:00.000Z error ". Also safe in a signal handler.
 static void put_prefix(char to[PREFIX_MAX], enum log_level level)
 {
     if (logger.journal) {
@@ -150,7 +150,7 @@ static void print(const struct speaker *speaker)
     for (int at = 0; at < n;) {
         ssize_t wrote = write(STDERR_FILENO, line + at, (size_t)(n - at));
         if (wrote < 0 && errno != EINTR)
-            return; // nowhere left to say so
+            return; // nowhere left to report it
         at += wrote > 0 ? (int)wrote : 0;
     }
 }
@@ -201,7 +201,7 @@ static void say(enum log_level level, const char *text)
     pthread_mutex_unlock(&logger.mutex);
 }
 
-// Where in a word its URL begins: text may stand before the scheme ("url='rtsp://").
+// Returns where the URL in a word begins: text may precede the scheme ("url='rtsp://").
 static size_t url_offset(const char *word, size_t length)
 {
     const char *mark = memmem(word, length, "://", 3);
@@ -212,8 +212,8 @@ static size_t url_offset(const char *word, size_t length)
     return (size_t)(mark - word);
 }
 
-// Copies one word; a URL as config_url_shown has it, and a Digest's response as ***. A word ends
-// only at white space, since a password may hold anything else.
+// Copies one word, with a URL as config_url_shown prints it and a Digest response as ***. A word
+// ends only at white space, since a password may contain any other character.
 static size_t put_word(char *to, size_t size, const char *word, size_t length)
 {
     static const char response[] = "response=";
@@ -302,12 +302,12 @@ void log_last(const char *text)
     char prefix[PREFIX_MAX];
     struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
     if (poll(&room, 1, 0) == 0)
-        return; // the process is to end, not to wait for a reader
+        return; // the process must end, not wait for a reader
     put_prefix(prefix, LOG_LEVEL_ERROR);
     struct iovec line[] = {
         {prefix, strlen(prefix)}, {(void *)text, strlen(text)}, {(void *)"\n", 1}};
     if (writev(STDERR_FILENO, line, 3) < 0)
-        return; // nowhere left to say so
+        return; // nowhere left to report it
 }
 
 void log_flush(void)

@@ -1,5 +1,5 @@
-// What this box has left of its memory beside the plan of all cameras (`framed check`). A camera
-// whose pictures are larger than planned takes the difference from here. Any thread.
+// Memory of this machine that the plan for all cameras (`framed check`) leaves free. A camera whose
+// pictures are larger than planned takes the difference from here. Any thread.
 #ifndef FRAMED_DAEMON_BASE_MEMORY_RESERVE_H
 #define FRAMED_DAEMON_BASE_MEMORY_RESERVE_H
 
@@ -15,9 +15,9 @@ struct memory_reserve {
 
 void memory_reserve_begin(struct memory_reserve *); // without a limit
 void memory_reserve_end(struct memory_reserve *);
-// What all cameras may use, and what their configuration plans.
+// Sets the limit for all cameras and the total that their configuration plans.
 void memory_reserve_plan(struct memory_reserve *, size_t limit, size_t planned);
-// Takes bytes beyond the plan, or none of them. *left: how many there are, without these.
+// Takes all `bytes` beyond the plan, or none. *left: the bytes available before this call.
 bool memory_reserve_take(struct memory_reserve *, size_t bytes, size_t *left);
 void memory_reserve_give(struct memory_reserve *, size_t bytes);
 

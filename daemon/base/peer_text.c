@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// 0: no UTF-8 begins at `p`. *code: the character.
+// Returns the character's bytes; 0: no UTF-8 begins at `p`. *code: the character.
 static size_t decode_character(const unsigned char *p, unsigned *code)
 {
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 enum {
-    PAGE = 4096,            // slots start at one, behind the words
-    ALIGN = 256,            // of slots: what the widest loads and stores of a GPU want
-    EXPORT_PIECE = 2 << 20, // device memory that is exported comes in pieces of that size
+    PAGE = 4096,            // slots start on a page, after the words
+    ALIGN = 256,            // of slots: for the widest loads and stores of a GPU
+    EXPORT_PIECE = 2 << 20, // exported device memory is allocated in pieces of this size
 };
 
 static size_t round_up(size_t bytes, size_t to)
@@ -32,7 +32,7 @@ struct memory_need pool_region_need(enum region_kind kind, int n, size_t size)
     return (struct memory_need){0, words_of(n) + round_up(slots, PAGE)};
 }
 
-// Words and headers are on the host in any case: clients look at them with the CPU.
+// Words and headers are always on the host: clients read them with the CPU.
 static int open_regions(struct pool_region *region, const struct pool_region_place *place, int n)
 {
     const size_t slots = (size_t)n * region->stride;

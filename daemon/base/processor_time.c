@@ -15,8 +15,8 @@ int64_t processor_time_own_ns(void)
     return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
 }
 
-// Ticks of a line "cpuN user nice system idle iowait irq softirq steal ..." that were not idle; -1:
-// another line, or another processor's.
+// Returns the ticks not idle in a line "cpuN user nice system idle iowait irq softirq steal ...";
+// -1: another line, or a processor that is not allowed.
 static long long busy_ticks(const char *line, const struct processors *allowed)
 {
     long long user, nice, system, idle, iowait, irq, softirq, steal;
@@ -35,7 +35,7 @@ int64_t processor_time_all_ns(void)
     long long ticks = 0;
     FILE *file = fopen("/proc/stat", "re");
     if (!file)
-        return 0; // ProcSubset=pid of our unit hides it
+        return 0; // hidden by ProcSubset=pid of our unit
     while (fgets(line, sizeof line, file) && line[0] == 'c') {
         long long busy = busy_ticks(line, &allowed);
         ticks += busy > 0 ? busy : 0;

@@ -1,14 +1,14 @@
-// Processor time of this process, and of everybody on the processors that it may use. Loop thread.
+// Processor time of this process, and of all processes on its allowed processors. Loop thread.
 #ifndef FRAMED_DAEMON_BASE_PROCESSOR_TIME_H
 #define FRAMED_DAEMON_BASE_PROCESSOR_TIME_H
 
 #include <stdint.h>
 
-// Since the process began.
+// Since the process started.
 int64_t processor_time_own_ns(void);
-// Since the system did, idle time left out; 0 where the system does not say.
+// Since boot, without idle time; 0: not available.
 int64_t processor_time_all_ns(void);
-// How many there are for this process: its affinity, and the quota of its control group.
+// Number of processors for this process, by its affinity and its control group's quota.
 double processor_time_limit(void);
 
 #endif

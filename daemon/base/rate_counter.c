@@ -15,6 +15,6 @@ double rate_counter_rate(const struct rate_counter *meter)
     unsigned first = meter->n > RATE_COUNTER_SAMPLES ? meter->n % RATE_COUNTER_SAMPLES : 0;
     int64_t ns = meter->ns[last] - meter->ns[first];
     if (meter->count[last] < meter->count[first])
-        return 0; // it began anew
+        return 0; // the counter restarted
     return ns > 0 ? (double)(meter->count[last] - meter->count[first]) * 1e9 / (double)ns : 0;
 }

@@ -18,8 +18,8 @@ static size_t whole_pages(size_t bytes)
     return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }
 
-// Every page now, so that no frame waits for one. A lack of memory shows with shared regions alone,
-// where they allocate: populating tells nobody of pages that it could not have.
+// Populates every page now, so that no frame waits for one. Only shared regions report a lack of
+// memory, when they allocate: MAP_POPULATE does not report pages that it could not get.
 static int map_pages(struct region *region, int flags)
 {
     void *base =
@@ -30,9 +30,8 @@ static int map_pages(struct region *region, int flags)
     return 0;
 }
 
-// A picture is walked by many rows at once, for whose small pages the TLB is too small: where the
-// system gives large ones to who asks, pictures get them. They must be asked for ahead of the first
-// touch.
+// A picture is read at many rows at once, too many small pages for the TLB. So pictures request
+// large pages, where the system grants them, before the first touch.
 static int map_large(struct region *region)
 {
     const size_t room = region->bytes + LARGE_PAGE;
@@ -56,8 +55,8 @@ static int open_private(struct region *region)
                                       : map_large(region);
 }
 
-// Whoever gets the descriptor can neither change its size under us nor write: our own mapping is
-// there already and stays writable. A kernel that does not know a seal goes without it.
+// Prevents holders of the descriptor from changing its size or writing to it; our own mapping
+// exists already and stays writable. A seal that the kernel does not support is skipped.
 static void seal_descriptor(int fd)
 {
     const int seals[] = {F_SEAL_GROW | F_SEAL_SHRINK, F_SEAL_FUTURE_WRITE, F_SEAL_SEAL};

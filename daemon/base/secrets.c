@@ -9,8 +9,8 @@
 
 enum {
     FORMS_MAX = 128,
-    SHORT = 4, // bytes: what is shorter may be part of any word, and is hidden as a word alone
-    CUT = 3,   // bytes that give a secret away at the end of a line
+    SHORT = 4, // bytes: a shorter secret may be part of any word, and is hidden only as a word
+    CUT = 3,   // bytes of a secret that are hidden even if the line is cut off after them
 };
 
 struct secrets {
@@ -34,7 +34,7 @@ static int hex(char digit)
     return isdigit((unsigned char)digit) ? digit - '0' : (digit | 32) - 'a' + 10;
 }
 
-// In place; returns the length, which has no zero bytes to it.
+// In place. Drops zero bytes. Returns the length.
 static size_t decode_percent(char *text)
 {
     char *to = text;
@@ -49,7 +49,7 @@ static size_t decode_percent(char *text)
     return (size_t)(to - text);
 }
 
-// As "Authorization: Basic" has it.
+// As in "Authorization: Basic".
 static void add_base64(struct secrets *secrets, const char *text, size_t length)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -68,8 +68,8 @@ static void add_base64(struct secrets *secrets, const char *text, size_t length)
     free(to);
 }
 
-// One part of a URL, "user:password" or a value: as it stands there, decoded, and what libav takes
-// it for where it has '/' and the like in it that should have been encoded.
+// Adds one part of a URL, "user:password" or a value: as written, decoded, and as libav splits it
+// if '/' and the like should have been encoded.
 static void add_part(struct secrets *secrets, const char *part, size_t length)
 {
     char *text = strndup(part, length);
@@ -94,7 +94,7 @@ static void add_part(struct secrets *secrets, const char *part, size_t length)
     free(text);
 }
 
-// The value behind each '='.
+// Adds the value after each '='.
 static void add_parameters(struct secrets *secrets, const char *text)
 {
     while ((text = strchr(text, '='))) {
@@ -148,8 +148,8 @@ static bool stands_alone(const char *text, const char *p, size_t length)
     return (p == text || !isalnum((unsigned char)p[-1])) && !isalnum((unsigned char)p[length]);
 }
 
-// Bytes of the longest secret that begins at `p`; at the end of a line that may be the beginning of
-// one that was cut off.
+// Returns the bytes of the longest secret that begins at `p`. At the end of a line this may be the
+// beginning of a secret that was cut off.
 static size_t match(const struct secrets *secrets, const char *text, const char *p)
 {
     size_t longest = 0, left = strcspn(p, "\r\n");
@@ -166,7 +166,7 @@ static size_t match(const struct secrets *secrets, const char *text, const char 
 
 void secrets_hide(const struct secrets *secrets, char *to, size_t size, const char *from)
 {
-    const char *hidden = from; // up to here
+    const char *hidden = from; // hidden up to here
     size_t n = 0;
     for (const char *p = from; *p && n + sizeof "***" <= size; p++) {
         size_t length = match(secrets, from, p);

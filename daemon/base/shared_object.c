@@ -10,15 +10,15 @@
 
 #include "config/types.h"
 
-#define FOLDER "/dev/shm" // where shm_open of libc has its objects
+#define FOLDER "/dev/shm" // where libc's shm_open has its objects
 
 enum {
     MARK = S_ISVTX,
-    TRIES = 8, // against others who take and free the same name at the same time
+    TRIES = 8, // against others that take and free the same name at the same time
 };
 
 struct path {
-    char text[sizeof FOLDER + SHARED_NAME_MAX + sizeof "..4194304"]; // the largest process number
+    char text[sizeof FOLDER + SHARED_NAME_MAX + sizeof "..4194304"]; // the largest process id
 };
 
 static struct path path_of(const char *name)
@@ -28,7 +28,7 @@ static struct path path_of(const char *name)
     return path;
 }
 
-// What replaces the file of a name lies here before. No name begins with a dot.
+// The file that will replace the one of a name is made here. No name begins with a dot.
 static struct path temporary_of(const char *name)
 {
     struct path path;
@@ -42,9 +42,9 @@ static bool is_file(const struct stat *st, int fd)
     return fd >= 0 && fstat(fd, &own) == 0 && own.st_dev == st->st_dev && own.st_ino == st->st_ino;
 }
 
-// Locks what has the name, and is not the file of `own` (-1: any). 0: nothing has it; 1: own, or
-// nobody's any more and locked by *ret. -EAGAIN: it has changed meanwhile. Other negative errno, as
-// shared_object_open.
+// Locks the file that has the name, unless it is our own file `own` (-1: none). Returns 0: no file;
+// 1: our own, or an abandoned one, locked by *ret; -EAGAIN: the file changed meanwhile; or another
+// negative errno, as shared_object_open.
 static int lock_former(const char *name, int own, int *ret, char *why, size_t size)
 {
     const struct path path = path_of(name);
@@ -76,7 +76,7 @@ static int lock_former(const char *name, int own, int *ret, char *why, size_t si
     return rc;
 }
 
-// Links the file, which has no name, to the path. 0 or negative errno; -EEXIST: the path is taken.
+// Links a file without a name to the path. Returns 0 or a negative errno; -EEXIST: path is taken.
 static int link_file(int fd, const char *path)
 {
     char of_fd[32];
@@ -87,7 +87,7 @@ static int link_file(int fd, const char *path)
 static int replace_file(const char *name, int fd)
 {
     const struct path path = path_of(name), temporary = temporary_of(name);
-    unlink(temporary.text); // of a run with this number that was killed right here
+    unlink(temporary.text); // left by a run with this process id that was killed here
     int rc = link_file(fd, temporary.text);
     if (rc == 0 && rename(temporary.text, path.text) < 0) {
         rc = -errno;
@@ -96,7 +96,7 @@ static int replace_file(const char *name, int fd)
     return rc;
 }
 
-// Gives the name to the file of `fd`, in place of our own file or of one that nobody has.
+// Gives the name to the file of `fd`, replacing our own file or an abandoned one.
 static int take_name(const char *name, int own, int fd, char *why, size_t size)
 {
     int rc = -EAGAIN;
@@ -128,7 +128,7 @@ static int prepare_file(const struct shared_object *object, int fd)
     return 0;
 }
 
-// Under the lock: the file takes the place of the present one.
+// Under the lock: replaces the present file.
 static int put_file(struct shared_object *object, int fd, size_t bytes, char *why, size_t size)
 {
     int rc = prepare_file(object, fd);
@@ -185,7 +185,7 @@ int shared_object_open(struct shared_object *object, const char *name, int mode,
     return rc;
 }
 
-// Under the lock: whether the file at the name is ours.
+// Under the lock: returns true if the file at the name is ours.
 static bool has_name(const struct shared_object *object, struct stat *st)
 {
     return object->fd >= 0 && lstat(path_of(object->name).text, st) == 0 && is_file(st, object->fd);

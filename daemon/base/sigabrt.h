@@ -1,5 +1,5 @@
-// libuv, where the system refuses it memory, a thread or a watch, knows no other answer than
-// abort(). systemd sends the same signal to a daemon whose watchdog got no sign of life.
+// If the system refuses libuv memory, a thread or a watch, libuv calls abort(). systemd sends the
+// same signal to a daemon that missed its watchdog deadline.
 #ifndef FRAMED_DAEMON_BASE_SIGABRT_H
 #define FRAMED_DAEMON_BASE_SIGABRT_H
 

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// Lines of /proc/self/maps. A signal handler may not allocate, as libc's streams do.
+// Lines of /proc/self/maps. Signal handlers may not allocate, so libc's streams are out.
 struct maps {
     int fd;
     ssize_t n, at;
@@ -36,13 +36,13 @@ static bool next_line(struct maps *maps)
     }
 }
 
-// "START-END rw-s OFFSET DEVICE INODE   PATH" of a mapping, which is replaced where it is a shared
-// object. False: it is another one.
+// Replaces the mapping if its `line`, "START-END rw-s OFFSET DEVICE INODE   PATH", is of a shared
+// object. Returns false for any other mapping.
 static bool replace(const char *line, uintptr_t begin, uintptr_t end)
 {
     const bool is_shared = strstr(line, " rw-s ") != NULL;
     if (!is_shared)
-        return strchr(line, '/') == NULL; // another thread was here first
+        return strchr(line, '/') == NULL; // another thread has replaced it
     return strstr(line, " /dev/shm/") &&
            mmap((void *)begin, end - begin, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
@@ -65,7 +65,7 @@ static bool replace_at(uintptr_t address)
     return replaced;
 }
 
-// Returning tries the access again.
+// The access is retried on return.
 static void access_failed(int number, siginfo_t *info, void *context)
 {
     (void)context;

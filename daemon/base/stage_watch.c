@@ -28,8 +28,8 @@ int64_t stage_since_ns(const struct stage_watch *watch, enum stage stage)
     return inside ? atomic_load(&watch->since_ns) : 0;
 }
 
-// The time is written before the job counts, and before it no longer does: whoever sees a job sees
-// its time.
+// The time is stored before the job counts, and before it stops counting: a reader that sees a job
+// sees its time.
 void stage_job_begins(struct stage_watch *watch)
 {
     if (atomic_load(&watch->jobs) == 0)

@@ -23,11 +23,11 @@ int state_file_write(const char *path, const char *text, unsigned mode)
     const size_t bytes = strlen(text);
     if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
         return -ENAMETOOLONG;
-    unlink(part); // the folder may be another user's, with any link in it
+    unlink(part); // the folder may belong to another user, who may have put a link there
     const int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
-    errno = ENOSPC; // of a write that was cut short
+    errno = ENOSPC; // for a short write
     const bool written = write(fd, text, bytes) == (ssize_t)bytes;
     int rc = written && fchmod(fd, mode) == 0 && fsync(fd) == 0 ? 0 : -errno;
     close(fd);

@@ -2,9 +2,9 @@
 #ifndef FRAMED_DAEMON_BASE_STATE_FILE_H
 #define FRAMED_DAEMON_BASE_STATE_FILE_H
 
-// The first folder of $STATE_DIRECTORY, as systemd has it; NULL: there is none. To be freed.
+// Returns the first folder of $STATE_DIRECTORY, as set by systemd, to be freed; NULL: none.
 char *state_folder(void);
-// Replaces the file, which gets the mode: all or nothing, whatever ends meanwhile. Negative errno.
+// Replaces the file atomically and sets its mode. Returns 0 or a negative errno.
 int state_file_write(const char *path, const char *text, unsigned mode);
 
 #endif

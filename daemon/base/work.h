@@ -1,4 +1,4 @@
-// Work that may block (a disk or a server that hangs), on libuv's threads, for the loop thread.
+// Runs blocking work (a disk or a server that hangs) on libuv's threads for the loop thread.
 #ifndef FRAMED_DAEMON_BASE_WORK_H
 #define FRAMED_DAEMON_BASE_WORK_H
 
@@ -6,20 +6,20 @@
 
 struct work_queue {
     uv_loop_t *loop;
-    int n;                      // of work that is not done
-    void (*idle)(void *opaque); // loop thread: none is left
+    int n;                      // unfinished work
+    void (*idle)(void *opaque); // loop thread: all work is done
     void *opaque;
 };
 
-// A member of what it is about, which stays until `done`.
+// Embedded in the object that it concerns, which must live until `done`.
 struct work {
     void (*run)(struct work *);  // any thread
-    void (*done)(struct work *); // loop thread, after it; the work may be started again
+    void (*done)(struct work *); // loop thread, after `run`; may start the work again
     uv_work_t request;
     struct work_queue *queue;
 };
 
-// Loop thread. The work is not under way; `run` and `done` are set.
+// Loop thread. The work must not be in progress; `run` and `done` must be set.
 void work_start(struct work_queue *, struct work *);
 
 #endif
