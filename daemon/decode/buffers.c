@@ -16,7 +16,7 @@
 
 enum {
     ALIGN = 64,    // of planes and strides, for the widest SIMD of libavcodec and libswscale
-    OVERREAD = 16, // bytes behind a plane that they may touch
+    OVERREAD = 16, // bytes that these may touch after a plane
     SERVED = 128,  // packets whose frames are counted: more than are decoded at a time
 };
 
@@ -27,9 +27,9 @@ struct buffer {
 };
 
 struct buffers {
-    struct early_output *early; // of the context that is served
+    struct early_output *early; // of the served context
     pthread_mutex_t sizing;     // guards the members below; taken before `mutex`
-    AVBufferPool *pool;         // of one geometry; NULL before the first
+    AVBufferPool *pool;         // for one geometry; NULL before the first
     size_t bytes;
     struct memory_share share;
     size_t needed, extra; // bytes of the whole decoder, and the part beyond its plan
@@ -44,7 +44,7 @@ struct buffers {
 
     pthread_mutex_t mutex;               // guards the members below and the regions of all buffers
     struct buffer *all;                  // idle or in use
-    const struct backend_driver *driver; // NULL: nobody pins
+    const struct backend_driver *driver; // NULL: not pinned
     struct backend *backend;
     bool closed;
 };
@@ -122,8 +122,8 @@ void buffers_leave(struct buffers *buffers)
     pthread_mutex_unlock(&buffers->mutex);
 }
 
-// One buffer that could not be pinned makes all MEMORY_HOST: a plan is made for one kind of memory
-// and would be remade at every change.
+// One buffer that could not be pinned makes all of them MEMORY_HOST: a plan is made for one kind of
+// memory, and would be remade at every change.
 enum memory buffers_memory(struct buffers *buffers, const AVFrame *frame)
 {
     bool own = false, pinned = true;
@@ -190,7 +190,7 @@ static AVBufferRef *make_buffer(void *opaque, size_t bytes)
     return ref;
 }
 
-// Idle buffers of another size are freed at once, those in use with their last picture.
+// Frees idle buffers of another size at once, and those in use with their last picture.
 static AVBufferRef *get(struct buffers *buffers, size_t bytes)
 {
     pthread_mutex_lock(&buffers->sizing);
@@ -206,7 +206,7 @@ static AVBufferRef *get(struct buffers *buffers, size_t bytes)
 
 // --- planes
 
-// Widens until each plane's rows begin aligned.
+// Widens until the rows of each plane start aligned.
 static int align_rows(int linesize[4], enum AVPixelFormat format, int width, const int align[])
 {
     for (bool aligned = false; !aligned; width += width & -width) {
@@ -220,7 +220,7 @@ static int align_rows(int linesize[4], enum AVPixelFormat format, int width, con
     return 0;
 }
 
-// Places and total bytes of the frame's planes, one behind the other, for width x height pixels.
+// Offsets and total bytes of the frame's planes, one after another, for width x height pixels.
 struct plane_places {
     int linesize[4];
     size_t size[4], offset[4], bytes;
@@ -289,7 +289,7 @@ static void take_extra(struct buffers *buffers, size_t needed)
     buffers->needed = needed;
 }
 
-// 0, or AVERROR(ENOMEM).
+// Returns 0 or AVERROR(ENOMEM).
 static int reserve(struct buffers *buffers, int width, int height, size_t needed)
 {
     pthread_mutex_lock(&buffers->sizing);
@@ -302,7 +302,7 @@ static int reserve(struct buffers *buffers, int width, int height, size_t needed
     return refused ? AVERROR(ENOMEM) : 0;
 }
 
-// Any thread of the decoder calls it for each picture.
+// Called for each picture, on any thread of the decoder.
 static int reserve_decoder(struct buffers *buffers, const AVCodecContext *context)
 {
     struct stream_memory stream = {0};

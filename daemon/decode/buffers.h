@@ -13,8 +13,8 @@ struct AVFrame;
 struct buffers;
 struct early_output;
 
-// The memory of a decoder on the cpu: its plan, and the reserve for more than that. `memory` NULL:
-// no limit.
+// Memory limits of a decoder on the cpu: its plan, and the reserve for more than that. `memory`
+// NULL: no limit.
 struct memory_share {
     struct memory_reserve *memory; // outlives the buffers
     size_t planned;                // bytes of this decoder in the plan
@@ -24,27 +24,26 @@ struct memory_share {
 int buffers_open(struct buffers **ret, const struct memory_share *); // NULL: no limit
 void buffers_close(struct buffers *); // frames in use stay valid; accepts NULL
 
-// Pins all buffers, those made later too, until buffers_leave, which unpins all, in use or not.
+// Pins all buffers, present and future, until buffers_leave unpins all, in use or not.
 void buffers_join(struct buffers *, const struct backend_driver *, struct backend *);
 void buffers_leave(struct buffers *);
-void buffers_trim(struct buffers *); // frees idle buffers, and what the reserve gave
+void buffers_trim(struct buffers *); // frees idle buffers, and memory taken from the reserve
 
-// Gives the context's pictures this memory, except in formats that no kernel reads and for decoders
-// that allocate their own. Takes the context's `opaque`. Reports each picture to the early output,
-// which may be NULL and outlives the context.
+// Makes the context allocate its pictures here, except in formats that no kernel reads and for
+// decoders that allocate their own. Uses the context's `opaque`. Reports each picture to the early
+// output, which may be NULL and outlives the context.
 void buffers_serve(struct buffers *, struct AVCodecContext *, struct early_output *);
-// Returns whether libavcodec made up references of this picture of H.265, which it has just given
-// out.
+// Returns true if libavcodec made up references for this H.265 picture, the last one given out.
 bool buffers_stood_in(struct buffers *, const struct AVFrame *);
-// True while the pictures do not fit: the decoder gets no memory. A keyframe tries again.
+// True while the pictures do not fit and the decoder gets no memory. A keyframe tries again.
 bool buffers_refused(struct buffers *);
-// A sentence about the refusal, once for each size; else an empty text.
+// Writes a sentence about the refusal, once per size; otherwise an empty text.
 void buffers_refusal(struct buffers *, char *text, size_t size);
-// Gives a frame memory for such a picture, unless it has some already. 0 or negative AVERROR.
+// Allocates a frame for such a picture, unless it has matching memory. Returns 0 or an AVERROR.
 int buffers_fill(struct buffers *, struct AVFrame *, enum AVPixelFormat, int width, int height);
-// The same for a decoder that is not served: all buffers count with the plan and the reserve.
+// The same for a decoder that is not served: all buffers count against plan and reserve.
 int buffers_keep(struct buffers *, struct AVFrame *, enum AVPixelFormat, int width, int height);
-// MEMORY_PINNED or MEMORY_HOST, for any frame on the host.
+// Returns MEMORY_PINNED or MEMORY_HOST, for any frame on the host.
 enum memory buffers_memory(struct buffers *, const struct AVFrame *);
 
 #endif

@@ -11,22 +11,22 @@
 #include "daemon/decode/picture.h"
 #include "daemon/input/libav_version.h"
 
-static const int64_t NO_SERIAL = 0; // theirs begin with 1
+static const int64_t NO_SERIAL = 0; // serials start at 1
 
-// Threads that decode several pictures at once give each picture some packets late. libdav1d knows
-// no thread_type; for other codecs the flag would also change the order of pictures.
+// Threads that decode several pictures at once delay each picture by some packets. libdav1d has no
+// thread_type; for other codecs the flag would also change the order of pictures.
 static void forbid_delay(AVCodecContext *context)
 {
     context->thread_type = FF_THREAD_SLICE;
-    // With several slices of H.264 at a time libavcodec neither mends damage nor tells it.
+    // Decoding several slices of H.264 at a time, libavcodec neither conceals nor reports damage.
     if (context->codec_id == AV_CODEC_ID_H264)
         context->thread_count = 1;
     if (context->codec_id == AV_CODEC_ID_AV1)
         context->flags |= AV_CODEC_FLAG_LOW_DELAY;
 }
 
-// True where pictures are shown as soon as they are decoded. libavcodec would hold them back, and
-// it cannot order keyframes alone, whose POC continues pictures that it did not get.
+// True if pictures are shown as soon as they are decoded. libavcodec would hold them back, and it
+// cannot order keyframes alone, whose POC continues from pictures that it did not get.
 static bool shows_at_once(const struct decode_options *options)
 {
     return options->low_delay || options->pictures == PICTURES_KEYFRAMES;
@@ -36,7 +36,7 @@ static int set_up(struct codec *codec, AVCodecContext *context,
                   const struct decode_options *options, struct buffers *buffers)
 {
     context->pkt_timebase = (AVRational){1, 1000000000};
-    // Damaged pictures are to come out, with a flag; crops are to be exact.
+    // Damaged pictures must come out, with a flag; crops must be exact.
     context->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT | AV_CODEC_FLAG_UNALIGNED;
     libav_carry_serials(context);
     if (codec->nvdec.device) {
@@ -175,9 +175,9 @@ void codec_abandon(struct codec *codec)
 
 // --- H.264 on a device: libavcodec's flush would close the decoder in the driver
 //
-// So it gets no flush. An IDR picture ends what was before it as well: the pictures that are held
-// back come out when others are sent behind one. At the end of a stream that is the last IDR
-// picture again; what comes of it, and of a stream that is over, is thrown away.
+// So we do not flush it. An IDR picture also ends the sequence before it: sending pictures after
+// one brings out the held-back ones. At the end of a stream we send the last IDR picture again. Its
+// pictures, and pictures of a flushed stream, are dropped.
 
 static int keep_idr(struct codec *codec, const AVPacket *packet)
 {
@@ -189,7 +189,7 @@ static int keep_idr(struct codec *codec, const AVPacket *packet)
     return rc;
 }
 
-// Ahead of a packet: whether it is safe behind what it does not belong to.
+// Call before sending a packet. Flushes after all if the next stream starts without an IDR picture.
 static int begin_packet(struct codec *codec, const AVPacket *packet)
 {
     if (!codec_on_nvdec(codec) || codec->context->codec_id != AV_CODEC_ID_H264)
@@ -201,7 +201,7 @@ static int begin_packet(struct codec *codec, const AVPacket *packet)
     return idr ? keep_idr(codec, packet) : 0;
 }
 
-// Sends the last IDR picture again. False: all that was held back has come.
+// Sends the last IDR picture again. Returns false when all held-back pictures are out.
 static bool push(struct codec *codec)
 {
     if (!codec->draining || !codec->idr || codec->early ||
@@ -252,8 +252,8 @@ static int receive(struct codec *codec, AVFrame *frame)
     return rc == AVERROR(EAGAIN) && codec->draining ? AVERROR_EOF : rc;
 }
 
-// libavcodec decodes a packet when it gets it, and then has its picture at hand; but of some codecs
-// a packet may be several, the rest of which wait to be asked for.
+// libavcodec decodes a packet when it is sent, and then has its picture ready. In some codecs a
+// packet may contain several pictures, and the rest are decoded on request.
 static bool has_work_left(const struct codec *codec)
 {
     enum AVCodecID id = codec->context->codec_id;

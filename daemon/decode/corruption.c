@@ -3,8 +3,8 @@
 #include "daemon/wire.h"
 
 enum {
-    LEADING_MAX = 250,  // pictures withheld in wait for a keyframe
-    TAINTED_MAX = 1500, // pictures marked for want of one: other streams mend themselves bit by bit
+    LEADING_MAX = 250,  // pictures withheld while waiting for a keyframe
+    TAINTED_MAX = 1500, // pictures marked without a keyframe: other streams recover bit by bit
 };
 
 void corruption_begin(struct corruption *corruption, enum damaged policy)
@@ -25,15 +25,15 @@ void corruption_loss(struct corruption *corruption, int64_t serial)
     corruption->tainted = TAINTED_MAX;
 }
 
-// A recovery point may begin with the packet itself.
+// The packet itself may begin a recovery point.
 void corruption_missing_reference(struct corruption *corruption, int64_t serial)
 {
     note_broken(corruption, serial - 1);
     corruption->missing_reference = true;
 }
 
-// Pictures of a stream that was joined between keyframes show nothing. A stream that has neither
-// keyframes nor recovery points gets its way in the end.
+// Pictures of a stream joined between keyframes show nothing. A stream without keyframes and
+// recovery points is shown in the end.
 static bool before_keyframe(struct corruption *corruption, uint32_t flags, bool clean)
 {
     const bool harmed = (flags & FRAMED_FLAG_DAMAGED) || corruption->missing_reference;
@@ -47,7 +47,7 @@ static bool before_keyframe(struct corruption *corruption, uint32_t flags, bool 
     return corruption->leading >= 0;
 }
 
-// The decoder knows what is wrong with a picture, but not that it was made from one that is.
+// The decoder reports damage in a picture, but not in the pictures that it refers to.
 static void mark_tainted(struct corruption *corruption, uint32_t *flags, bool clean)
 {
     if (*flags & FRAMED_FLAG_DAMAGED)

@@ -18,7 +18,7 @@
 #include "daemon/input/orientation.h"
 #include "daemon/wire.h"
 
-// While the first picture waits for NVDEC, a newer keyframe goes ahead of packets this old.
+// While the first picture waits for NVDEC, a newer keyframe replaces packets older than this.
 static const int64_t STALE_NS = INT64_C(1000000000);
 
 struct decoder {
@@ -26,15 +26,15 @@ struct decoder {
     struct packet_inspection inspection;
     struct hash_checker hash_checker;
     struct picture_filter filter;
-    int64_t skipped; // packets that the filter left out
-    bool harmed;     // met what it could not decode: who knows what it keeps of that
+    int64_t skipped; // by the filter
+    bool harmed;     // met undecodable data, which may have left traces
     bool intact;     // nothing is missing since a keyframe
     bool hole;       // packet.hole of the last packet
     int64_t failures;
     int orientation; // decoder_orientation
     const char *converted;
-    bool by_intra;      // it was said that intra pictures pass for recovery points
-    const char *matrix; // that it was said of that it passes for another one
+    bool by_intra;      // notice given that intra pictures serve as recovery points
+    const char *matrix; // the one last reported as read as another
 };
 
 int decoder_open(struct decoder **ret, const AVCodecParameters *parameters,
@@ -88,8 +88,8 @@ bool decoder_accepts(const struct decoder *d, const AVCodecParameters *parameter
             memcmp(own->extradata, parameters->extradata, (size_t)own->extradata_size) == 0);
 }
 
-// Some streams have no keyframes: each picture refreshes a part (intra refresh). They begin without
-// one, behind as many packets as the history keeps.
+// Some streams have no keyframes: each picture refreshes a part (intra refresh). These begin
+// without one, after as many packets as the history keeps.
 static bool is_awaiting(struct decoder *d, bool keyframe)
 {
     d->takeover.awaiting &= !keyframe && d->takeover.awaited++ < PACKETS_KEPT_MAX;
@@ -113,14 +113,14 @@ void decoder_restart(struct decoder *d)
 
 // --- packets in
 
-// The error of a codec that could not be opened again.
+// Returns the error of a codec that could not be reopened.
 static int no_codec(const struct decoder *d)
 {
     return d->takeover.error < 0 ? d->takeover.error : -ENOTSUP;
 }
 
-// libavcodec's answer for the packet or picture at hand. Before the first picture what the decoder
-// does not implement is the stream's nature; later it is damage.
+// Converts libavcodec's error for the present packet or picture. Before the first picture an
+// unimplemented feature belongs to the stream; later it is damage.
 static int errno_of(struct decoder *d, int error, int64_t serial)
 {
     struct packet_info *info = packet_history_info(&d->takeover.history, serial);
@@ -145,7 +145,7 @@ static int send_end(struct decoder *d)
     return rc == -EBADMSG ? 0 : rc;
 }
 
-// The end goes to a codec after all packets.
+// The end is sent to a codec after all packets.
 static int end_if_due(struct decoder *d)
 {
     const bool due = d->takeover.flushing && d->takeover.codec.context &&
@@ -153,7 +153,7 @@ static int end_if_due(struct decoder *d)
     return due ? send_end(d) : 0;
 }
 
-// Where one is not, a packet that fails may have held headers alone or half a picture: no loss.
+// If not, a failed packet may have contained only headers or half a picture: no loss.
 static bool packets_are_pictures(const struct decoder *d)
 {
     const AVCodecDescriptor *codec = avcodec_descriptor_get(d->takeover.parameters->codec_id);
@@ -165,7 +165,7 @@ static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
     d->takeover.codec.keyframes_only = picture_filter_now(&d->filter) == PICTURES_KEYFRAMES;
     int rc = codec_send(&d->takeover.codec, packet, serial);
     takeover_end_turn(&d->takeover);
-    // On the cpu find_errors looks for it: libavcodec's threads log there, too.
+    // On the cpu libavcodec's own threads log it too, so find_errors checks instead.
     const bool missing = libav_thread()->data_missing && codec_on_device(&d->takeover.codec);
     libav_thread()->data_missing = false;
     if (missing && !d->takeover.options.losses_known) {
@@ -181,7 +181,7 @@ static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
     return rc == -EBADMSG && !packets_are_pictures(d) ? 0 : rc;
 }
 
-// Of a packet that the decoder gets, now or when its turn comes.
+// For a packet that the decoder gets, now or in a replay.
 static void note_sent(struct decoder *d, const AVPacket *packet, struct packet_info *info)
 {
     packet_inspection_content(&d->inspection, packet, info);
@@ -189,8 +189,8 @@ static void note_sent(struct decoder *d, const AVPacket *packet, struct packet_i
         corruption_missing_reference(&d->takeover.corruption, info->serial);
 }
 
-// By the key `pictures`. Where all pictures are wanted again, those skipped since the last keyframe
-// are decoded first; of these the ones are given out that are not shown ahead of this packet's.
+// Applies the key `pictures`. When all pictures are needed again, those skipped since the last
+// keyframe are decoded first. Of these, the ones shown ahead of this packet's are not given out.
 static bool is_skipped(struct decoder *d, const struct packet *packet)
 {
     if (packet->keyframe && d->filter.pictures == PICTURES_AUTO &&
@@ -209,13 +209,13 @@ static bool is_skipped(struct decoder *d, const struct packet *packet)
     return verdict != FILTER_DECODE;
 }
 
-// Pictures for which there is no memory: a keyframe alone asks again.
+// True while there is no memory for the pictures. Only a keyframe tries again.
 static bool lacks_memory(struct decoder *d, bool key)
 {
     return !key && buffers_refused(d->takeover.buffers);
 }
 
-// Each packet is a lost picture then, whatever libavcodec makes of it.
+// Each packet then counts as a lost picture, whatever libavcodec makes of it.
 static void note_refusal(struct decoder *d, struct packet_info *info)
 {
     char text[200];
@@ -267,7 +267,7 @@ int decoder_send(struct decoder *d, const struct packet *packet)
     } else if (waits) {
         packet_history_rewind(&d->takeover.history);
         info->settled =
-            !packet_history_keeps(&d->takeover.history); // came ahead of the first keyframe
+            !packet_history_keeps(&d->takeover.history); // came before the first keyframe
     } else if (!replays && !lacks_memory(d, key)) {
         rc = send(d, av, info->serial);
     }
@@ -278,7 +278,7 @@ int decoder_send(struct decoder *d, const struct packet *packet)
 
 // --- pictures out
 
-// Gives the codec the next packet that the codec before it had. A loss counts once.
+// Sends the codec the next packet that its predecessor had. A loss counts once.
 static int replay(struct decoder *d)
 {
     int64_t serial;
@@ -297,7 +297,7 @@ static int replay(struct decoder *d)
     return 0;
 }
 
-// Pictures that the order of output took for later ones than they are.
+// Counts as lost the pictures that the output order had placed too late.
 static void note_late(struct decoder *d)
 {
     for (int64_t serial; d->takeover.codec.context && (serial = codec_late(&d->takeover.codec));) {
@@ -335,7 +335,7 @@ static int receive(struct decoder *d, AVFrame *av)
     }
 }
 
-// What a keyframe says holds for those after it, which need not say it again.
+// A keyframe's orientation also holds for the pictures after it, which need not repeat it.
 static void follow_orientation(struct decoder *d, const AVFrame *av)
 {
     const AVFrameSideData *matrix = av_frame_get_side_data(av, AV_FRAME_DATA_DISPLAYMATRIX);
@@ -354,8 +354,8 @@ static void follow_signal(const struct decoder *d, const AVFrame *av, struct fra
         info->flags |= FRAMED_FLAG_HDR;
 }
 
-// Errors in pictures of H.265 that libavcodec does not report. Hardware has its own layout of
-// pictures and checks no hashes.
+// Finds errors in H.265 pictures that libavcodec does not report. Hardware has its own layout of
+// pictures, and its hashes are not checked.
 static void find_errors(struct decoder *d, const AVFrame *av)
 {
     struct packet_info *info = packet_history_info(&d->takeover.history, libav_serial(av));
@@ -369,7 +369,7 @@ static void find_errors(struct decoder *d, const AVFrame *av)
     corruption_missing_reference(&d->takeover.corruption, info->serial);
 }
 
-// Says once which matrix has to pass for another one.
+// Reports once which matrix is read as another one.
 static void note_matrix(struct decoder *d, const AVFrame *av, enum AVPixelFormat format)
 {
     const char *matrix = pixel_format_map_other_matrix(av, format);

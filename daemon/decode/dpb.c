@@ -8,21 +8,21 @@
 #include "daemon/decode/pixel_format_map.h"
 
 enum {
-    H264_PICTURES_MAX = 16,      // that a stream of any level may keep
-    HEVC_PICTURES = 6,           // that one as large as its level allows may keep
-    NVDEC_SPARE = 5,             // surfaces that libavcodec adds to what the stream needs
-    PACKET_BYTES_MAX = 64 << 20, // a file may say any bit rate
-    // Motion vectors, reference indices and types: by the sizes of libavcodec's tables.
+    H264_PICTURES_MAX = 16,      // kept by a stream of any level
+    HEVC_PICTURES = 6,           // kept by a stream as large as its level allows
+    NVDEC_SPARE = 5,             // surfaces that libavcodec adds to those the stream needs
+    PACKET_BYTES_MAX = 64 << 20, // a file may claim any bit rate
+    // Motion vectors, reference indices and types: the sizes of libavcodec's tables.
     H264_MACROBLOCK = 141,
     HEVC_MACROBLOCK = 200,
-    // Pictures on the host, with the padding that libavcodec asks for: see decode/buffers.c.
+    // Pictures on the host, with the padding that libavcodec requests: see decode/buffers.c.
     PAGE = 4096,
     PICTURE_COLUMNS = 128,
     PICTURE_ROWS = 32,
     ROWS_BEHIND = 2,        // H.264's motion compensation touches one of each plane
-    BYTES_BEHIND = 192,     // of all planes
-    LAID_OUT_BITS = 12,     // a pixel of `source`: 4:2:0
-    THREAD_BYTES = 2 << 20, // of a thread of the decoder
+    BYTES_BEHIND = 192,     // after all planes
+    LAID_OUT_BITS = 12,     // per pixel of `source`: 4:2:0
+    THREAD_BYTES = 2 << 20, // per thread of the decoder
 };
 
 // --- H.264: table A-1 of the standard
@@ -41,8 +41,8 @@ static int h264_level_macroblocks(int level)
     return INT32_MAX;
 }
 
-// Pictures that wait for their turn and are no reference count among those of the level. Where the
-// stream does not say how many may wait, NVDEC gets surfaces for as many as the level allows.
+// Pictures that wait for output and are not references count toward the level's maximum. If the
+// stream does not limit how many may wait, NVDEC gets surfaces for as many as the level allows.
 static void measure_h264(struct stream_memory *ret, const AVCodecContext *context)
 {
     int macroblocks = (context->coded_width + 15) / 16 * ((context->coded_height + 15) / 16);
@@ -80,7 +80,7 @@ static void measure_hevc(struct stream_memory *ret, const AVCodecContext *contex
     ret->macroblock_bytes = HEVC_MACROBLOCK;
 }
 
-// --- the others: as many as their standards have, and what libavcodec asks NVDEC for
+// --- the others: pictures by their standards, surfaces as libavcodec requests from NVDEC
 
 static void measure_other(struct stream_memory *ret, const AVCodecContext *context)
 {
@@ -104,7 +104,7 @@ static void measure_other(struct stream_memory *ret, const AVCodecContext *conte
     }
 }
 
-// On a device pix_fmt says only that the samples are there.
+// On a device pix_fmt only means that the samples are there.
 static enum AVPixelFormat samples_of(const AVCodecContext *context)
 {
     return context->hw_frames_ctx ? context->sw_pix_fmt : context->pix_fmt;
@@ -116,7 +116,7 @@ static int bits_of(enum AVPixelFormat samples)
     return format ? av_get_padded_bits_per_pixel(format) : 0;
 }
 
-// The pictures in flight are libswscale's results, and it makes another of a decoded picture.
+// Pictures in flight are libswscale's results, which are made from one more decoded picture.
 static void add_converted(struct stream_memory *ret, enum AVPixelFormat samples)
 {
     ret->pictures++;
@@ -163,7 +163,7 @@ size_t dpb_picture_bytes(const struct stream_memory *stream, const struct image 
     return round_up(bytes + BYTES_BEHIND, PAGE);
 }
 
-// The tables are there once for each picture and once for the stream.
+// There is one table per picture, and one for the stream.
 size_t dpb_bytes(const struct stream_memory *stream, const struct image *source, int threads,
                  int in_flight)
 {

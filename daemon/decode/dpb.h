@@ -1,4 +1,4 @@
-// The decoded picture buffer (DPB) of a stream: what memory libavcodec takes for its pictures.
+// The decoded picture buffer (DPB) of a stream: the memory that libavcodec takes for its pictures.
 #ifndef FRAMED_DAEMON_DECODE_DPB_H
 #define FRAMED_DAEMON_DECODE_DPB_H
 
@@ -8,20 +8,20 @@
 struct AVCodecContext;
 struct AVCodecParameters;
 
-enum stream_codec dpb_codec(int codec_id); // of an enum AVCodecID
+enum stream_codec dpb_codec(int codec_id); // `codec_id` is an enum AVCodecID
 
-// Of a decoder that has given out a picture, except for packet_bytes, which stays as it is.
+// Measures a decoder that has given out a picture. Leaves packet_bytes unchanged.
 void dpb_measure(struct stream_memory *, const struct AVCodecContext *);
 
-// Bytes of such a stream's picture on the host, with the padding for libavcodec. `source` says the
-// layout.
+// Returns the bytes of one picture of the stream on the host, with libavcodec's padding. `source`
+// gives the layout.
 size_t dpb_picture_bytes(const struct stream_memory *, const struct image *source);
-// Host memory of a decoder on the cpu without its packets: the pictures it keeps, one for each of
-// its threads and `in_flight` for those that are out, and its tables of macroblocks.
+// Returns the host memory of a decoder on the cpu without its packets: the pictures it keeps, one
+// for each thread, `in_flight` that are out, and its tables of macroblocks.
 size_t dpb_bytes(const struct stream_memory *, const struct image *source, int threads,
                  int in_flight);
 
-// Of a mean packet by the stream's bit rate at num / den pictures a second; 0: not known.
+// Returns the mean packet size by the stream's bit rate at num / den pictures/s; 0: unknown.
 int dpb_packet_bytes(const struct AVCodecParameters *, int num, int den);
 
 #endif

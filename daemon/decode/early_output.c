@@ -10,34 +10,34 @@
 #include "daemon/input/libav_version.h"
 
 enum {
-    STAMPS = 64, // over so many their stalls are counted
+    STAMPS = 64, // after this many, the count of stalls is halved
     STALLED_MAX = 3,
 };
 
-// Frames that libavcodec asked memory for while it had one packet. In H.264 the last one is the
-// picture, those before stand in for numbers that are missing; in H.265 the first one is.
+// get_buffer2() calls made while decoding one packet. In H.264 the last frame is the picture, and
+// those before it replace missing frame numbers; in H.265 the first frame is the picture.
 struct handed {
     struct handed_frame {
-        AVFrame *frame;         // libavcodec's own: it stays until the context is closed
-        const AVBuffer *buffer; // that it got
+        AVFrame *frame;         // libavcodec's own: valid until the context is closed
+        const AVBuffer *buffer; // allocated for it
     } first, last_but_one, last;
     int n;
 };
 
 struct stamps {
     int64_t last;
-    int n, stalled; // that did not rise, of late
+    int n, stalled; // recent ones that did not rise
 };
 
 // A context whose pictures are kept as it gives them out.
 struct followed {
-    struct held_pictures *held; // NULL: its pictures are taken from their buffers
+    struct held_pictures *held; // NULL: pictures are taken from their buffers
     AVFrame *frame;             // scratch
-    int64_t first, last;        // serials: of the first packet since early_output_begin, the last
-    int64_t whole;              // H.264: pictures of packets before this one are damaged
-    bool fields;                // H.264: pictures were fields, between which nothing is asked for
-    bool unasked;               // H.264: libavcodec gave pictures out unasked since the last flush
-    bool apart;                 // the next picture's POC does not count on from the last one's
+    int64_t first, last; // serials of the first packet since early_output_begin and of the last
+    int64_t whole;       // H.264: pictures of packets before this one are damaged
+    bool fields;         // H.264: pictures came as fields: nothing is requested between two
+    bool unasked;        // H.264: libavcodec gave out unrequested pictures since the last flush
+    bool apart;          // the next picture's POC does not continue from the last one's
 };
 
 struct early_output {
@@ -48,7 +48,7 @@ struct early_output {
     struct handed handed;
     // Pictures since H.264's last start are whole: libavcodec would not mark them as corrupt.
     bool recovered;
-    int last_poc;        // of the packet before
+    int last_poc;        // of the previous packet
     int64_t highest_pts; // of packets
     struct {
         int64_t serial; // 0: none
@@ -129,20 +129,20 @@ void early_output_handed(struct early_output *early, AVFrame *frame)
         handed->first = handed->last;
 }
 
-// What comes out then is another frame: the noise is put on a copy.
+// The output is then another frame: the noise is added to a copy.
 static bool has_film_grain(const struct handed_frame *handed)
 {
     return av_frame_get_side_data(handed->frame, AV_FRAME_DATA_FILM_GRAIN_PARAMS);
 }
 
-// libavcodec forgets a crop that leaves nothing, when it gives the picture out.
+// libavcodec ignores a crop that leaves nothing when it gives the picture out.
 static bool is_cropped_away(const AVFrame *frame)
 {
     return frame->crop_left + frame->crop_right >= (size_t)frame->width ||
            frame->crop_top + frame->crop_bottom >= (size_t)frame->height;
 }
 
-// The frame that the packet's picture lies in; NULL: it is not to be had.
+// Returns the frame that holds the packet's picture; NULL: not available.
 static const AVFrame *find_decoded(const struct early_output *early)
 {
     const struct handed *handed = &early->handed;
@@ -154,8 +154,8 @@ static const AVFrame *find_decoded(const struct early_output *early)
     return picture->frame;
 }
 
-// Pictures that are not awaited any more make room. Returns an empty frame that is taken from now
-// on, or NULL.
+// Frees the room of pictures that are no longer awaited. Returns an empty frame, now in use, or
+// NULL.
 static AVFrame *find_room(struct early_output *early, int64_t serial)
 {
     int at = -1;
@@ -173,15 +173,15 @@ static AVFrame *find_room(struct early_output *early, int64_t serial)
     return early->taken[at].frame;
 }
 
-// Keeps a reference to the decoded picture until its turn in output order. Returns whether there
-// was room.
+// Keeps a reference to the decoded picture until its turn in output order. Returns false if there
+// is no room.
 static bool take(struct early_output *early, const AVFrame *decoded, int64_t serial,
                  bool recovery_point)
 {
     AVFrame *frame = find_room(early, serial);
     if (!frame || av_frame_ref(frame, decoded) < 0)
         return false;
-    if (recovery_point) // libavcodec says it when it gives the picture out
+    if (recovery_point) // libavcodec reports it only with its output
         libav_set_keyframe(frame, true);
     return true;
 }
@@ -196,7 +196,7 @@ static void count_stamp(struct stamps *stamps, int64_t stamp)
         stamps->stalled /= 2;
 }
 
-// POC went back, and time did not: the picture that began the sequence is missing.
+// POC fell and time did not: the picture that began the sequence is missing.
 static bool lost_start(const struct early_output *early, const struct order_picture *picture,
                        int64_t pts)
 {
@@ -260,7 +260,7 @@ static void keep_given(struct early_output *early, AVFrame *frame, struct order_
         note_late(early, picture.serial);
 }
 
-// libavcodec's order: behind all that it gave out before.
+// Keeps libavcodec's order: after everything that it gave out before.
 static void keep_in_order(struct early_output *early, AVFrame *frame)
 {
     const struct order_picture picture = {.start = ORDER_BEGINS_LOWEST};
@@ -291,7 +291,7 @@ static void keep_placed(struct early_output *early, AVFrame *frame, const struct
 }
 
 // Keeps all pictures that the context gives out. `sent` is the last packet; NULL: the context is at
-// its end. Returns how many pictures came; sets *found where the last packet's is among them.
+// its end. Returns the number of pictures; sets *found if the last packet's is among them.
 static int keep_output(struct early_output *early, AVCodecContext *context,
                        const struct sent_packet *sent, bool *found)
 {
@@ -300,7 +300,7 @@ static int keep_output(struct early_output *early, AVCodecContext *context,
     for (AVFrame *frame = followed->frame; avcodec_receive_frame(context, frame) == 0; pictures++) {
         const int64_t serial = libav_serial(frame);
         if (serial < followed->whole)
-            frame->flags |= AV_FRAME_FLAG_CORRUPT; // libavcodec says so only of unasked pictures
+            frame->flags |= AV_FRAME_FLAG_CORRUPT; // libavcodec marks only unrequested pictures
         else if (!(frame->flags & AV_FRAME_FLAG_CORRUPT))
             early->recovered = true;
         *found |= serial == followed->last;
@@ -313,7 +313,7 @@ static int keep_output(struct early_output *early, AVCodecContext *context,
     return pictures;
 }
 
-// libavcodec finds AVERROR_INVALIDDATA in an end of sequence behind a single field.
+// libavcodec returns AVERROR_INVALIDDATA for an end of sequence after a single field.
 static int keep_held(struct early_output *early, AVCodecContext *context,
                      const struct sent_packet *sent, bool *found)
 {
@@ -324,9 +324,8 @@ static int keep_held(struct early_output *early, AVCodecContext *context,
     return rc == AVERROR_INVALIDDATA ? 0 : rc;
 }
 
-// libavcodec drops pictures whose POC is below that of one that it gave out unasked. With
-// has_b_frames 0 it forgets that POC at an IDR picture. Sets *dropped where the IDR picture was
-// lost.
+// libavcodec drops pictures with a POC below one that it gave out unrequested. With has_b_frames 0
+// it forgets that POC at an IDR picture. Sets *dropped if the IDR picture was lost.
 static int send_followed(struct early_output *early, AVCodecContext *context,
                          struct sent_packet *sent, bool *dropped)
 {
@@ -395,7 +394,7 @@ int early_output_send(struct early_output *early, AVCodecContext *context, const
 
 // --- from the picture to the output
 
-// A packet's stamps may be of its picture, or only tell when it is to be decoded.
+// A packet's time stamps may be its picture's, or only decoding times.
 static void choose_stamp(struct early_output *early, AVFrame *frame)
 {
     count_stamp(&early->pts, frame->pts);
@@ -408,7 +407,7 @@ static void choose_stamp(struct early_output *early, AVFrame *frame)
 bool early_output_wants(struct early_output *early, AVFrame *frame)
 {
     const int64_t serial = libav_serial(frame);
-    if (early->followed.held) { // only at the end
+    if (early->followed.held) { // called only at the end
         if (serial >= early->followed.first)
             keep_in_order(early, frame);
         av_frame_unref(frame);

@@ -5,13 +5,13 @@
 
 enum {
     IDR_ID_MAX = 65535,
-    MISNUMBERED_MAX = 8, // IDR pictures in a row: from there on it is taken for the stream's way
-    NOISE_IDR_MAX = 8,   // the decoder may have kept what it had: no other parameters need come
+    MISNUMBERED_MAX = 8, // consecutive IDR pictures: from here on this is the stream's way
+    NOISE_IDR_MAX = 8,   // the decoder may have kept its parameters, and no others need come
 };
 
-// By table A-1 of the standard, by two bits of the constraints that are 0, and by numbers that may
-// be left out in the whole stream or nowhere; or the stream has its own way: from the first ones
-// on, or since they changed, for noise does not come twice.
+// Returns false for noise. An SPS is valid if its level is in table A-1 of the standard, two
+// constraint bits are 0, and gaps are allowed as in the stream's first SPS. It is also valid in the
+// form of the first or the last SPS: the same noise does not come twice.
 static bool are_parameters(struct h264_loss *loss, const struct h264_sps *sps)
 {
     static const uint8_t levels[] = {9,  10, 11, 12, 13, 20, 21, 22, 30, 31,
@@ -43,7 +43,7 @@ static void read_sequence(struct h264_loss *loss, const uint8_t *unit, size_t si
     };
 }
 
-// Those of a sequence that never came are noise, and a decoder will not have them either.
+// A PPS of a sequence that never came is noise, and a decoder will not use it either.
 static void read_picture(struct h264_loss *loss, struct nal_bits bits)
 {
     uint32_t id = nal_ue(&bits), sequence = nal_ue(&bits);
@@ -66,7 +66,7 @@ static bool is_misnumbered(const struct h264_loss_sequence *sequence, struct nal
            (nal_ue(&bits) > IDR_ID_MAX || nal_u(&bits, sequence->order_bits) != 0);
 }
 
-// An encoder that never kept to the numbers does so from its first IDR picture on.
+// An encoder that ignores the numbering does so from its first IDR picture on.
 static bool is_noise(struct h264_loss *loss, bool misnumbered)
 {
     bool first = !loss->keyed;
@@ -83,7 +83,7 @@ static bool is_noise(struct h264_loss *loss, bool misnumbered)
 static bool read_slice(struct h264_loss *loss, struct nal_bits bits, bool idr, bool is_reference)
 {
     if (nal_ue(&bits) != 0)
-        return false; // not the first of its picture
+        return false; // not the first slice of its picture
     nal_ue(&bits);
     uint32_t id = nal_ue(&bits);
     if (id >= H264_LOSS_PICTURES)
@@ -101,7 +101,7 @@ static bool read_slice(struct h264_loss *loss, struct nal_bits bits, bool idr, b
     return wrong;
 }
 
-// By numbers, and by the parameters that it may have been made with.
+// Checks the picture's number, and the parameters that it may have been made with.
 static bool is_wrong(struct h264_loss *loss, struct nal_bits bits, bool idr, bool is_reference)
 {
     bool noise = loss->noise > 0, wrong = read_slice(loss, bits, idr, is_reference);

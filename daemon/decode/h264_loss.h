@@ -1,7 +1,7 @@
-// Detects lost pictures of H.264. The stream numbers the pictures that others refer to; a decoder
-// conceals a missing number without a word. Noise in the place of an IDR picture or of its
-// parameters, from which a decoder may make a picture all the same, shows by numbers that the
-// standard does not allow. One thread uses it; zeroed it is ready, and begins anew.
+// Detects lost pictures of H.264. The stream numbers its reference pictures, and a decoder silently
+// conceals a missing number. If noise replaces an IDR picture or its parameter sets, a decoder may
+// still make a picture of it, but the numbers violate the standard. One thread uses it; zeroed, it
+// is ready, or ready again.
 #ifndef FRAMED_DAEMON_DECODE_H264_LOSS_H
 #define FRAMED_DAEMON_DECODE_H264_LOSS_H
 
@@ -10,32 +10,32 @@
 #include <stdint.h>
 
 enum {
-    H264_LOSS_SEQUENCES = 32, // parameters that a stream may have at once: of sequences,
+    H264_LOSS_SEQUENCES = 32, // parameter sets that a stream may have at once: of sequences,
     H264_LOSS_PICTURES = 256, // and of pictures
 };
 
 struct h264_loss_sequence {
-    int number_bits; // of a picture's number; 0: not known, or the stream may leave some out
-    int planes_bits; // ahead of it
-    int order_bits;  // of its place in the order, which is 0 too; 0: not given as one number
-    bool fields;     // two pictures in a row may have one number
-    bool known;      // they came
+    int number_bits; // of frame_num; 0: unknown, or the stream may leave some out
+    int planes_bits; // of colour_plane_id ahead of it
+    int order_bits;  // of pic_order_cnt_lsb, which is 0 in an IDR too; 0: not one number
+    bool fields;     // two consecutive pictures may share a number
+    bool known;      // was received
 };
 
 struct h264_loss {
     struct h264_loss_sequence sequence[H264_LOSS_SEQUENCES];
-    uint8_t sequence_of[H264_LOSS_PICTURES]; // by the picture's parameters
-    bool begun;                              // last holds
-    uint32_t last;                           // number of the last picture that others are made from
+    uint8_t sequence_of[H264_LOSS_PICTURES]; // by PPS id
+    bool begun;                              // `last` is valid
+    uint32_t last;                           // number of the last reference picture
     bool keyed;                              // an IDR picture has come
-    int misnumbered;                         // IDR pictures in a row that have other numbers than 0
-    int form;      // gaps, constraints and level of the first parameters; 0: none came
-    int last_form; // of the last ones
-    int noise;     // where the last parameters were: IDR pictures that still count as made by them
+    int misnumbered;                         // consecutive IDR pictures with numbers other than 0
+    int form;      // gaps, constraints and level of the first SPS; 0: none came
+    int last_form; // of the last SPS
+    int noise;     // if the last SPS was noise: IDR pictures that still count as made with it
 };
 
-// Takes the headers, and the picture, of a packet with start codes, whatever its bytes are. Whether
-// a picture ahead of it is missing, or it is noise or made by parameters that are.
+// Takes the headers and the picture of a packet with start codes, whatever its bytes are. Returns
+// true if a picture before it is missing, if it is noise, or if its parameters are.
 bool h264_loss_before(struct h264_loss *, const uint8_t *data, size_t size);
 
 #endif

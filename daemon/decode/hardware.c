@@ -15,15 +15,15 @@
 #include "daemon/input/libav_log.h"
 #include "daemon/input/libav_version.h"
 
-// For each call up to the first picture, with which drivers open their decoder, and for the next
-// picture; then for each call: more would overflow the sockets of RTP over UDP.
+// The first limits each call up to the first picture, when drivers open their decoder, and the wait
+// for a next picture. The second limits later calls: more would overflow sockets of RTP over UDP.
 static const int64_t DEADLINE_NS = INT64_C(3000000000), LATER_DEADLINE_NS = INT64_C(500000000);
 
 enum {
-    SURFACES = 6,        // on the device, beside those that the stream needs
-    UNANSWERED_MAX = 18, // packets without a picture of a library, which may hold 16 back
+    SURFACES = 6,        // on the device, besides the stream's own need
+    UNANSWERED_MAX = 18, // packets without a picture from a library, which may hold back 16
     READY_MAX = 64,      // more than a decoder holds back at the end
-    STAMPS = 512,        // packets whose time stamps are known
+    STAMPS = 512,        // packets whose time stamps are kept
 };
 
 struct stamp { // of a packet
@@ -35,40 +35,40 @@ struct hardware {
     struct hardware_decoder decoder;
     struct decoder_choice choice;
     AVCodecParameters *parameters;
-    struct hardware *next; // left behind, under left_behind_lock
+    struct hardware *next; // in the list left_behind, under left_behind_lock
 
-    pthread_mutex_t lock; // of what follows
+    pthread_mutex_t lock; // guards the members down to `buffers`
     pthread_cond_t changed;
-    int (*task)(struct hardware *); // that the thread is at; NULL: it waits for one
-    bool left, gone;                // the owner, and the thread: the last of them frees all
+    int (*task)(struct hardware *); // running on the thread; NULL: it waits for one
+    bool left, gone;                // the owner, the thread: the last of them frees all
     struct buffers *buffers;
 
-    // The thread's while it is at a task, else the owner's:
+    // Owned by the thread during a task, otherwise by the owner:
     AVCodecContext *context;    // NULL: not open
-    struct early_output *early; // NULL: the order and the time of output are libavcodec's
-    AVPacket *packet;           // to be sent
+    struct early_output *early; // NULL: libavcodec decides the order and the time of output
+    AVPacket *packet;           // to send
     int64_t serial;
-    bool end; // sent in a packet's place
+    bool end; // sent instead of a packet
     int64_t deadline_ns;
     bool keyframes_only;
     bool refused;
-    AVFrame *ready[READY_MAX]; // pictures on the host, in their order
+    AVFrame *ready[READY_MAX]; // pictures on the host, in order
     int n_ready;
     struct stamp stamps[STAMPS];
     int rc;
-    bool data_missing; // libavcodec missed a picture that another is made from
+    bool data_missing; // libavcodec missed a reference picture
     char driver[128];
 
-    // The owner's:
+    // Owner only:
     bool hangs;
     bool keyed, shown;     // a keyframe went in, a picture came, since the last flush
     int unanswered;        // packets since the last picture
-    int64_t unanswered_ns; // when the first of these went in
+    int64_t unanswered_ns; // when the first of these was sent
 };
 
 // --- names
 
-// libavcodec's own decoders with a device's help, or libraries that can be given such a device.
+// Finds libavcodec's own decoders that use a device, or libraries that accept one.
 static const AVCodecHWConfig *find_config(const AVCodec *codec, enum AVHWDeviceType device,
                                           bool library)
 {
@@ -189,7 +189,7 @@ static enum AVPixelFormat choose_format(AVCodecContext *context, const enum AVPi
         if (is_library(hardware) ? !on_device : *format == hardware->decoder.format)
             return *format;
     }
-    // libavcodec asks again without a format whose set-up failed.
+    // libavcodec calls again without a format whose set-up failed.
     hardware->refused = !is_library(hardware);
     return is_library(hardware) ? formats[0] : AV_PIX_FMT_NONE;
 }
@@ -226,7 +226,7 @@ static int open_context(struct hardware *hardware)
     if (!context)
         return AVERROR(ENOMEM);
     int rc = avcodec_parameters_to_context(context, hardware->parameters);
-    // A library carries whole numbers of its own time base: milliseconds are exact in all of them.
+    // A library carries integers in its own time base: milliseconds are exact in all of them.
     context->pkt_timebase = (AVRational){1, library ? 1000 : 1000000000};
     context->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT | AV_CODEC_FLAG_UNALIGNED;
     context->apply_cropping = library;
@@ -256,7 +256,7 @@ static int open_context(struct hardware *hardware)
 
 // --- the thread: packets and pictures
 
-// A library returns nothing of a packet but its time stamp, in whose place the serial goes in.
+// A library returns only the time stamp of a packet, so the serial replaces it.
 static void note_stamp(struct hardware *hardware, AVPacket *packet)
 {
     hardware->stamps[(uint64_t)hardware->serial % STAMPS] = (struct stamp){
@@ -281,7 +281,7 @@ static int restore_stamp(const struct hardware *hardware, AVFrame *frame)
     return 0;
 }
 
-// The buffers go with the owner.
+// The buffers are gone once the owner has left.
 static int keep(struct hardware *hardware, AVFrame *frame, enum AVPixelFormat format, int width,
                 int height)
 {
@@ -326,7 +326,7 @@ static int next_picture(struct hardware *hardware, AVFrame *frame)
     return rc;
 }
 
-// A device has few surfaces: they are copied at once. AVERROR(EAGAIN), AVERROR_EOF or a failure.
+// A device has few surfaces: copies at once. Returns AVERROR(EAGAIN), AVERROR_EOF or an error.
 static int take_pictures(struct hardware *hardware)
 {
     AVFrame *frame = av_frame_alloc();
@@ -351,8 +351,8 @@ static int give_packet(struct hardware *hardware, const AVPacket *packet)
     return libav_send(hardware->context, packet, hardware->serial);
 }
 
-// A library may take no packet until it has given out pictures, and need time for those that it
-// holds at the end. Its calls come back: it does not hang.
+// A library may refuse a packet until its pictures are taken, and may need time for the pictures
+// that it holds at the end. Its calls return: it does not hang.
 static int send_packet(struct hardware *hardware)
 {
     const int64_t until_ns = monotonic_ns() + hardware->deadline_ns / 2;
@@ -442,7 +442,7 @@ static void *run_hardware(void *opaque)
 
 // --- the owner
 
-// Under the lock. Returns whether the thread waits for a task, or has gone, in time.
+// Under the lock. Returns true if the thread finished its task, or is gone, in time.
 static bool wait_for_thread(struct hardware *hardware, bool to_go)
 {
     const int64_t until_ns = monotonic_ns() + hardware->deadline_ns;
@@ -547,7 +547,7 @@ void hardware_close(struct hardware *hardware)
         free_all(hardware);
 }
 
-// True if a picture is overdue. The last packet may have none, as a second field.
+// Returns true if a picture is overdue. The last packet may have none, as a second field.
 static bool is_silent(struct hardware *hardware)
 {
     const int64_t now_ns = monotonic_ns();
@@ -605,7 +605,7 @@ void hardware_flush(struct hardware *hardware)
 {
     hardware->end = hardware->keyed = hardware->shown = false;
     hardware->unanswered = 0;
-    run_task(hardware, flush_context); // the next call says whether it hangs
+    run_task(hardware, flush_context); // the next call reports a hang
 }
 
 void hardware_describe(const struct hardware *hardware, AVCodecContext *to)

@@ -21,7 +21,7 @@
 
 enum { VERSION = 2, LINE_BYTES_MAX = 512 };
 
-// The file's first line.
+// Appends a file's first line.
 static void add_line(char to[HARDWARE_LIBRARIES_MAX], const char *before, const char *path)
 {
     char line[32];
@@ -70,7 +70,7 @@ char *hardware_record_folder(void)
     return folder;
 }
 
-// "decoder NAME[:DEVICE] CODEC BITS PICTURES/S DRIVER". What is not understood is skipped.
+// Reads "decoder NAME[:DEVICE] CODEC BITS PICTURES/S DRIVER". Skips lines that it cannot parse.
 static void read_result(struct hardware_record *record, const char *line)
 {
     char decoder[HARDWARE_NAME_MAX], codec[32];
@@ -116,7 +116,7 @@ int hardware_record_read(struct hardware_record *ret, const char *folder)
     return !good ? -EBADMSG : same ? 0 : -ESTALE;
 }
 
-// To be freed; NULL: no memory.
+// Returns text to be freed; NULL: no memory.
 static char *print_record(const struct hardware_record *record)
 {
     char libraries[HARDWARE_LIBRARIES_MAX], name[HARDWARE_NAME_MAX];
@@ -143,7 +143,7 @@ int hardware_record_write(const struct hardware_record *record, const char *fold
     if (mkdir(folder, 0755) < 0 && errno != EEXIST)
         return -errno;
     char *text = print_record(record);
-    // The service's user reads what root has written.
+    // The service's user must be able to read root's file.
     const int rc = text ? state_file_write(path, text, 0644) : -ENOMEM;
     free(text);
     return rc;
@@ -179,7 +179,7 @@ static const struct hardware_result *find_fastest(const struct hardware_record *
     return fastest;
 }
 
-// general_profile_idc or profile_idc, from the SPS in front of the stream; -1: there is none.
+// Returns general_profile_idc or profile_idc from the SPS in the extradata; -1: none.
 static int read_profile(const AVCodecParameters *parameters)
 {
     const bool h264 = parameters->codec_id == AV_CODEC_ID_H264;
@@ -194,7 +194,7 @@ static int read_profile(const AVCodecParameters *parameters)
     return -1;
 }
 
-// Bits of a sample of 4:2:0; 0: not known. Over RTSP the profile is known alone.
+// Returns the bits of a 4:2:0 sample; 0: unknown. Over RTSP only the profile is known.
 static int read_depth(const AVCodecParameters *parameters)
 {
     static const struct {

@@ -13,14 +13,14 @@
 
 enum {
     HVCC_ARRAYS = 22,     // offset of numOfArrays in a HEVCDecoderConfigurationRecord
-    EDITED_BITS_MAX = 16, // no emulation prevention byte comes or goes with so few
+    EDITED_BITS_MAX = 16, // so few never add or remove an emulation prevention byte
 };
 
 struct held_pictures {
     bool h264;
     int length_bytes;
     int depth;
-    AVPacket *packet; // H.264: an end of sequence; H.265: the copy that was edited last
+    AVPacket *packet; // H.264: an end of sequence; H.265: the last edited copy
 };
 
 // --- H.265: sps_max_num_reorder_pics
@@ -37,7 +37,7 @@ static void skip_profile_tier_level(struct nal_bits *bits, int sub_layers)
         nal_skip(bits, (present[i][0] ? 88 : 0) + (present[i][1] ? 8 : 0));
 }
 
-// Finds the values of the highest sub-layer; libavcodec looks at no others.
+// Finds the values of the highest sub-layer; libavcodec reads no others.
 static struct nal_bits find_reordering(const struct nal *sps)
 {
     struct nal_bits bits = {.data = sps->data, .size = sps->size, .at = 2}, found;
@@ -75,8 +75,8 @@ static void write_bit(struct nal_bits *bits, uint8_t *unit, bool bit)
     *byte = (uint8_t)((*byte & ~(1 << bits->left)) | bit << bits->left);
 }
 
-// `to`: the unit's own bytes, or NULL to tell only whether there is something to edit. The latency
-// behind the number grows by the bits that the number loses: nobody looks at it.
+// `to`: the unit's own bytes, or NULL only to check for something to edit. The latency after the
+// number grows by the bits that the number loses: it is not used.
 static bool edit_reordering(struct held_pictures *held, const struct nal *sps, uint8_t *to)
 {
     const struct nal_bits begin = find_reordering(sps);
@@ -112,7 +112,7 @@ static bool edit_units(struct held_pictures *held, uint8_t *data, size_t size, i
     for (struct nal unit; nal_next(&units, &unit);) {
         const int type = hevc_unit_type(&unit);
         if (type >= 0 && type <= HEVC_UNIT_RSV_VCL31)
-            break; // parameter sets are ahead of the picture
+            break; // parameter sets come before the picture
         found |= edit_unit(held, &unit, data, edits);
     }
     return found;

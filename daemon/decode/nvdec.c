@@ -13,12 +13,12 @@
 enum {
     EXTRA_MAX = 12, // of NVDEC's 32 surfaces; a stream may need 18 for itself
     // Each decoder works on one of the device's engines, so twice as many threads as engines leave
-    // some of these idle; still more keep all of them busy in any order, and hundreds would fight
-    // over the context.
+    // some idle. More threads keep all engines busy in any order; hundreds would fight over the
+    // context.
     THREADS_AUTO = 48,
-    // That many are left inside while a decoder is opened: the driver's lock is wanted for it.
+    // Threads left inside while a decoder is opened, which needs the driver's lock.
     THREADS_OPENING = 14,
-    // Have their turn to be opened: one is, and the others bring their next packet in time for it.
+    // Decoders with a turn: one is opened, and the others bring their next packet in time.
     TURNS = 3,
 };
 
@@ -43,8 +43,8 @@ void nvdec_leave(struct nvdec *nvdec)
     fair_semaphore_leave(&nvdec->device->opening);
 }
 
-// libavcodec opens the driver's decoder when this returns. Whoever waits for that leaves its place
-// inside to those that decode; then it waits for none of them, as others wait behind it to open.
+// libavcodec opens the driver's decoder after this returns. A waiting thread gives its place inside
+// to decoding threads. It then waits for none of them, because others wait behind it to open.
 static void wait_to_open(struct nvdec *nvdec)
 {
     if (nvdec->opens)
@@ -76,7 +76,7 @@ static bool decodes_on_cuda(const AVCodec *codec)
 {
     const AVCodecHWConfig *config;
     for (int i = 0; (config = avcodec_get_hw_config(codec, i)); i++) {
-        // The cuvid decoders, which have methods of their own, cannot step down.
+        // The cuvid decoders, which have their own methods, cannot fall back.
         if (config->device_type == AV_HWDEVICE_TYPE_CUDA &&
             (config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) &&
             !(config->methods & AV_CODEC_HW_CONFIG_METHOD_INTERNAL))
@@ -91,7 +91,7 @@ bool nvdec_is_exact(enum AVCodecID id)
            id == AV_CODEC_ID_VP8 || id == AV_CODEC_ID_VP9;
 }
 
-// Not always libavcodec's first choice for the codec: for AV1 that is a library for the cpu.
+// libavcodec's first choice for the codec may differ: for AV1 it is a library for the cpu.
 const AVCodec *nvdec_find(enum AVCodecID id)
 {
     const AVCodec *codec;
@@ -102,7 +102,7 @@ const AVCodec *nvdec_find(enum AVCodecID id)
     return NULL;
 }
 
-// libavcodec asks again without a format whose set-up failed; NONE makes the packet fail.
+// libavcodec calls again without a format whose set-up failed; NONE makes the packet fail.
 static enum AVPixelFormat choose_cuda(AVCodecContext *codec, const enum AVPixelFormat *formats)
 {
     struct nvdec *nvdec = codec->opaque;
@@ -118,8 +118,8 @@ static enum AVPixelFormat choose_cuda(AVCodecContext *codec, const enum AVPixelF
 
 // --- the set-up
 
-// Frames that are given out keep their surfaces. libavcodec adds five to what the stream needs: for
-// the picture being decoded, and the one that it has ready.
+// Frames that are out keep their surfaces. libavcodec adds five to the stream's need: for the
+// picture being decoded, and the one that it has ready.
 static int prepare(AVCodecContext *codec, const struct decode_device *device, int in_flight)
 {
     codec->hw_device_ctx = av_buffer_ref(device->context);
@@ -137,7 +137,7 @@ struct abandoned {
     struct abandoned *next;
 };
 
-// Between two decoders it leaves the driver to those that work, for as long as the last one took.
+// Pauses after each decoder for as long as closing it took, so that others can use the driver.
 static void *close_abandoned(void *opaque)
 {
     struct decode_device *device = opaque;
@@ -172,7 +172,7 @@ static bool start_closing(struct decode_device *device)
 void nvdec_abandon(struct decode_device *device, AVCodecContext *context)
 {
     struct abandoned *abandoned = malloc(sizeof *abandoned);
-    context->opaque = NULL; // the owner's
+    context->opaque = NULL; // belongs to the owner
     pthread_mutex_lock(&device->lock);
     if (abandoned && start_closing(device)) {
         *abandoned = (struct abandoned){context, device->abandoned};

@@ -4,15 +4,15 @@
 #include <string.h>
 
 enum {
-    LEARN_SEQUENCES = 2, // a step is believed that was the smallest over so many sequences
+    LEARN_SEQUENCES = 2, // sequences after which their smallest step counts as learned
     LEARN_PICTURES_MIN = 8,
-    LEARN_PICTURES_MAX = 48, // or over so many pictures: some streams are one sequence
+    LEARN_PICTURES_MAX = 48, // or pictures: some streams are one sequence
     PATIENCE_MAX = 16,
     STEP_MAX = 1 << 16,
     DISTRUSTED_PICTURES = 32 // at most: some streams are one sequence
 };
 
-// --- what is learnt
+// --- learning
 
 void output_order_forget(struct output_order *order)
 {
@@ -40,7 +40,7 @@ static void learn_step(struct output_order *order, int difference)
     order->pictures = order->sequences = 0;
 }
 
-// A picture came too late for what the rule said.
+// Call when a picture came too late because of the rule.
 static void blame_rule(struct output_order *order, enum order_rule rule)
 {
     switch (rule) {
@@ -76,8 +76,7 @@ void output_order_distrust(struct output_order *order)
                                          order->entry[i].sequence != order->sequence;
 }
 
-// A picture belongs ahead of some that were shown, as far as POC says: the rules by which these
-// were shown were wrong.
+// Blames the rules that showed pictures too early: by POC, a new picture belongs ahead of them.
 static void blame_rules(struct output_order *order, int poc)
 {
     bool wrong[ORDER_RULES] = {false};
@@ -151,7 +150,7 @@ bool output_order_holds(const struct output_order *order, int64_t serial)
     return at >= 0 && !order->entry[at].shown;
 }
 
-// Of those not shown the first in output order, and how many there are in its sequence.
+// Returns the first unshown picture in output order; *held counts those in its sequence.
 static struct order_entry *find_lowest(struct output_order *order, int *held)
 {
     struct order_entry *lowest = NULL;
@@ -169,8 +168,8 @@ static struct order_entry *find_lowest(struct output_order *order, int *held)
     return lowest;
 }
 
-// Whether nothing can come ahead of the first picture in output order, and by which rule; the safe
-// rules first.
+// Returns true if nothing can come ahead of the first picture in output order. *rule is the rule
+// that allows it; safe rules come first.
 static bool is_next(const struct output_order *order, const struct order_entry *lowest, int held,
                     enum order_rule *rule)
 {
@@ -210,8 +209,8 @@ int64_t output_order_next(struct output_order *order)
 
 // --- the decoder's own output
 
-// The decoder gives out the first picture in output order that it holds: those ahead of it, shown
-// or not, will not come.
+// The decoder gives out the first picture in output order that it holds: pictures ahead of it,
+// shown or not, will not come.
 static void drop_missed(struct output_order *order, const struct order_entry *output)
 {
     const struct order_entry given = *output;
@@ -223,7 +222,7 @@ static void drop_missed(struct output_order *order, const struct order_entry *ou
     }
 }
 
-// Of a sequence that the decoder mixes with another: what was taken is shown in due time.
+// For a sequence that the decoder mixes with another: taken pictures are shown at their own time.
 static enum order_verdict output_unseen(struct output_order *order, int at)
 {
     struct order_entry *entry = &order->entry[at];

@@ -8,7 +8,7 @@
 #include "daemon/input/libav_version.h"
 #include "daemon/wire.h"
 
-enum { REORDERED_MAX = 32 }; // packets that a decoder holds back, both fields of each picture
+enum { REORDERED_MAX = 32 }; // packets that a decoder holds back: both fields of each picture
 
 static struct packet_info *entry(struct packet_history *history, int64_t serial)
 {
@@ -81,7 +81,7 @@ int packet_history_add(struct packet_history *history, const struct packet *pack
         .reference_lost = packet->reference_lost,
         .waited = packet->waited,
         .settled = packet->old,
-        .given = packet->old, // before: it is not given again
+        .given = packet->old, // given out before: not again
         .to_repeat = packet->old,
         .av = info->av,
     };
@@ -110,8 +110,8 @@ struct packet_info *packet_history_info(struct packet_history *history, int64_t 
 
 // --- pictures
 
-// The least pts above the last picture's of the packets whose pictures are still to come, guesses
-// apart; INT64_MAX: none is known.
+// Returns the lowest pts above the last picture's among packets whose pictures are still to come,
+// without guesses; INT64_MAX: none.
 static int64_t next_good_pts(struct packet_history *history)
 {
     int64_t next_ns = INT64_MAX;
@@ -124,8 +124,8 @@ static int64_t next_good_pts(struct packet_history *history)
     return next_ns;
 }
 
-// Packets come in decoding order, in which a guess follows the packet before: the picture may be
-// shown earlier or later.
+// Packets come in decoding order, and a guess follows the packet before: the picture may be shown
+// earlier or later.
 static int64_t place_guess(struct packet_history *history, int64_t guess_ns)
 {
     const int64_t last_ns = history->last_pts_ns, next_ns = next_good_pts(history);
@@ -137,8 +137,7 @@ static int64_t place_guess(struct packet_history *history, int64_t guess_ns)
     return last_ns + bounds_max(bounds_min(history->interval_ns, room_ns), 1);
 }
 
-// Where the stream gives no time: the last picture's and the duration, or the time between
-// arrivals.
+// Without a time in the stream: the last picture's plus the duration, or the time between arrivals.
 static int64_t pts_of(struct packet_history *history, const AVCodecContext *codec,
                       const AVFrame *av, const struct packet_info *packet)
 {
@@ -156,9 +155,8 @@ static int64_t pts_of(struct packet_history *history, const AVCodecContext *code
     return history->last_pts_ns + (since_ns > 0 ? since_ns : 1);
 }
 
-// Whether a packet that was damaged came ahead of this one and no picture of it, as where the
-// decoder takes what follows a lost keyframe for too late: this picture refers to one that is not
-// there.
+// Returns true if a damaged packet before this one gave no picture, as when the decoder takes the
+// pictures after a lost keyframe for too late: this picture then refers to a missing one.
 static bool follows_damage(struct packet_history *history, int64_t serial)
 {
     bool damaged = false;
@@ -176,7 +174,7 @@ struct frame_info packet_history_picture(struct packet_history *history,
 {
     struct packet_info *packet = packet_history_info(history, libav_serial(av));
     const bool follows = follows_damage(history, libav_serial(av)) && !libav_is_keyframe(av);
-    // H.264 pictures are marked as corrupt up to libavcodec's own recovery point.
+    // libavcodec marks H.264 pictures as corrupt up to its own recovery point.
     const bool corrupt = av->flags & AV_FRAME_FLAG_CORRUPT;
     const bool harmed = av->decode_error_flags || packet->damaged || follows ||
                         (corrupt && codec->codec_id != AV_CODEC_ID_H264);

@@ -7,7 +7,7 @@
 #include "daemon/bitstream/nal.h"
 
 enum {
-    H264_REFERENCE = 0x60, // bits of a unit's first byte
+    H264_REFERENCE = 0x60, // in a unit's first byte
 };
 
 void packet_inspection_begin(struct packet_inspection *inspection)
@@ -27,7 +27,7 @@ static bool follows_lost(struct packet_inspection *inspection, const AVPacket *p
     struct h264_loss *loss = &inspection->h264_loss;
     if (own->codec_id != AV_CODEC_ID_H264 ||
         h264_length_bytes(own->extradata, (size_t)own->extradata_size) > 0)
-        return false; // of a file, from which none is lost
+        return false; // from a file, which loses none
     if (!loss->form && own->extradata)
         h264_loss_before(loss, own->extradata, (size_t)own->extradata_size);
     return h264_loss_before(loss, packet->data, (size_t)packet->size);
@@ -76,7 +76,7 @@ void packet_inspection_content(struct packet_inspection *inspection, const AVPac
 {
     const AVCodecParameters *own = inspection->parameters;
     const bool key = packet->flags & AV_PKT_FLAG_KEY;
-    if (own->codec_id != AV_CODEC_ID_H264) // its numbers tell a lost reference
+    if (own->codec_id != AV_CODEC_ID_H264) // whose numbers show a lost reference
         info->lacks_reference = info->reference_lost && !key;
     if (own->codec_id != AV_CODEC_ID_HEVC || !inspection->reads_hashes)
         return;

@@ -1,5 +1,5 @@
-// Damage that a packet shows and libavcodec does not report: lost pictures of H.264, and hashes of
-// pictures of H.265. One thread uses it; zeroed except for `parameters` and `reads_hashes` it is
+// Finds damage in packets that libavcodec does not report: lost pictures of H.264, and hashes of
+// pictures of H.265. One thread uses it; zeroed except `parameters` and `reads_hashes`, it is
 // ready.
 #ifndef FRAMED_DAEMON_DECODE_PACKET_INSPECTION_H
 #define FRAMED_DAEMON_DECODE_PACKET_INSPECTION_H
@@ -12,7 +12,7 @@ struct AVCodecParameters;
 struct AVPacket;
 
 struct packet_inspection {
-    const struct AVCodecParameters *parameters; // the owner's
+    const struct AVCodecParameters *parameters; // owned by the caller
     struct h264_loss h264_loss;
     struct recovery recovery;
     int highest_layer; // the highest temporal layer of H.265 so far
@@ -21,13 +21,13 @@ struct packet_inspection {
 
 void packet_inspection_begin(struct packet_inspection *); // another stream, or another place in it
 void packet_inspection_finish(struct packet_inspection *);
-// Takes every packet, in order. Marks it as damaged if a reference of it never came or if it is
-// noise, and fills in `whole_from`.
+// Takes every packet, in order. Marks it as damaged if a reference never came or if it is noise,
+// and sets `whole_from`.
 void packet_inspection_order(struct packet_inspection *, const struct AVPacket *,
                              struct packet_info *);
-// Returns whether the packet says that no other picture refers to its own: H.264 and H.265.
+// Returns true if the packet marks its picture as unused by others: H.264 and H.265.
 bool packet_inspection_disposable(struct packet_inspection *, const struct AVPacket *);
-// Fills in the hash of a packet that will be decoded, and whether a reference of it was lost.
+// Sets the hash of a packet that will be decoded, and whether a reference of it was lost.
 void packet_inspection_content(struct packet_inspection *, const struct AVPacket *,
                                struct packet_info *);
 

@@ -15,16 +15,16 @@ struct picture {
     struct pictures *pool;
     struct picture *next; // pictures::idle or pictures::released
     AVFrame *decoded;
-    AVFrame *host; // a download or conversion of it; keeps its buffer for the next one
+    AVFrame *host; // its download or conversion; keeps its buffer for the next one
 };
 
 struct pictures {
-    pthread_mutex_t mutex; // what follows
+    pthread_mutex_t mutex; // guards the members down to `closed`
     struct picture *idle;
-    struct picture *released; // with frames on the device, for the decoder to give back
+    struct picture *released; // with frames on the device, for the decoder to return
     int out;
     bool closed;
-    // The taking thread's own:
+    // Used by the taking thread only:
     struct buffers *buffers;
     struct scaler scaler;
     AVFrame *download; // between a device and the scaler
@@ -77,7 +77,7 @@ void pictures_reap(struct pictures *pool)
     }
 }
 
-// Counts itself among what is out, so that a picture released meanwhile is not the last.
+// Counts itself as a picture that is out, so that one released meanwhile is not the last.
 void pictures_close(struct pictures *pool)
 {
     if (!pool)
@@ -123,7 +123,7 @@ struct picture *picture_take(struct pictures *pool)
     return picture;
 }
 
-// Leaves a frame on the device to the decoder's thread. False: there is none any more.
+// Leaves a frame on the device for the decoder's thread to return. False if the pool is closed.
 static bool leave_to_decoder(struct picture *picture)
 {
     struct pictures *pool = picture->pool;
@@ -172,7 +172,7 @@ static int download(struct buffers *buffers, AVFrame *to, const AVFrame *from,
 
 // --- the image
 
-// Cuts off what libavcodec leaves to be cut off at the left and the top of a picture on a device.
+// Applies the left and top crop that libavcodec leaves to us for a picture on a device.
 static void set_planes(struct image *image, const AVFrame *shown, enum AVPixelFormat format,
                        size_t left, size_t top)
 {
@@ -190,8 +190,7 @@ static void set_planes(struct image *image, const AVFrame *shown, enum AVPixelFo
     }
 }
 
-// The frame whose samples are to be read: the decoded one, of `format`, or what was downloaded or
-// converted from it.
+// Chooses the frame to read: the decoded one, of `format`, or its download or conversion.
 static int choose_shown(struct picture *picture, bool keep_on_device, AVFrame **ret,
                         enum AVPixelFormat format)
 {
@@ -228,7 +227,7 @@ int picture_map(struct picture *picture, bool keep_on_device, struct frame *ret,
     bool readable = pixel_format_map_format(format) != PIXEL_NONE;
     if (decoded->width > IMAGE_SIDE_MAX || decoded->height > IMAGE_SIDE_MAX)
         return -ENOTSUP;
-    av_frame_apply_cropping(decoded, AV_FRAME_CROP_UNALIGNED); // libavcodec checked the numbers
+    av_frame_apply_cropping(decoded, AV_FRAME_CROP_UNALIGNED); // libavcodec has checked the numbers
     int rc = choose_shown(picture, keep_on_device, &shown, format);
     if (rc < 0)
         return rc > -4096 ? rc : -EIO;
@@ -248,6 +247,6 @@ int picture_map(struct picture *picture, bool keep_on_device, struct frame *ret,
     ret->owner = picture;
     ret->release = picture_release;
     if (shown != decoded)
-        av_frame_unref(decoded); // gives its surface back to the decoder
+        av_frame_unref(decoded); // returns its surface to the decoder
     return 0;
 }

@@ -1,6 +1,6 @@
 #include "daemon/decode/picture_filter.h"
 
-// Timestamps come rounded; and a keyframe may be somewhat late before it counts as missing.
+// Timestamps are rounded, and a keyframe may be somewhat late before it counts as missing.
 static const double TOLERANCE = 1.02, OVERDUE = 1.25;
 
 void picture_filter_begin(struct picture_filter *filter)
@@ -17,7 +17,7 @@ static void note_keyframe(struct picture_filter *filter, int64_t time_ns)
     filter->keys += filter->keys < 2 * KEY_DISTANCES ? 1 : 1 - KEY_DISTANCES;
 }
 
-// Whether keyframes come as often as pictures are wanted.
+// Returns true if keyframes come as often as pictures are needed.
 static bool keyframes_suffice(const struct picture_filter *filter)
 {
     if (filter->fps <= 0 || filter->unfit || filter->keys <= KEY_DISTANCES)
@@ -47,7 +47,7 @@ static enum filter_verdict judge_auto(struct picture_filter *filter, bool keyfra
 enum filter_verdict picture_filter_packet(struct picture_filter *filter, bool keyframe,
                                           bool disposable, int64_t time_ns)
 {
-    // Pictures come again with a keyframe: others would refer to what was skipped.
+    // Pictures resume at a keyframe: others would refer to skipped ones.
     if (keyframe)
         filter->unwanted = filter->fps < 0;
     else if (filter->unwanted)
@@ -65,7 +65,7 @@ enum filter_verdict picture_filter_packet(struct picture_filter *filter, bool ke
     return FILTER_DECODE;
 }
 
-// What the distances were does not hold any more: the next ones are to show.
+// The distances so far no longer hold: measures new ones.
 void picture_filter_wake(struct picture_filter *filter)
 {
     filter->keyframes_only = false;

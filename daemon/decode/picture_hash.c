@@ -14,10 +14,10 @@
 
 enum {
     SEI_PICTURE_HASH = 132,
-    SEI_BYTES_MAX = 128, // a hash takes 51 with its headers; other messages may come before it
-    // The standard begins with 0xffff and ends with 16 more bits of zeros, libavutil does without.
+    SEI_BYTES_MAX = 128, // a hash takes 51 with its headers; other messages may precede it
+    // The standard starts with 0xffff and appends 16 zero bits; libavutil does not append them.
     CRC_BEGIN = 0x1d0f,
-    MISMATCHED_MAX = 8, // first pictures: after them the encoder is wrong
+    MISMATCHED_MAX = 8, // first pictures: after these the encoder is wrong
 };
 
 static int bytes_of(enum hash_method method)
@@ -26,9 +26,9 @@ static int bytes_of(enum hash_method method)
     return bytes[method];
 }
 
-// --- what the stream says
+// --- the hash in the stream
 
-// A message's type or its size: any number of bytes 255 and another byte.
+// Reads a message's type or size: any number of bytes 255 and another byte.
 static size_t read_sum(const uint8_t *sei, size_t size, size_t *at)
 {
     size_t sum = 0;
@@ -37,7 +37,7 @@ static size_t read_sum(const uint8_t *sei, size_t size, size_t *at)
     return *at < size ? sum + sei[(*at)++] : sum;
 }
 
-// Pictures without colour have one component.
+// Monochrome pictures have one component.
 static void read_payload(struct picture_hash *ret, const uint8_t *payload, size_t size)
 {
     if (size < 1 || payload[0] > HASH_CHECKSUM - HASH_MD5)
@@ -76,7 +76,7 @@ struct picture_hash picture_hash_read(const uint8_t *data, size_t size, int leng
     return hash;
 }
 
-// --- what the picture says
+// --- the hash of the picture
 
 struct component {
     const uint8_t *data;

@@ -1,5 +1,5 @@
-// The hash of a decoded picture that an H.265 stream may carry (SEI decoded picture hash): it tells
-// whether a picture came out as its encoder saw it.
+// The hash of a decoded picture that an H.265 stream may carry (SEI decoded picture hash). It shows
+// whether a picture was decoded as its encoder saw it.
 #ifndef FRAMED_DAEMON_DECODE_PICTURE_HASH_H
 #define FRAMED_DAEMON_DECODE_PICTURE_HASH_H
 
@@ -24,21 +24,21 @@ struct picture_hash {
     uint8_t digest[3][HASH_BYTES_MAX]; // by colour component
 };
 
-// Compares the hashes of one stream. An encoder may compute a component's hashes wrongly: hashes
-// that never matched since the stream began count for its first pictures only, and the CRC of
-// chroma, wrong in x265 3.5, does not count. libavcodec can check MD5 alone, and says the result
-// only in its log. One thread uses it; zeroed it is ready.
+// Compares the hashes of one stream. An encoder may compute a component's hashes wrongly: if they
+// never matched since the stream began, they count for its first pictures only, and the CRC of
+// chroma, wrong in x265 3.5, does not count at all. libavcodec can only check MD5, and reports the
+// result only in its log. One thread uses it; zeroed, it is ready.
 struct hash_checker {
     struct AVMD5 *md5; // allocated with the first picture that has such a hash
-    bool matched[3];   // by component: once at least
-    int mismatched[3]; // pictures whose component did not, before any did
+    bool matched[3];   // by component: at least once
+    int mismatched[3]; // pictures with a mismatch in the component before any match
 };
 
-// The hash of the packet's picture; HASH_NONE if it has none. `length_bytes`: see struct
+// Returns the hash of the packet's picture; HASH_NONE if it has none. `length_bytes`: see struct
 // nal_reader.
 struct picture_hash picture_hash_read(const uint8_t *data, size_t size, int length_bytes);
-// Returns whether a picture, which was not cropped, has errors. False if it has no hash or lies on
-// a device.
+// Returns true if a picture, which was not cropped, has errors. False if it has no hash or is on a
+// device.
 bool hash_checker_tells_errors(struct hash_checker *, const struct picture_hash *,
                                const struct AVFrame *);
 void hash_checker_finish(struct hash_checker *); // ready for another stream

@@ -9,25 +9,25 @@
 #include "daemon/bitstream/nal.h"
 
 enum {
-    H264_REFERENCE = 0x60, // bits of a unit's first byte
+    H264_REFERENCE = 0x60, // in a unit's first byte
     SEI_RECOVERY_POINT = 6,
     RECOVERY_MAX = 1 << 16, // pictures: no stream needs more
     SLICE_I = 2,            // slice_type modulo 5
     SLICE_SI = 4,
-    AVCC_SEQUENCES = 5, // where an AVCDecoderConfigurationRecord has their number
-    HVCC_ARRAYS = 22,   // where a HEVCDecoderConfigurationRecord has numOfArrays
+    AVCC_SEQUENCES = 5, // offset of their number in an AVCDecoderConfigurationRecord
+    HVCC_ARRAYS = 22,   // offset of numOfArrays in a HEVCDecoderConfigurationRecord
     NEVER_POC = INT_MIN,
     QUIET = 64, // added to the level of log messages: the decoder logs the same
 };
 
 struct picture_place_reader {
     AVCodecParserContext *parser;
-    AVCodecContext *context; // what the parser wants to write to
+    AVCodecContext *context; // the parser writes to it
     bool hevc;
     int length_bytes;
-    uint64_t sequence_hash; // of the last parameters of a sequence; 0: none came
+    uint64_t sequence_hash; // of the last SPS; 0: none came
     bool in_order, one_reference, may_be_hidden;
-    int slices; // of the packet at hand
+    int slices; // of the present packet
 };
 
 // --- H.264
@@ -39,7 +39,7 @@ static bool is_intra_slice(const struct nal *unit, int type)
            (slice == SLICE_I || slice == SLICE_SI);
 }
 
-// Units that stand ahead of the slices.
+// Reads units that precede the slices.
 static void read_h264_head(struct picture_place_reader *reader, const struct nal *unit,
                            struct picture_place *place)
 {
@@ -77,7 +77,7 @@ static void read_h264(struct picture_place_reader *reader, const struct nal *uni
 static bool read_output_flag(const struct nal *unit)
 {
     struct nal_bits bits = {.data = unit->data, .size = unit->size, .at = 2};
-    nal_ue(&bits); // of the parameters themselves, and of their sequence
+    nal_ue(&bits); // ids of the PPS and of its SPS
     nal_ue(&bits);
     nal_u(&bits, 1); // dependent_slice_segments_enabled_flag
     return nal_u(&bits, 1);
@@ -138,8 +138,8 @@ static void read_units(struct picture_place_reader *reader, const uint8_t *data,
         read_unit(reader, &unit, place);
 }
 
-// The parameters in a record, which tells their lengths in two bytes each: of H.264 those of the
-// sequence alone matter, and of these the first.
+// Reads the parameter sets in a record, each preceded by its length in two bytes. In H.264 only the
+// first SPS matters.
 static void read_record(struct picture_place_reader *reader, const uint8_t *data, size_t size)
 {
     struct picture_place none = {0};

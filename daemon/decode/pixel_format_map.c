@@ -96,7 +96,7 @@ static enum range range_of(const AVFrame *av, enum AVPixelFormat format)
     return av->color_range == AVCOL_RANGE_MPEG ? RANGE_LIMITED : RANGE_UNSPECIFIED;
 }
 
-// Rows half a line off count for less than columns: the nearest siting keeps the column.
+// Half a line counts for less than half a column: the nearest siting keeps the column.
 static enum siting siting_of(const AVFrame *av)
 {
     switch (av->chroma_location) {
@@ -150,7 +150,7 @@ struct colour pixel_format_map_colour(const AVFrame *av, enum AVPixelFormat form
     return colour;
 }
 
-// YUV stays YUV, so that matrix and range stay too.
+// YUV stays YUV, so matrix and range stay too.
 enum AVPixelFormat pixel_format_map_converted(enum AVPixelFormat from)
 {
     const AVPixFmtDescriptor *desc = av_pix_fmt_desc_get(from);

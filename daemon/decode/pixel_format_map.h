@@ -1,4 +1,4 @@
-// What libav's pixel formats and colours are to us. Pure.
+// Maps libav's pixel formats and colours to ours. Pure.
 #ifndef FRAMED_DAEMON_DECODE_PIXEL_FORMAT_MAP_H
 #define FRAMED_DAEMON_DECODE_PIXEL_FORMAT_MAP_H
 
@@ -9,27 +9,27 @@
 
 struct AVFrame;
 
-// PIXEL_NONE: no kernel reads it.
+// Returns PIXEL_NONE if no kernel reads it.
 enum pixel_format pixel_format_map_format(enum AVPixelFormat);
 
-// The nearest format that kernels read: libswscale converts pictures of `from` to it.
+// Returns the nearest format that kernels read, to which libswscale converts pictures of `from`.
 enum AVPixelFormat pixel_format_map_converted(enum AVPixelFormat from);
 
-// Of a decoded frame whose samples are of `format`, once they have been `converted` to it.
+// Returns the colour of a decoded frame with samples of `format`; `converted`: after libswscale.
 struct colour pixel_format_map_colour(const struct AVFrame *, enum AVPixelFormat format,
                                       bool converted);
 
-// Returns the name of a matrix that no kernel computes and that is therefore read as another one,
-// of a frame whose samples are of `format`; NULL: there is none.
+// Returns the name of a frame's matrix that no kernel computes, so that another one is used; NULL:
+// none. `format` is the format of the samples.
 const char *pixel_format_map_other_matrix(const struct AVFrame *, enum AVPixelFormat format);
 
-// yuvj420p and its like are yuv420p of full range: the format without the range.
+// Returns the format without the range: yuvj420p and its like are yuv420p of full range.
 enum AVPixelFormat pixel_format_map_without_range(enum AVPixelFormat);
 
-// Of a picture that such a codec gave.
+// Returns the field order of a picture of that codec.
 enum field_order pixel_format_map_field_order(const struct AVFrame *, enum AVCodecID);
 
-// Whether the transfer is one of HDR: PQ (smpte2084) or HLG (arib-std-b67).
+// Returns true if the transfer is an HDR one: PQ (smpte2084) or HLG (arib-std-b67).
 bool pixel_format_map_is_hdr(const struct AVFrame *);
 
 #endif

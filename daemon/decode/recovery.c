@@ -5,7 +5,7 @@
 #include "daemon/decode/picture_place.h"
 
 enum {
-    INTRAS_SURE = 2, // the second one: pictures behind it may refer to some between the two
+    INTRAS_SURE = 2, // the second one: pictures after it may refer to some between the two
 };
 
 void recovery_begin(struct recovery *recovery)
@@ -25,8 +25,8 @@ static bool is_hevc(const struct recovery *recovery)
     return recovery->parameters->codec_id == AV_CODEC_ID_HEVC;
 }
 
-// A damaged or joined stream is not whole at its first intra picture if pictures behind it may
-// refer to pictures ahead of it.
+// A damaged or joined stream is not whole at its first intra picture if pictures after it may refer
+// to pictures before it.
 static bool passes_for_point(struct recovery *recovery, const struct picture_place *place)
 {
     recovery->marked |=
@@ -41,7 +41,7 @@ bool recovery_by_intra(const struct recovery *recovery)
     return !recovery->marked && recovery->newest.from;
 }
 
-// While there is no room newer points are not needed: the oldest ends first.
+// Without room, newer points are not needed: the oldest ends first.
 static void begin_point(struct recovery *recovery, const struct picture_place *place,
                         int64_t serial)
 {
@@ -52,7 +52,7 @@ static void begin_point(struct recovery *recovery, const struct picture_place *p
         (struct recovery_point){serial, is_hevc(recovery) ? place->poc + count : 2 * count};
 }
 
-// Returns whether the count of a point is over with this picture.
+// Returns true if the count of a point ends with this picture.
 static bool end_points(struct recovery *recovery, const struct picture_place *place)
 {
     const bool hevc = is_hevc(recovery);
@@ -86,7 +86,7 @@ int64_t recovery_packet(struct recovery *recovery, const AVPacket *packet, int64
     if (recovery->unreadable)
         return 0;
     const struct picture_place place = picture_place_read(recovery->reader, packet);
-    if (place.start != ORDER_CONTINUES) { // POC begins again
+    if (place.start != ORDER_CONTINUES) { // POC starts again
         recovery->n = 0;
         recovery->newest = recovery->before = (struct recovery_whole){0};
     }

@@ -9,7 +9,7 @@
 #include "daemon/decode/buffers.h"
 #include "daemon/decode/pixel_format_map.h"
 
-// Chroma that has to be halved across becomes left-sited; down, it comes to lie between the rows.
+// Chroma halved across becomes left-sited; halved down, it lies between the rows.
 static int set_up(struct SwsContext *sws, const AVFrame *from, enum AVPixelFormat target)
 {
     enum AVPixelFormat source = pixel_format_map_without_range(from->format);
@@ -36,7 +36,7 @@ static int set_up(struct SwsContext *sws, const AVFrame *from, enum AVPixelForma
     }
     if (sws_init_context(sws, NULL, NULL) < 0)
         return -ENOTSUP;
-    // The same range on both sides, whatever it is: levels keep their values.
+    // The same range on both sides, whichever it is: levels keep their values.
     const int *matrix = sws_getCoefficients(SWS_CS_DEFAULT);
     sws_setColorspaceDetails(sws, matrix, 1, matrix, 1, 0, 1 << 16, 1 << 16);
     return 0;

@@ -1,5 +1,5 @@
-// Brings pictures to a format that kernels read, by libswscale, where libavcodec yields another.
-// Levels, matrix and range stay as they are. One thread uses a scaler; zeroed it is ready.
+// Converts pictures to a format that kernels read, by libswscale, if libavcodec returns another.
+// Levels, matrix and range stay the same. One thread uses a scaler; zeroed, it is ready.
 #ifndef FRAMED_DAEMON_DECODE_SCALER_H
 #define FRAMED_DAEMON_DECODE_SCALER_H
 
@@ -14,8 +14,8 @@ struct scaler {
     int format, width, height;
 };
 
-// Fills `to`, in memory of `buffers` unless it has its own already. Chroma of 4:4:4 comes out
-// left-sited. Returns 0; -ENOTSUP: libswscale does not read the format; other negative AVERROR.
+// Fills `to`, in memory of `buffers` unless it has its own. Chroma of 4:4:4 comes out left-sited.
+// Returns 0; -ENOTSUP: libswscale does not read the format; another negative AVERROR.
 int scaler_convert(struct scaler *, struct buffers *, struct AVFrame *to,
                    const struct AVFrame *from);
 void scaler_close(struct scaler *);

@@ -1,14 +1,14 @@
 #include "daemon/decode/stall.h"
 
 enum {
-    PICTURES_MIN = 4, // of 32 packets: now and then a decoder makes a picture of noise
-    PACKETS_MIN = 50, // a decoder may hold as many back, which at a low rate takes long
+    PICTURES_MIN = 4, // of 32 packets: a decoder sometimes makes a picture of noise
+    PACKETS_MIN = 50, // a decoder may hold back as many, which takes long at a low rate
     STALLS_MAX = 5,
     FAILED_MIN = 5,  // packets, however fast they come
-    FAILED_BACK = 4, // fewer for a picture: more than every fifth are no noise
+    FAILED_BACK = 4, // subtracted for a picture: with over a fifth of them it is not noise
 };
 static const int64_t FAILING_NS = INT64_C(1000000000);
-static const int64_t UNKNOWN_DISTANCE_NS = 20 * INT64_C(1000000000); // of cameras that save bits
+static const int64_t UNKNOWN_DISTANCE_NS = 20 * INT64_C(1000000000); // for cameras that save bits
 static const int64_t DISTANCE_MAX_NS = 600 * INT64_C(1000000000);
 
 static void end_stall(struct decode_stall *stall)
@@ -38,7 +38,7 @@ static void look_for_failures(struct decode_stall *stall, const struct decode_si
         stall->failed_ns = signs->now_ns;
 }
 
-// Twice as long after each connection that ended so: perhaps the camera is not to blame.
+// Waits twice as long after each connection that ended this way: the camera may not be to blame.
 static bool keeps_failing(const struct decode_stall *stall, int64_t now_ns)
 {
     return stall->failed >= FAILED_MIN && now_ns - stall->failed_ns >= FAILING_NS << stall->stalls;
@@ -71,9 +71,9 @@ static void keyframe_came(struct decode_stall *stall, int64_t now_ns)
     stall->keyed = true;
 }
 
-// A camera whose keyframes are farther apart than was thought, and which does not begin with one,
-// would never show a picture if it were always given the same time; nor would a decoder of many
-// threads if it were always given as many packets.
+// Doubles the time after each stall. With a fixed time, a camera with rarer keyframes than expected
+// that does not begin with one would never show a picture, nor would a decoder of many threads with
+// a fixed number of packets.
 static int64_t wait_for_keyframe_ns(const struct decode_stall *stall)
 {
     int64_t distance = stall->distance_ns ? stall->distance_ns : UNKNOWN_DISTANCE_NS;

@@ -55,7 +55,7 @@ static bool uses_hardware(const struct takeover *t)
     return t->hardware && !t->hardware_failed;
 }
 
-// Once, until a connection has ended with the hardware at work: it is tried in each.
+// Logs once, until a connection has ended with the hardware at work: each connection tries it.
 static void say_hardware(struct takeover *t, const char *text)
 {
     if (!t->hardware_told)
@@ -79,7 +79,7 @@ static void notice_refusal(struct takeover *t)
     snprintf(text, sizeof text, "%s%s%s is not decoded by %s here: decoding on the cpu",
              avcodec_get_name(t->parameters->codec_id), profile ? " " : "", profile ? profile : "",
              hardware ? t->hardware->name : "NVDEC");
-    if (t->options.decode.by != DECODE_AUTO) // it may well take no such stream
+    if (t->options.decode.by != DECODE_AUTO) // auto may well meet a stream that is not supported
         count_fallback(t, FALLBACK_REFUSED);
     (hardware ? say_hardware : takeover_say)(t, text);
     if (hardware)
@@ -96,8 +96,8 @@ static void notice_hashes(struct takeover *t)
 
 // --- which codec
 
-// Packets are of no use before the next keyframe: a device fails where a picture refers to others
-// that it never had.
+// Packets are useless before the next keyframe: a device fails if a picture refers to others that
+// it never had.
 static void await_keyframe(struct takeover *t)
 {
     t->awaiting = true;
@@ -119,7 +119,7 @@ static int open_on(struct takeover *t, struct decode_device *device)
     return rc;
 }
 
-// The hardware that the options name, or that `auto` takes for the stream where there is no NVDEC.
+// Chooses the hardware named in the options, or verified for the stream if `auto` has no NVDEC.
 static void choose_hardware(struct takeover *t)
 {
     const enum decode by = t->options.decode.by;
@@ -152,8 +152,8 @@ static int open_on_hardware(struct takeover *t)
     return rc;
 }
 
-// How far pictures are out of order a stream need not say: a codec learns it from what it gets too
-// late to give out, and the next one is to know it at once.
+// A stream need not signal how far its pictures are reordered. A codec learns it from pictures that
+// come too late to give out, and the next codec gets it at once.
 static void end_codec(struct takeover *t, void (*end)(struct codec *))
 {
     AVCodecContext *context = t->codec.context;
@@ -200,7 +200,7 @@ static void leave_device(struct takeover *t)
     t->hardware_failed = true;
 }
 
-// Opens what is to decode from now on; the packets that are kept will be replayed to it.
+// Opens the codec that decodes from now on; the kept packets will be replayed to it.
 static int open_codec(struct takeover *t)
 {
     int rc = -ENODEV;
@@ -220,8 +220,8 @@ static int open_codec(struct takeover *t)
     return rc;
 }
 
-// The next codec gives out what this one has not: it begins with the packets that are kept. What
-// they do not hold is lost.
+// The next codec gives out what this one has not: it begins with the kept packets. Pictures of
+// earlier packets are lost.
 static void give_up_codec(struct takeover *t, void (*end)(struct codec *))
 {
     const AVCodecContext *context = t->codec.context;        // NULL: it could not be opened
@@ -262,8 +262,8 @@ int takeover_fall_back(struct takeover *t, int error)
     return open_codec(t);
 }
 
-// A live camera that comes from a device that failed shows pictures at once: the cpu decodes until
-// NVDEC, which opens the decoders of all these cameras one after another, takes over.
+// A live camera from a failed device shows pictures at once: the cpu decodes until NVDEC takes
+// over, which opens the decoders of all these cameras one after another.
 static bool bridges(const struct takeover *t)
 {
     return t->device && t->shown > 0 && t->options.low_delay && t->options.decode.by == DECODE_AUTO;
@@ -277,7 +277,7 @@ int takeover_join(struct takeover *t, const struct decode_target *target)
     t->device = by == DECODE_AUTO || by == DECODE_NVDEC ? target->device : NULL;
     if (!t->joined)
         choose_hardware(t);
-    if (uses_hardware(t)) // which belongs to no lease: it stays until it fails
+    if (uses_hardware(t)) // it belongs to no lease and stays until it fails
         t->device = NULL;
     t->joined = true;
     if (t->device && !t->device->find(t->parameters->codec_id)) {
@@ -324,7 +324,7 @@ void takeover_restart(struct takeover *t)
         await_keyframe(t);
 }
 
-// The cpu has given out all pictures before those that NVDEC can give.
+// True if the cpu has given out all pictures ahead of NVDEC's first.
 static bool can_take_over(struct takeover *t)
 {
     return t->device && !codec_on_device(&t->codec) && t->history.whole &&
