@@ -1,4 +1,4 @@
-// Exit codes of framed's commands. Some are those of sysexits(3).
+// Exit codes of framed's commands. Some are from sysexits(3).
 #ifndef FRAMED_DAEMON_BASE_EXIT_CODE_H
 #define FRAMED_DAEMON_BASE_EXIT_CODE_H
 

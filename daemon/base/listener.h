@@ -38,7 +38,7 @@ bool listener_is_gone(const struct listener *);
 int listener_restore(struct listener *ret, struct listener *gone, const struct listener_options *,
                      char *what, size_t size);
 int listener_port(const struct listener *); // of a tcp socket; otherwise 0
-// Also removes the unix socket unless it has been replaced. Accepts a closed one.
+// Closes the socket, and removes a unix socket unless it has been replaced. Accepts a closed one.
 void listener_close(struct listener *);
 
 #endif

@@ -128,7 +128,7 @@ static int prepare_file(const struct shared_object *object, int fd)
     return 0;
 }
 
-// Under the lock: replaces the present file.
+// Replaces the present file. Under the lock.
 static int put_file(struct shared_object *object, int fd, size_t bytes, char *why, size_t size)
 {
     int rc = prepare_file(object, fd);
@@ -185,7 +185,7 @@ int shared_object_open(struct shared_object *object, const char *name, int mode,
     return rc;
 }
 
-// Under the lock: returns true if the file at the name is ours.
+// Returns true if the file at the name is ours. Under the lock.
 static bool has_name(const struct shared_object *object, struct stat *st)
 {
     return object->fd >= 0 && lstat(path_of(object->name).text, st) == 0 && is_file(st, object->fd);

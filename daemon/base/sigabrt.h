@@ -3,7 +3,7 @@
 #ifndef FRAMED_DAEMON_BASE_SIGABRT_H
 #define FRAMED_DAEMON_BASE_SIGABRT_H
 
-// From now on SIGABRT logs one line and ends the process with EXIT_RUNTIME.
+// Makes SIGABRT log one line and end the process with EXIT_RUNTIME.
 void sigabrt_catch(void);
 
 #endif

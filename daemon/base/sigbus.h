@@ -3,8 +3,8 @@
 #ifndef FRAMED_DAEMON_BASE_SIGBUS_H
 #define FRAMED_DAEMON_BASE_SIGBUS_H
 
-// From now on such an access replaces the whole mapping with private memory, invisible to other
-// processes; shared_object_is_lost reports it. Other causes of SIGBUS end the process as before.
+// Makes such an access replace the whole mapping with private memory, invisible to other processes;
+// shared_object_is_lost reports it. Other causes of SIGBUS end the process as before.
 void sigbus_catch(void);
 
 #endif

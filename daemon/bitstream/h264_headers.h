@@ -1,5 +1,5 @@
-// The parameter sets and slice headers of H.264 (ITU-T H.264, 7.3), as far as they tell pictures
-// apart. Values are given as they stand, also those that the standard does not allow: the caller
+// Parameter sets and slice headers of H.264 (ITU-T H.264, 7.3), as far as they distinguish
+// pictures. Values are returned unchecked, even if the standard does not allow them: the caller
 // bounds what it uses.
 #ifndef FRAMED_DAEMON_BITSTREAM_H264_HEADERS_H
 #define FRAMED_DAEMON_BITSTREAM_H264_HEADERS_H
@@ -33,30 +33,30 @@ enum { H264_SPS_MAX = 32, H264_PPS_MAX = 256 };
 struct h264_sps {
     uint8_t profile, constraints, level;
     uint32_t id;
-    int plane_bits; // of colour_plane_id, which stands before frame_num: 0 or 2
+    int plane_bits; // of colour_plane_id, which precedes frame_num: 0 or 2
     uint32_t frame_num_bits;
     uint32_t references; // max_num_ref_frames
     bool gaps;           // gaps_in_frame_num_value_allowed_flag
     uint32_t poc_type;
-    uint32_t poc_lsb_bits; // 0: of another type than 0
+    uint32_t poc_lsb_bits; // 0: poc_type is not 0
     bool fields;           // frame_mbs_only_flag is 0: pictures may be fields
 };
 
-// Up to frame_num and the field.
+// Fields up to frame_num, `field` and `bottom`.
 struct h264_slice {
     uint32_t first_mb, type, pps;
     uint32_t frame_num;
     bool field, bottom;
 };
 
-// Whether a packet's picture is an IDR: nothing after it refers to anything before it.
-// `length_bytes` as of a nal_reader (nal.h).
+// Returns true if a packet's picture is an IDR: nothing after it refers to anything before it.
+// `length_bytes` as in struct nal_reader (nal.h).
 bool h264_begins_idr(const uint8_t *data, size_t size, int length_bytes);
 
-// All from the unit's header byte on.
+// Units start at their header byte.
 struct h264_sps h264_sps_read(const uint8_t *unit, size_t bytes);
 void h264_pps_read(const uint8_t *unit, size_t bytes, uint32_t *id, uint32_t *sps);
-// first_mb, type and pps. The rest follows with the sequence that the PPS belongs to.
+// Reads first_mb, type and pps. The rest needs the SPS that the PPS belongs to.
 struct h264_slice h264_slice_read(const uint8_t *unit, size_t bytes);
 void h264_slice_read_field(struct h264_slice *, const struct h264_sps *, const uint8_t *unit,
                            size_t bytes);

@@ -10,12 +10,12 @@ enum {
 
 struct sps_bits {
     struct nal_bits bits;
-    bool failed; // read past the end, or a value is out of range: all values are 0 from there on
+    bool failed; // read past the end, or a value is out of range: all values are 0 from then on
 };
 
 struct reference_set { // st_ref_pic_set
     int negatives, positives;
-    int delta[REFERENCES_MAX]; // of picture order count: the negatives first
+    int delta[REFERENCES_MAX]; // differences of picture order count, negatives first
 };
 
 static uint32_t read_u(struct sps_bits *b, int n)
@@ -105,7 +105,7 @@ static void add_reference(struct reference_set *set, struct sps_bits *b, int del
 }
 
 // Predicts a set from another one: that set's pictures and the picture that it belongs to (entry
-// n), moved by a difference. The negatives come first, the nearest ahead.
+// n), shifted by a difference. Negatives come first, nearest first.
 static void predict_reference_set(struct reference_set *set, struct sps_bits *b,
                                   const struct reference_set *from)
 {
@@ -165,7 +165,7 @@ static void skip_reference_sets(struct sps_bits *b, uint32_t poc_lsb_bits)
             skip_bits(b, poc_lsb_bits + 1);
 }
 
-// Up to the reference picture sets: the rest has no count that a damaged SPS could make absurd.
+// Skips up to the reference picture sets: no later count could become absurd in a damaged SPS.
 static void skip_sps(struct sps_bits *b)
 {
     skip_bits(b, 4);

@@ -16,7 +16,7 @@ enum hevc_unit { // nal_unit_type
     HEVC_UNIT_IDR_N_LP = 20,
     HEVC_UNIT_CRA = 21,
     HEVC_UNIT_RSV_IRAP_VCL23 = 23,
-    HEVC_UNIT_RSV_VCL31 = 31, // the last that is a slice segment
+    HEVC_UNIT_RSV_VCL31 = 31, // the last slice segment
     HEVC_UNIT_VPS = 32,
     HEVC_UNIT_SPS = 33,
     HEVC_UNIT_PPS = 34,
@@ -25,12 +25,12 @@ enum hevc_unit { // nal_unit_type
     HEVC_UNIT_END_OF_BITSTREAM = 37,
     HEVC_UNIT_PREFIX_SEI = 39,
     HEVC_UNIT_SUFFIX_SEI = 40,
-    HEVC_UNIT_RSV_NVCL41 = 41, // to 44: ahead of a picture, as 48 to 55
+    HEVC_UNIT_RSV_NVCL41 = 41, // to 44: precede a picture, like 48 to 55
     HEVC_UNIT_RSV_NVCL44 = 44,
 };
 
-// Returns whether a unit is an SPS of the base layer, of any profile, that is whole up to the end
-// of its reference picture sets and holds only values that the standard allows there.
+// Returns true if a unit is an SPS of the base layer, of any profile, that is complete to the end
+// of its reference picture sets and contains only values that the standard allows there.
 bool hevc_sps_is_readable(const struct nal *);
 
 #endif

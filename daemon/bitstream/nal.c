@@ -5,8 +5,8 @@
 #include "daemon/base/big_endian.h"
 
 enum {
-    HVCC_LENGTH_SIZE = 21, // where a HEVCDecoderConfigurationRecord says it
-    HVCC_BYTES = 23,       // ahead of its parameter sets
+    HVCC_LENGTH_SIZE = 21, // offset of the length size in a HEVCDecoderConfigurationRecord
+    HVCC_BYTES = 23,       // before its parameter sets
 };
 
 size_t nal_find_start(const uint8_t *data, size_t size, size_t at)
@@ -93,7 +93,7 @@ uint32_t nal_u(struct nal_bits *bits, int n)
     return value;
 }
 
-// As many zeros as there are bits behind a one.
+// As many bits follow a one as zeros precede it.
 uint32_t nal_ue(struct nal_bits *bits)
 {
     int zeros = 0;
@@ -119,7 +119,7 @@ bool nal_ended(const struct nal_bits *bits)
     return bits->at > bits->size;
 }
 
-// Payload types and sizes are sums of bytes. The last one is not 0xff.
+// Reads a payload type or size: a sum of bytes. The last one is not 0xff.
 static uint32_t read_sei_number(struct nal_bits *bits)
 {
     uint32_t value = 0, byte;
