@@ -111,7 +111,7 @@ bool h264_begins_idr(const uint8_t *data, size_t size, int length_bytes)
     struct nal nal;
     while (nal_next(&reader, &nal)) {
         const int type = h264_unit_type(&nal);
-        if (type >= H264_UNIT_SLICE && type <= H264_UNIT_IDR) // others are parts of slices
+        if (type >= H264_UNIT_SLICE && type <= H264_UNIT_IDR) // 2 to 4 are parts of slices
             return type == H264_UNIT_IDR;
     }
     return false;

@@ -26,11 +26,11 @@ static int load(const struct ask *ask, struct config **ret)
     static const struct config_load_options only = {.only = "control"};
     const char *config = ask->config ? ask->config : DEFAULT_CONFIG;
     if (!ask->config && access(config, R_OK) < 0)
-        return EXIT_OK; // which is not there, or not for this user: as if it said nothing
+        return EXIT_OK; // missing, or not readable for this user: use the defaults
     return config_load_with(ret, config, &only, stderr) == 0 ? EXIT_OK : EXIT_CONFIG;
 }
 
-// The user's own daemon, or else the system's.
+// Uses the user's own daemon, or else the system's.
 static void find_default(struct ask *ask)
 {
     if (access(ask->path, F_OK) < 0)
@@ -73,8 +73,8 @@ int ask_find(struct ask *ask)
 
 // --- what
 
-// A user who names a file means the daemon that runs with it. The path of the socket does not say
-// which daemon that is: by default all daemons of a user have the same.
+// A user who names a file means the daemon that runs with it. The socket's path does not identify
+// the daemon: by default all daemons of a user share it.
 int ask_request(const struct ask *ask, const char *word, char *to)
 {
     char path[PATH_MAX];
@@ -89,7 +89,7 @@ int ask_request(const struct ask *ask, const char *word, char *to)
     return EXIT_OK;
 }
 
-// Lets the next call block until CLOCK_MONOTONIC is at `until_ns`. -ETIMEDOUT: it is.
+// Lets the next call block until CLOCK_MONOTONIC reaches `until_ns`. -ETIMEDOUT: it has.
 static int limit(int fd, int64_t until_ns)
 {
     const int64_t left_us = (until_ns - monotonic_ns()) / 1000;
@@ -122,7 +122,7 @@ static int connect_to(const char *path, int64_t until_ns)
     return rc;
 }
 
-// All up to the end of the connection. -ENODATA: it ends before the line does.
+// Reads to the end of the connection. -ENODATA: it ends before the line does.
 static int read_line(int fd, int64_t until_ns, char **ret)
 {
     size_t size = 0;
@@ -179,7 +179,7 @@ int ask_for(struct ask *ask, const char *request, int timeout_s, char **reply, c
     return rc;
 }
 
-// "ok" with the text, or "exit_code" and "errors".
+// A reply has "ok" with the text, or "exit_code" and "errors".
 static int take_text(const struct ask *ask, const json_t *reply, const char *member,
                      const char *failed, char **ret)
 {

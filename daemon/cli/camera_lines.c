@@ -7,7 +7,7 @@
 
 #include "config/url.h"
 
-// "CAMERA_2_PASSWORD" of "camera-2".
+// Prints "CAMERA_2_PASSWORD" for "camera-2".
 static void print_variable(FILE *to, const char *camera, const char *what)
 {
     if (isdigit((unsigned char)*camera))
@@ -19,7 +19,7 @@ static void print_variable(FILE *to, const char *camera, const char *what)
 
 enum { SHORTEST_SECRET = 6 }; // bytes of a parameter
 
-// Whether the query may hold a secret: "channel=1&subtype=0" holds none.
+// Returns true if the query may contain a secret: "channel=1&subtype=0" has none.
 static bool query_is_secret(const char *query)
 {
     while ((query = strchr(query, '=')))
@@ -28,7 +28,7 @@ static bool query_is_secret(const char *query)
     return false;
 }
 
-// Where the variable that stands for the URL's first secret comes from.
+// Prints where the variable for the URL's first secret comes from.
 static void print_hint(FILE *to, const struct camera_lines *lines)
 {
     size_t length;
@@ -42,14 +42,14 @@ static void print_hint(FILE *to, const struct camera_lines *lines)
     fputs(":FILE by systemctl edit framed\n", to);
 }
 
-// A dollar sign stands for itself where it is doubled.
+// Doubles each dollar sign, so that it stands for itself.
 static void print_plain(FILE *to, const char *from, const char *end)
 {
     for (; from < end; from++)
         fprintf(to, *from == '$' ? "$$" : "%c", *from);
 }
 
-// The URL as it stands in the lines, but without quotes. The caller frees it; NULL: no memory.
+// Returns the URL for the lines, without quotes. The caller frees it; NULL: no memory.
 static char *url_of(const struct camera_lines *lines)
 {
     const char *p = lines->url;
@@ -85,7 +85,7 @@ static char *url_of(const struct camera_lines *lines)
     return text;
 }
 
-// In double quotes where a plain scalar might be taken for something else.
+// Adds double quotes if a plain scalar might be read as something else.
 static void print_scalar(FILE *to, const char *text)
 {
     bool quoted = !isalnum((unsigned char)*text) && *text != '/';
@@ -107,7 +107,7 @@ static void print_scalar(FILE *to, const char *text)
 
 char *camera_lines_print(const struct camera_lines *lines)
 {
-    const char *folder = getenv("RUNTIME_DIRECTORY"); // of the daemon that asks for the lines
+    const char *folder = getenv("RUNTIME_DIRECTORY"); // of the daemon that requests the lines
     char *text = NULL, *url = url_of(lines);
     size_t size;
     FILE *to = url ? open_memstream(&text, &size) : NULL;

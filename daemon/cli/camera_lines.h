@@ -1,4 +1,4 @@
-// The lines of a configuration for a camera that was probed.
+// Prints the lines of a configuration for a probed camera.
 #ifndef FRAMED_DAEMON_CLI_CAMERA_LINES_H
 #define FRAMED_DAEMON_CLI_CAMERA_LINES_H
 
@@ -9,11 +9,11 @@ struct camera_lines {
     const char *transport;     // NULL: the default
     int width, height;         // of its pictures
     const char *preset, *size; // of its output; NULL: the defaults
-    // The secrets of the URL as they are. Otherwise they are ${NAME_USER} and so on, by the
-    // camera's name, and a comment says where these come from.
+    // Prints the URL's secrets unchanged. Otherwise they become ${NAME_USER} and so on, by the
+    // camera's name, and a comment names their source.
     bool clear;
 };
 
-// The caller frees it; NULL: no memory.
+// Returns text that the caller frees; NULL: no memory.
 char *camera_lines_print(const struct camera_lines *);
 #endif

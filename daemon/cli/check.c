@@ -25,10 +25,10 @@
 #include "daemon/supervisor/machine_check.h"
 #include "kernels/cpu/versions.h"
 
-// What memory is computed for.
+// The devices that memory is computed for.
 struct basis {
     const struct backend_driver *driver; // NULL: this build cannot run the configuration
-    struct placement_gpu gpus[GPUS_MAX]; // that work here
+    struct placement_gpu gpus[GPUS_MAX]; // working ones
     uint8_t uuids[GPUS_MAX][16];
     int n_gpus;
 };
@@ -36,7 +36,7 @@ struct basis {
 #ifdef FRAMED_CUDA
 static void ask_gpu(struct basis *basis, const struct config *config, int number)
 {
-    // With streams and band given the backend measures nothing.
+    // The backend measures nothing if streams and band are given.
     const struct backend_options options = {.device = number, .streams = 1, .band_bytes = 1 << 20};
     struct backend *backend;
     if (basis->driver->open(&backend, &options) < 0)
@@ -51,7 +51,7 @@ static void ask_gpu(struct basis *basis, const struct config *config, int number
     basis->driver->close(backend);
 }
 
-// cuda if a device works, or if the configuration demands it: another machine may run it.
+// Chooses cuda if a device works, or if the configuration requires it: another machine may run it.
 static void choose(struct basis *basis, const struct config *config)
 {
     *basis = (struct basis){.driver = &cuda_backend};
@@ -68,7 +68,7 @@ static void choose(struct basis *basis, const struct config *config)
 }
 #endif
 
-// Which cameras the patterns chose is not to be read off the file.
+// Prints the cameras that the patterns chose, which the file does not show.
 static void print_batch(const struct config *config, const struct output_config *batch)
 {
     const char *before = "";
@@ -85,7 +85,7 @@ static void print_batch(const struct config *config, const struct output_config 
     putchar('\n');
 }
 
-// Nor is what `keep` means.
+// Prints the effect of `keep`, which the file does not show.
 static void print_crops(const struct camera_config *camera)
 {
     for (int i = 0; i < camera->n_outputs; i++) {
@@ -170,8 +170,8 @@ static void print_table(const struct config *config, const struct basis *basis)
              "the decoders of files without `picture`, the limits do not count them");
 }
 
-// Every build has NVDEC, through libavcodec; only opening it shows whether it works. One GPU that
-// has it is enough.
+// Every build has NVDEC, through libavcodec; only opening it shows whether it works. One GPU with
+// it is enough.
 static void print_missing_nvdec(const struct config *config, const struct basis *basis)
 {
     struct decode_device *device = NULL;
@@ -207,8 +207,8 @@ static void print_missing_gpus(const struct config *config, const struct basis *
             printf("camera %s chooses a GPU that is not here\n", config->cameras[i].name);
 }
 
-// Prints the folder of a sink that does not exist but will, since the unit makes it. `lines` are
-// the lines printed to `f` so far: each folder is printed once.
+// Adds a line for the folder of a sink that does not exist yet but will, since the unit makes it.
+// `lines` are the lines printed to `f` so far: each folder is printed once.
 static void add_folder_to_be(const struct sink_address *address, FILE *f, char *const *lines)
 {
     char folder[PATH_MAX], hidden[2 * PATH_MAX], line[sizeof hidden + 64];
@@ -240,7 +240,7 @@ static void print_folders_to_be(const struct config *config)
     free(lines);
 }
 
-// How many source pixels an output pixel is wide or high, the more of both.
+// Returns how many source pixels an output pixel is wide or high, the larger of the two.
 static double reduction_of(const struct output_config *output, const struct stream_memory *stream)
 {
     const struct image picture = {.width = stream->width, .height = stream->height};
@@ -260,7 +260,7 @@ static double reduction_of(const struct output_config *output, const struct stre
     return fmax(hypot(m[0], m[1]), hypot(m[3], m[4])) / area;
 }
 
-// Says once, of the first output that has it, what bilinear samples leave out.
+// Prints once, for the first such output, that bilinear samples leave out pixels.
 static void print_left_out_pixels(const struct config *config)
 {
     const struct output_config *first = NULL;
@@ -332,7 +332,7 @@ static void print_hashes(const struct config *config)
             n, n == 1 ? "" : "s");
 }
 
-// Which outputs have a LUT, then those whose memory others than framed can write to.
+// Prints the outputs with a LUT, then the outputs whose memory other programs can write to.
 static void print_remarks(const struct config *config)
 {
     print_hashes(config);
@@ -381,7 +381,7 @@ static void warn_of_readers(const struct config *config)
     free(warning);
 }
 
-// Outputs that the assumed picture cannot fill.
+// Warns of outputs that the assumed picture cannot fill.
 static void warn_of_geometry(const struct config *config)
 {
     struct mistakes *warnings = calloc(1, sizeof *warnings);

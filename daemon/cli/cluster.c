@@ -129,7 +129,7 @@ static int refuse(const char *word, const char *what)
     return command_line_refuse("framed cluster", word, what);
 }
 
-// EXIT_OK, or EXIT_USAGE with what is wrong printed.
+// Returns EXIT_OK, or EXIT_USAGE with the mistake printed.
 static int check_order(const struct order *order, const struct command *command)
 {
     if (order->n - 1 < command->least)

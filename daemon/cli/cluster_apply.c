@@ -10,10 +10,10 @@
 #include "daemon/base/exit_code.h"
 #include "daemon/cluster/site_state.h"
 
-// etcd takes 128 writes of a transaction, and 1.5 MiB.
+// etcd accepts 128 writes and 1.5 MiB in a transaction.
 enum { BATCH_WRITES = 100, BATCH_BYTES = 512 << 10 };
 
-// --- changes of cameras, which are written some at a time
+// --- changes of cameras, written in batches
 
 struct change {
     const char *what, *name; // "added"
@@ -49,7 +49,7 @@ static void free_changes(struct changes *changes)
     free(changes->list);
 }
 
-// How many of the changes, from this one on, fit into one transaction. A removal is two writes.
+// Returns how many changes from here on fit into a transaction. A removal is two writes.
 static int count_batch(const struct change *change, int left)
 {
     size_t bytes = 0;
@@ -103,7 +103,7 @@ static void refuse_key(const struct config *config, struct place at, const char 
             config->files.path[at.file], at.line, at.column, key, name);
 }
 
-// A file of cameras for a cluster: keys of a daemon do not count, but others would be missed.
+// Loads cameras for a cluster. Ignores a daemon's keys; refuses others, which would be lost.
 static int load_cameras(struct config **ret, const char *file)
 {
     if (config_load(ret, file, stderr) != 0)
@@ -164,7 +164,7 @@ static bool same_camera(const struct site_key *before, const struct camera_docum
            same_labels(&before->camera.on, &now->on);
 }
 
-// Whether the camera is as it was.
+// Returns true if the camera is unchanged.
 static bool put(struct changes *changes, const struct cluster_store *store,
                 const struct camera_config *camera)
 {
@@ -309,7 +309,7 @@ int cluster_move(struct cluster_store *store, const char *name, const char *node
         fprintf(stderr, "framed cluster: %s is of a newer framed\n", name);
         return EXIT_RUNTIME;
     }
-    struct camera_document document = key->camera; // whose text stays the site's
+    struct camera_document document = key->camera; // its text still belongs to the site
     snprintf(document.wish, sizeof document.wish, "%s", anywhere ? "" : node);
     note_change(&changes, store, anywhere ? "freed" : "moved", name, &document);
     code = write_changes(store, &changes);

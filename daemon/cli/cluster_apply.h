@@ -1,13 +1,13 @@
-// Cameras that are put into a cluster, or taken out of it.
+// Puts cameras into a cluster, moves them, or removes them.
 #ifndef FRAMED_DAEMON_CLI_CLUSTER_APPLY_H
 #define FRAMED_DAEMON_CLI_CLUSTER_APPLY_H
 
 #include "daemon/cli/cluster_store.h"
 
-// Each prints what it did and returns an enum exit_code.
-// Makes the cluster's cameras those of the file; `prune`: removes the others.
+// Each prints its changes and returns an enum exit_code.
+// Makes the cluster's cameras those in the file; `prune`: removes all others.
 int cluster_apply(struct cluster_store *, const char *file, bool prune);
-// Adds the cameras of the files, none of which the cluster has.
+// Adds the cameras of the files. The cluster must have none of them.
 int cluster_add(struct cluster_store *, const char *const files[], int n);
 int cluster_remove(struct cluster_store *, const char *const names[], int n);
 int cluster_move(struct cluster_store *, const char *name, const char *node);

@@ -34,7 +34,7 @@ static void head(struct table *table, const char *const names[], int n)
         table_cell(table, "%s", names[i]);
 }
 
-// Below an empty line, where there is more than the head.
+// Prints the table after an empty line, unless it has only a head.
 static void print_table(struct table *table)
 {
     if (table->n > 1) {
@@ -63,7 +63,7 @@ static void put_node(struct table *table, const struct site *site, int i)
     table_cell(table, "%s", site->nodes[i].draining ? "draining" : "");
 }
 
-// Nodes that are gone and still have cameras, or are still to be drained.
+// Adds a node that is gone and still has cameras, or is still marked for draining.
 static void put_gone(struct table *table, const struct cluster_store *store, const char *name)
 {
     if (site_node(&store->site, name))

@@ -1,4 +1,4 @@
-// The commands with options of their own.
+// Commands with their own options.
 #ifndef FRAMED_DAEMON_CLI_COMMANDS_H
 #define FRAMED_DAEMON_CLI_COMMANDS_H
 

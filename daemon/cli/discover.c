@@ -1,4 +1,4 @@
-// framed discover: the ONVIF cameras of the networks that this box is in, and their streams.
+// framed discover: finds the ONVIF cameras in this machine's networks, and their streams.
 #include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
@@ -25,11 +25,11 @@ struct discover_options {
     char password[PASSWORD_MAX];
     double seconds;
     bool json;
-    const char *addresses[ADDRESSES_MAX]; // of the cameras to ask, as the list has them
+    const char *addresses[ADDRESSES_MAX]; // cameras to query, as in the list
     int n_addresses;                      // 0: all
 };
 
-// A camera that answered, which a thread of its own asks while others are still looked for.
+// A camera that answered. Its own thread queries it while the search continues.
 struct asked {
     const struct discover_options *options;
     struct ws_match match;
@@ -41,7 +41,7 @@ struct asked {
 struct discovery {
     const struct discover_options *options;
     struct asked cameras[CAMERAS_MAX];
-    int n, more; // more: answered, and were not asked
+    int n, more; // more: answered, but not queried
 };
 
 static void *ask_camera(void *opaque)
@@ -85,7 +85,7 @@ static void wait_for_answers(struct discovery *discovery)
     }
 }
 
-// --- telling
+// --- printing
 
 static void print_table(const struct discovery *discovery)
 {

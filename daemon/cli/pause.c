@@ -5,7 +5,7 @@
 #include "daemon/cli/ask.h"
 #include "daemon/cli/commands.h"
 
-enum { TIMEOUT_S = 60 }; // as of a reload
+enum { TIMEOUT_S = 60 }; // as for a reload
 
 struct pause {
     struct ask ask;

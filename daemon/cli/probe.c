@@ -1,5 +1,5 @@
-// framed probe URL: what a camera sends, measured over some seconds, what decodes it here and at
-// what cost, and the lines of a configuration for it.
+// framed probe URL: measures a camera's stream over some seconds, its decoder here and the cost,
+// and prints the lines of a configuration for it.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +20,14 @@
 enum { SECONDS = 3, SECONDS_MAX = 3600, URL_MAX = 16384 };
 
 struct probe_options {
-    const char *url; // "-": on standard input, where other users of the box do not see it
+    const char *url; // "-": on standard input, hidden from other users of the machine
     const char *user, *password_file;
     double seconds;
     bool json;
     struct camera_lines lines; // name, preset, size, clear
 };
 
-// --- telling
+// --- printing
 
 static int refuse(const struct probe_options *options, int rc, const char *sentence)
 {
@@ -36,8 +36,7 @@ static int refuse(const struct probe_options *options, int rc, const char *sente
     return EXIT_RUNTIME;
 }
 
-// Prints the report with the lines of a configuration, which are taken as they would be from a
-// file.
+// Prints the report with the lines of a configuration, which are parsed as from a file.
 static int report(const struct probe_options *options, const struct stream_probe *probe)
 {
     struct demux_network network;
@@ -106,7 +105,7 @@ static bool is_name(const char *text)
     return n > 0 && !text[n] && n <= (size_t)camera_table.name_max;
 }
 
-// A key of the output; refused with what it can hold.
+// Takes a key of the output. A refusal lists the allowed values.
 static int take_key(const char **ret, const char *option, const char *key, const char *text)
 {
     char allowed[256], what[300];
@@ -169,7 +168,7 @@ static int take_url(void *opaque, const char *text)
     return EXIT_OK;
 }
 
-// The URL with the user and password of the options. *ret is for free.
+// Adds the options' user and password to the URL. The caller frees *ret.
 static int complete_url(const struct probe_options *options, char **ret)
 {
     char password[PASSWORD_MAX], line[URL_MAX] = "";

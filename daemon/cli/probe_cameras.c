@@ -25,8 +25,8 @@ enum { THREADS_MAX = 32 };
 struct probe {
     struct camera_config *camera;
     bool done;
-    int status;     // 0, or negative errno: it delivers no picture
-    char text[640]; // what the stream is, or what is wrong
+    int status;     // 0, or a negative errno: no picture
+    char text[640]; // the stream, or the error
 };
 
 struct probes {
@@ -37,7 +37,7 @@ struct probes {
     struct mistakes *mistakes; // of outputs that do not fit the pictures
 };
 
-static const _Atomic bool never; // only its deadlines stop a probe
+static const _Atomic bool never; // only deadlines stop a probe
 
 // --- one camera
 
@@ -180,7 +180,7 @@ static void wait_for_probe(struct probes *probes, const struct probe *probe)
     pthread_mutex_unlock(&probes->lock);
 }
 
-// EXIT_OK or EXIT_RUNTIME.
+// Returns EXIT_OK or EXIT_RUNTIME.
 static int print_probe(const struct probe *probe, const struct config_files *files)
 {
     const struct place at = object_value_place(&camera_table, probe->camera, "url");

@@ -4,11 +4,11 @@
 
 #include "config/config.h"
 
-// Prints one line for each camera, in the order of the file: its stream to standard output, or what
-// is wrong to standard error. Fills in the camera's `stream`. Several cameras are opened at once,
-// each within its own deadlines. Pipes and fifos are not opened: a reader takes their bytes for
-// good. EXIT_OK; EXIT_RUNTIME: a camera delivers no picture; EXIT_CONFIG: an output cannot be made
-// from a camera's picture.
+// Prints one line for each camera, in the order of the file: its stream to standard output, or the
+// error to standard error. Fills in the camera's `stream`. Opens several cameras at once, each
+// within its own deadlines. Does not open pipes and fifos: a reader takes their bytes for good.
+// Returns EXIT_OK; EXIT_RUNTIME: a camera delivers no picture; EXIT_CONFIG: an output cannot be
+// made from a camera's picture.
 int probe_cameras(struct config *, const char *file);
 
 #endif

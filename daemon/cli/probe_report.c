@@ -134,7 +134,7 @@ static json_t *stream_json(const struct stream_probe *probe)
         (double)(probe->shown_ns - probe->begun_ns) / 1e6, "network", network_json(probe));
 }
 
-// NVDEC: null where this box has none.
+// "nvdec" is null if this machine has none.
 static json_t *cost_json(const struct stream_probe *probe, const struct probe_cost *cost)
 {
     return json_pack(

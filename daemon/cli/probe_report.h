@@ -1,4 +1,4 @@
-// What a probe found, for people and as JSON.
+// Prints the results of a probe, for people and as JSON.
 #ifndef FRAMED_DAEMON_CLI_PROBE_REPORT_H
 #define FRAMED_DAEMON_CLI_PROBE_REPORT_H
 
@@ -7,10 +7,10 @@
 
 void probe_report_print(const struct stream_probe *, const struct probe_cost *, const char *lines,
                         FILE *to);
-// One object, with what presets stand for. 0 or -ENOMEM.
+// Prints one object, which includes the keys that presets set. Returns 0 or -ENOMEM.
 int probe_report_print_json(const struct stream_probe *, const struct probe_cost *,
                             const char *lines, FILE *to);
-// {"error": ...}; `login`: the camera refused the password, or wants one. 0 or -ENOMEM.
+// Prints {"error": ...}; `login`: the camera refused or requires a password. Returns 0 or -ENOMEM.
 int probe_report_print_error(const char *sentence, bool login, FILE *to);
 
 #endif

@@ -3,7 +3,7 @@
 #include "daemon/cli/ask.h"
 #include "daemon/cli/commands.h"
 
-enum { TIMEOUT_S = 60 }; // everything of the new configuration is opened before the reply
+enum { TIMEOUT_S = 60 }; // the new configuration is fully opened before the reply
 
 static void usage(FILE *to)
 {

@@ -15,7 +15,7 @@
 
 enum { TIMEOUT_S = 5, WATCH_S = 1, WHY_MAX = 2 * PATH_MAX + 128 };
 
-// Lines are cut where the terminal ends, not wrapped; the cursor is out of sight.
+// Cuts lines off at the edge of the terminal instead of wrapping them, and hides the cursor.
 #define SCREEN_BEGIN "\033[?1049h\033[?25l\033[?7l"
 #define SCREEN_END   "\033[?7h\033[?25h\033[?1049l"
 #define SCREEN_HOME  "\033[H"
@@ -40,7 +40,7 @@ struct choice {
     bool json, watches;
 };
 
-// Whether the reply says why there is no status.
+// Returns true if the reply is an error, with the reason in `why`.
 static bool is_refused(const json_t *reply, char *why, size_t size)
 {
     const char *error = json_string_value(json_object_get(reply, "error"));
@@ -110,7 +110,7 @@ static int terminal_rows(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
 }
 
-// What does not fit is left out at the bottom.
+// Omits lines that do not fit, at the bottom.
 static void draw(const char *text)
 {
     fputs(SCREEN_HOME, stdout);
@@ -131,7 +131,7 @@ static sigset_t set_of(const int signals[], int n)
     return set;
 }
 
-// Of a signal that is blocked: stops the process until it is continued, or ends it.
+// Lets a blocked signal act: stops the process until it is continued, or ends it.
 static void let_act(int number)
 {
     const sigset_t set = set_of(&number, 1);
@@ -140,7 +140,7 @@ static void let_act(int number)
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-// Until one of the signals comes, which is returned; 0: nobody reads any more.
+// Runs until one of the signals arrives, which is returned; 0: the reader is gone.
 static int redraw(struct choice *choice, bool terminal, const sigset_t *signals)
 {
     const struct timespec pause = {.tv_sec = WATCH_S};
@@ -157,8 +157,8 @@ static int redraw(struct choice *choice, bool terminal, const sigset_t *signals)
     return number;
 }
 
-// The signals are waited for, so that the screen is whole whenever one comes, and is given back
-// before it acts.
+// Waits for the signals, so that the screen is complete when one arrives, and is restored before
+// the signal acts.
 static int watch(struct choice *choice)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};

@@ -8,7 +8,7 @@
 
 #include "daemon/cli/table.h"
 
-// What a newer or older daemon does not report reads as empty or 0.
+// Keys that a newer or older daemon does not report read as empty or 0.
 static const char *text_at(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
@@ -66,7 +66,7 @@ static void print_daemon(const json_t *status, FILE *to)
     fprintf(to, ", %.0f MiB resident\n", number_at(process, "resident_bytes") / (1 << 20));
 }
 
-// ", NVDEC 41 %" where the device has it.
+// Prints ", NVDEC 41 %" if the device reports it.
 static void print_share(const json_t *device, const char *key, const char *name, FILE *to)
 {
     const json_t *share = json_object_get(device, key);
@@ -114,7 +114,7 @@ static void print_gpus(const json_t *devices, FILE *to)
     }
 }
 
-// What each bottleneck means; a newer daemon may know others.
+// The meaning of each bottleneck; a newer daemon may report others.
 static const struct {
     const char *stage, *text;
 } bottlenecks[] = {
@@ -189,7 +189,7 @@ static void add_complaint(struct table *table, const json_t *owner)
                    text_at(complaint, "text"));
 }
 
-// What is wrong with it for longer, and how much of a week it delivered, where that was not all.
+// Adds lasting alerts, and the availability over a week if it was not complete.
 static void add_availability(struct table *table, const json_t *camera)
 {
     const json_t *availability = json_object_get(camera, "availability"), *alert;
@@ -218,7 +218,7 @@ static void add_latency(struct table *table, const json_t *output, const char *k
         table_cell(table, "-");
 }
 
-// Counts by reason: "12: late 4, client 8".
+// Adds counts by reason: "12: late 4, client 8".
 static void add_reasons(struct table *table, const json_t *counts)
 {
     char text[256] = "";
@@ -308,7 +308,7 @@ static void add_camera(struct table *table, const json_t *camera, bool several_g
     }
 }
 
-// Up to NULL.
+// `heads` ends with NULL.
 static void add_head(struct table *table, const char *const heads[])
 {
     table_begin_row(table);
@@ -371,9 +371,9 @@ static void print_batches(const json_t *batches, FILE *to)
     table_free(&table);
 }
 
-// --- results that clients sent back
+// --- results sent back by clients
 
-// Of an output of the camera, or with "" of a batch. Nothing where it wants none.
+// Adds an output of the camera, or with "" a batch, if it takes results.
 static void add_results(struct table *table, const char *camera, const json_t *output)
 {
     static const char *const counts[] = {"results", "objects", "late", "unanswered"};

@@ -1,4 +1,4 @@
-// The status for people.
+// Prints the status for people.
 #ifndef FRAMED_DAEMON_CLI_STATUS_VIEW_H
 #define FRAMED_DAEMON_CLI_STATUS_VIEW_H
 

@@ -48,7 +48,7 @@ static void measure_packet(struct stream_probe *probe, const struct packet *pack
     probe->key_pts_ns = packet->pts_ns;
 }
 
-// All pictures that the decoder has ready. 0, or what ends the probe.
+// Takes all pictures that the decoder has ready. Returns 0, or the error that ends the probe.
 static int take_pictures(struct stream_probe *probe)
 {
     struct frame frame;
@@ -77,7 +77,7 @@ static int decode_packet(struct stream_probe *probe, const struct packet *packet
     return rc;
 }
 
-// What the processors do beside this, over the time of the probe.
+// Measures the other load of the processors, over the time of the probe.
 static void measure_others(struct stream_probe *probe, int64_t begun_ns, int64_t all_ns,
                            int64_t own_ns)
 {
@@ -86,7 +86,7 @@ static void measure_others(struct stream_probe *probe, int64_t begun_ns, int64_t
     probe->others = all_ns > 0 && wall_ns > 0 ? fmax(0, (double)others_ns / (double)wall_ns) : -1;
 }
 
-// 0, also where the stream ends before.
+// Returns 0, even if the stream ends earlier.
 static int measure(struct stream_probe *probe, double seconds)
 {
     const int64_t begun_ns = monotonic_ns(), own_ns = processor_time_own_ns();
@@ -141,7 +141,7 @@ static int open_probe(struct stream_probe *probe, const char *url)
         object_init(&camera_table, &probe->camera) < 0 || !(probe->camera.url = strdup(url)))
         return -ENOMEM;
     probe->camera.threads = 1;                              // this one, whose time is measured
-    probe->config.cuda.devices = (struct gpu_list){1, {0}}; // one will do
+    probe->config.cuda.devices = (struct gpu_list){1, {0}}; // one is enough
     int rc = devices_open(&probe->devices, &probe->config);
     if (rc < 0)
         return rc;
@@ -189,7 +189,7 @@ void stream_probe_close(struct stream_probe *probe)
     object_free(&root_table, &probe->config);
 }
 
-// --- of what was measured
+// --- results
 
 double stream_probe_seconds(const struct stream_probe *probe)
 {

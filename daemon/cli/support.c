@@ -91,7 +91,7 @@ static int put_daemon(struct support *support)
     return rc;
 }
 
-// The unit's name of the configuration, of characters that no shell minds.
+// Writes the name of the configuration's unit, without characters special to a shell.
 static void unit_name(const char *config, char *to, size_t size)
 {
     char path[PATH_MAX];

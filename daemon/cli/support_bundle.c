@@ -106,7 +106,7 @@ int support_bundle_pack(const struct support_bundle *bundle, const char *path)
         if (errno != EINTR)
             rc = -errno;
     if (rc == 0 && status != 0)
-        rc = -EIO; // tar has said why
+        rc = -EIO; // tar has printed the reason
     if (!to_output && close(fd) < 0 && rc == 0)
         rc = -errno;
     if (!to_output && rc < 0)

@@ -44,7 +44,7 @@ void table_note(struct table *table, const char *format, ...)
     va_end(arguments);
 }
 
-// In characters of UTF-8.
+// Returns the width in UTF-8 characters.
 static int width(const char *text)
 {
     int n = 0;

@@ -1,4 +1,4 @@
-// Text in aligned columns, with lines between that keep to none.
+// Text in aligned columns, with unaligned lines in between.
 #ifndef FRAMED_DAEMON_CLI_TABLE_H
 #define FRAMED_DAEMON_CLI_TABLE_H
 
@@ -9,18 +9,18 @@ enum { TABLE_COLUMNS_MAX = 16 };
 struct table_row {
     char *cell[TABLE_COLUMNS_MAX]; // NULL: empty
     int cells;
-    char *note; // in place of cells
+    char *note; // instead of cells
 };
 
-// Zeroed it is empty.
+// Zeroed, it is empty.
 struct table {
-    const char *right; // a letter for each column: 'r' puts it to the right, else to the left
+    const char *right; // a letter for each column: 'r' aligns it right, others left
     struct table_row *rows;
     int n;
 };
 
 void table_begin_row(struct table *);
-// The next cell of the last row.
+// Adds the next cell of the last row.
 __attribute__((format(printf, 2, 3))) void table_cell(struct table *, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void table_note(struct table *, const char *format, ...);
 void table_print(const struct table *, FILE *);

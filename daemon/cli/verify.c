@@ -1,5 +1,4 @@
-// framed verify: the tensors of presets beside those of the frameworks that they are named after,
-// and decoders beside the cpu's.
+// framed verify: compares the tensors of presets with their frameworks', and decoders with the cpu.
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -24,13 +23,13 @@
 
 // --- the vectors
 
-// From 255 down to 0 and up again.
+// Falls from 255 to 0 and rises again.
 static int wave(int t, int period)
 {
     return abs(t % period * 2 - period) * 255 / period;
 }
 
-// BGR by the formula of scripts/verify_vectors; NULL: no memory.
+// Makes a BGR picture by the formula of scripts/verify_vectors; NULL: no memory.
 static uint8_t *picture_new(int width, int height)
 {
     uint8_t *picture = malloc((size_t)width * (size_t)height * 3), *level = picture;
@@ -46,7 +45,7 @@ static uint8_t *picture_new(int width, int height)
     return picture;
 }
 
-// An output with the values of the preset, and of `key` (or NULL). 0 or -ENOMEM.
+// Makes an output with the values of the preset, and of `key` (or NULL). Returns 0 or -ENOMEM.
 static int output_of_preset(struct output_config *output, int preset, const char *key,
                             const char *value)
 {
@@ -60,7 +59,7 @@ static int output_of_preset(struct output_config *output, int preset, const char
     return key ? value_parse(table_find(&output_table, key), output, &value, 1, &wrong) : 0;
 }
 
-// The op of a vector whose tensor is levels, channels side by side. Errors as op_init.
+// Makes a vector's op, with a tensor of levels, channels side by side. Errors as op_init.
 static int op_of_vector(struct op *op, const struct verify_vector *vector, int preset,
                         const struct image *src)
 {
@@ -82,8 +81,8 @@ static int op_of_vector(struct op *op, const struct verify_vector *vector, int p
     return rc;
 }
 
-// Whether the tensor has the vector's size, and the matrix brings the picture's edges to those of
-// vector->at: the picture may reach beyond the tensor.
+// Returns true if the tensor has the vector's size and the matrix maps the picture's edges to the
+// edges of vector->at. The picture may reach beyond the tensor.
 static bool same_geometry(const struct verify_vector *vector, const struct op *op)
 {
     const double *m = op->src_to_dst;
@@ -96,8 +95,8 @@ static bool same_geometry(const struct verify_vector *vector, const struct op *o
     return op->dst.width == vector->width && op->dst.height == vector->height && far < 1e-6;
 }
 
-// Pixel i of `count` along an axis, by the formula of scripts/verify_vectors: the first four are
-// the ends of the picture (`first`, `length`) and the pixels beside them.
+// Returns pixel i of `count` along an axis, by the formula of scripts/verify_vectors: the first
+// four are the ends of the picture (`first`, `length`) and the pixels next to them.
 static int kept(int i, int first, int length, int size, int count, int shift)
 {
     const int ends[] = {first - 1, first, first + length - 1, first + length};
@@ -107,8 +106,8 @@ static int kept(int i, int first, int length, int size, int count, int shift)
 }
 
 struct difference {
-    int largest, padding; // of levels: in the picture, and the largest in the padding
-    int sum, levels;      // of those in the picture, without their signs, and their number
+    int largest, padding; // of levels: the largest in the picture and in the padding
+    int sum, levels;      // in the picture: the sum without signs, and the number of levels
 };
 
 static struct difference difference_of(const struct verify_vector *vector, const struct image *dst)
@@ -133,8 +132,8 @@ static struct difference difference_of(const struct verify_vector *vector, const
     return ret;
 }
 
-// Prints a line. 0; 1: another geometry, or a level is too far from the framework's; or a negative
-// errno. Adds to `all`.
+// Prints a line and adds to `all`. Returns 0; 1: the geometry differs, or a level is too far from
+// the framework's; or a negative errno.
 static int compare(const struct verify_vector *vector, int preset, struct difference *all)
 {
     const int width = vector->source_width, height = vector->source_height;
@@ -171,7 +170,7 @@ out:
     return rc;
 }
 
-// Vectors of one preset and key follow each other.
+// Vectors of one preset and key are adjacent.
 static bool last_of_case(const struct verify_vector *vector)
 {
     const struct verify_vector *next = vector + 1;
@@ -179,7 +178,7 @@ static bool last_of_case(const struct verify_vector *vector)
            strcmp(next->value ? next->value : "", vector->value ? vector->value : "") != 0;
 }
 
-// Of a preset, or of all.
+// Compares the vectors of a preset; NULL: of all.
 static int compare_vectors(const struct config_choice *preset)
 {
     struct difference all = {0};
@@ -211,9 +210,9 @@ static int compare_vectors(const struct config_choice *preset)
 
 struct verify {
     const struct config_choice *preset; // NULL: all
-    const char *size;                   // of the tensors of images; NULL: the preset's, or 640x640
-    int images;                         // their number: the command line's last arguments
-    bool decoders, again;               // nothing but decoders; where they changed
+    const char *size;                   // of image tensors; NULL: the preset's, or 640x640
+    int images;                         // their number: they are the last arguments
+    bool decoders, again;               // only decoders; only if libraries changed
     struct decoder_choice decoder[VERIFY_DECODERS_MAX]; // these; n_decoders 0: all
     int n_decoders;
 };

@@ -25,7 +25,7 @@ static const _Atomic bool never; // only deadlines stop it
 
 // --- a picture's digest
 
-// Sample i of a row of Y, U or V as bytes: planar, of 10 bits as little-endian words.
+// Copies a row of Y, U or V as bytes: planar, with samples of 10 bits as little-endian words.
 static void take_row(uint8_t *to, const struct image *image, int component, int y, int width)
 {
     const bool deep = image->format == PIXEL_P010 || image->format == PIXEL_YUV420P10;
@@ -80,8 +80,8 @@ struct pass {
     struct decoder *decoder;
     uint8_t *row;
     bool live;
-    int pictures, differs; // that came; the first that is another, or -1
-    int64_t until_ns;      // the clip begins again at its end; 0: it does not
+    int pictures, differs; // pictures so far; the first that differs, or -1
+    int64_t until_ns;      // the clip restarts at its end until then; 0: never
 };
 
 static int open_pass(struct pass *pass, const struct decoder_choice *choice, char *why, size_t size)
@@ -118,7 +118,7 @@ static int next_packet(struct pass *pass, struct packet *ret)
     return rc;
 }
 
-// 0; -ENODATA at the end; or another errno. Compares pictures with the clip's digests.
+// Compares the next picture with the clip's digests. Returns 0; -ENODATA at the end; or an errno.
 static int next_picture(struct pass *pass)
 {
     struct frame frame;
@@ -142,7 +142,7 @@ static int next_picture(struct pass *pass)
     return 0;
 }
 
-// How fast it is, over and over, behind the first picture: a driver may open its decoder for that.
+// Measures the speed in a loop, after a first picture, for which a driver may open its decoder.
 static void time_clip(struct pass *pass, struct verify_result *ret)
 {
     if (demux_rewind(pass->demux) < 0)
@@ -158,7 +158,7 @@ static void time_clip(struct pass *pass, struct verify_result *ret)
     ret->fps = (double)(pass->pictures - before) * 1e9 / (double)(monotonic_ns() - begun_ns);
 }
 
-// "vaapi cannot be opened (Permission denied): decoding on the cpu", without the end.
+// Copies "vaapi cannot be opened (Permission denied): decoding on the cpu" without its end.
 static void set_why(struct verify_result *ret, const char *text)
 {
     snprintf(ret->why, sizeof ret->why, "%s", text);
@@ -199,11 +199,11 @@ static struct verify_result decode(const struct verify_clip *clip,
     if (ret.verdict == VERIFY_EQUAL && !live)
         time_clip(&pass, &ret);
     if (ret.verdict == VERIFY_EQUAL && decoder_last_fallback(pass.decoder) != FALLBACK_NONE)
-        judge(&pass, rc, &ret); // it failed while it was timed
+        judge(&pass, rc, &ret); // it failed while being timed
     if (pass.decoder && decoder_hardware(pass.decoder))
         snprintf(ret.driver, sizeof ret.driver, "%s",
                  hardware_driver(decoder_hardware(pass.decoder)));
-    return ret; // the process ends
+    return ret; // nothing is freed: the process ends
 }
 
 // --- a process of its own
@@ -212,15 +212,15 @@ static void run_child(const struct verify_clip *clip, const struct decoder_choic
 {
     const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (nowhere >= 0)
-        dup2(nowhere, STDERR_FILENO); // drivers chat
+        dup2(nowhere, STDERR_FILENO); // drivers print messages
     struct verify_result result = decode(clip, choice, true);
     if (result.verdict == VERIFY_EQUAL)
         result = decode(clip, choice, false);
     const bool written = write(to, &result, sizeof result) == sizeof result;
-    _exit(written ? 0 : 1); // without the drivers' last words, which may crash
+    _exit(written ? 0 : 1); // skips the drivers' exit handlers, which may crash
 }
 
-// A child in the kernel's hands may outlive its kill.
+// A child stuck in the kernel may outlive the signal.
 static void end_child(pid_t child, struct verify_result *ret, bool answered)
 {
     int status = 0;

@@ -1,4 +1,4 @@
-// framed verify: one clip by one decoder, in a process of its own, since drivers hang and crash.
+// framed verify: decodes a clip with a decoder in its own process, since drivers hang and crash.
 #ifndef FRAMED_DAEMON_CLI_VERIFY_CLIP_H
 #define FRAMED_DAEMON_CLI_VERIFY_CLIP_H
 
@@ -6,8 +6,8 @@
 #include "daemon/cli/verify_clips.h"
 
 enum verify_verdict {
-    VERIFY_NOT_OPENED, // `why` says why, as of the next two
-    VERIFY_REFUSED,    // it opens, and does not decode such streams
+    VERIFY_NOT_OPENED, // `why` has the reason, also for the next two
+    VERIFY_REFUSED,    // it opens, but does not decode such streams
     VERIFY_FAILED,
     VERIFY_DIFFERS,
     VERIFY_EQUAL,
@@ -15,13 +15,13 @@ enum verify_verdict {
 
 struct verify_result {
     enum verify_verdict verdict;
-    int picture;      // VERIFY_DIFFERS: the first that is another, from 0
-    double fps;       // pictures a second; 0: not known
-    char driver[128]; // as it calls itself; "": it does not
+    int picture;      // VERIFY_DIFFERS: the first that differs, from 0
+    double fps;       // pictures per second; 0: unknown
+    char driver[128]; // the driver's own name; "": unknown
     char why[256];
 };
 
-// As a live camera is decoded, and as a file is: both must be equal. Gives up after 10 s.
+// Decodes the clip as a live stream and as a file: both must be equal. Gives up after 10 s.
 struct verify_result verify_clip(const struct verify_clip *, const struct decoder_choice *);
 
 #endif

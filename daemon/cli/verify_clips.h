@@ -1,4 +1,4 @@
-// The clips that `framed verify` decodes, and what their pictures are (scripts/verify_clips).
+// The clips that `framed verify` decodes, with digests of their pictures (scripts/verify_clips).
 #ifndef FRAMED_DAEMON_CLI_VERIFY_CLIPS_H
 #define FRAMED_DAEMON_CLI_VERIFY_CLIPS_H
 
@@ -7,17 +7,17 @@
 enum { VERIFY_CLIPS = 4, VERIFY_PICTURES = 16 };
 
 struct verify_clip {
-    const char *codec; // as libavcodec calls it
+    const char *codec; // libavcodec's name
     int bits, width, height;
     const char *begin, *end; // an MP4 file
-    // Of each picture the first 8 bytes of SHA-256 over its planes Y, U and V, samples of 10 bits
-    // as little-endian words.
+    // For each picture the first 8 bytes of SHA-256 over its planes Y, U and V, with samples of 10
+    // bits as little-endian words.
     uint64_t digests[VERIFY_PICTURES];
 };
 
 extern const struct verify_clip verify_clips[VERIFY_CLIPS];
 
-// Takes a file of daemon/cli/clips into the program.
+// Embeds a file of daemon/cli/clips in the program.
 #define VERIFY_CLIP(label, name)                                                                   \
     __asm__(".pushsection .rodata\n"                                                               \
             ".hidden verify_" #label "\n.global verify_" #label "\nverify_" #label ":\n"           \

@@ -16,7 +16,7 @@ struct candidates {
     int n;
 };
 
-// --- which decoders there are
+// --- the candidates
 
 static void add(struct candidates *candidates, enum decode by, const char *name, const char *device)
 {
@@ -33,7 +33,7 @@ static int is_render_node(const struct dirent *entry)
     return strncmp(entry->d_name, "renderD", strlen("renderD")) == 0;
 }
 
-// Each of several GPUs by its name; a lone one is what libavutil finds.
+// Adds each of several GPUs by its name, and a single one as libavutil's default.
 static void add_vaapi(struct candidates *candidates)
 {
     struct dirent **entries = NULL;
@@ -118,8 +118,8 @@ static void keep(const struct hardware_record *record)
 
 // --- all of it
 
-// Returns false if the decoder opened and did not give the known pictures. One that fails gets no
-// other clip.
+// Returns false if the decoder opened and did not give the known pictures. A failed decoder gets no
+// further clip.
 static bool verify_one(const struct decoder_choice *choice, struct hardware_record *record)
 {
     bool good = true;

@@ -1,4 +1,4 @@
-// framed verify: whether the decoders of this box give the cpu's pictures.
+// framed verify: checks that the decoders of this machine give the cpu's pictures.
 #ifndef FRAMED_DAEMON_CLI_VERIFY_DECODERS_H
 #define FRAMED_DAEMON_CLI_VERIFY_DECODERS_H
 
@@ -6,11 +6,11 @@
 
 enum { VERIFY_DECODERS_MAX = 16 };
 
-// Prints a report of these decoders, or of all that libavcodec knows where n is 0, and keeps it for
-// `decode: auto`. Returns EXIT_OK where all that opened gave the known pictures of the built-in
-// clips, and the cpu did; else EXIT_RUNTIME.
+// Prints a report of these decoders, or if n is 0 of all that libavcodec has, and keeps it for
+// `decode: auto`. Returns EXIT_OK if the cpu and every decoder that opened gave the known pictures
+// of the built-in clips; otherwise EXIT_RUNTIME.
 int verify_decoders(const struct decoder_choice list[], int n);
-// The same where decoders were verified on this box with other libraries than now, else nothing.
+// The same if decoders were verified on this machine with other libraries, otherwise nothing.
 int verify_decoders_again(void);
 
 #endif

@@ -53,7 +53,7 @@ static void close_file(struct image_file *file)
     object_free(&camera_table, &file->camera);
 }
 
-// Turned as the camera's thread turns pictures.
+// Sets the orientation as the camera's thread does.
 static int decode_first(struct image_file *file)
 {
     struct packet packet;

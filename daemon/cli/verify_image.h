@@ -4,9 +4,9 @@
 
 #include "config/config.h"
 
-// Decodes the first picture of `path`, a picture or a video, as the daemon does, and prints what
-// the output, a warp, makes of it: sizes, matrix, the means and a digest of the tensor. Returns
-// EXIT_OK, or EXIT_RUNTIME, which one line on stderr explains.
+// Decodes the first picture of `path`, a picture or a video, as the daemon does, and prints the
+// result of the output, a warp: sizes, matrix, the means and a digest of the tensor. Returns
+// EXIT_OK, or EXIT_RUNTIME after printing one line to stderr.
 int verify_image(const char *path, const struct output_config *output);
 
 #endif
