@@ -8,10 +8,10 @@
 
 enum loss {
     LOSS_THINNED,      // above the rate that `fps` allows
-    LOSS_STILL,        // no change in the picture, by the output's `gate`
+    LOSS_STILL,        // shows nothing new, by the output's `gate`
     LOSS_LATE,         // older than max_age before a client took it
     LOSS_DAMAGED,      // undecodable, or a damaged picture under `damaged: drop` or `hold`
-    LOSS_OVERFLOW,     // no slot free of clients, or a newer frame replaced it
+    LOSS_OVERFLOW,     // clients hold all slots, or a newer frame replaced it
     LOSS_CLIENT,       // no client connected, or all that took it left before its end
     LOSS_SINK,         // writing to the file or server failed
     LOSS_CONFIG,       // the output does not fit this source (a crop outside the picture)

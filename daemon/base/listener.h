@@ -33,8 +33,8 @@ int listener_serve(struct listener *, const struct listener_options *, char *why
 // Returns true if a published unix socket was removed from its path. Reads the file system.
 bool listener_is_gone(const struct listener *);
 // Opens *ret at the path of a socket that is gone; the caller then closes that one. Returns 0 or a
-// negative errno, as listener_open. `what` gets one sentence for the log, or "" if an earlier call
-// for `gone` has failed too and is logged.
+// negative errno, as listener_open. `what` gets one sentence for the log; "" after a repeated
+// failure for `gone`, which is already logged.
 int listener_restore(struct listener *ret, struct listener *gone, const struct listener_options *,
                      char *what, size_t size);
 int listener_port(const struct listener *); // of a tcp socket; otherwise 0

@@ -22,9 +22,9 @@ struct region {
     int fd;       // a memfd of fixed size, or the device's export; -1: private
     bool named;   // `fd` is a POSIX object instead of a memfd, and others can change it
     _Atomic enum memory memory; // MEMORY_HOST or MEMORY_PINNED; MEMORY_CUDA for a device region
-    uint8_t uuid[16];           // the device of a device region
+    uint8_t uuid[16];           // of a device region: its device
     uint8_t handle[64];         // of a REGION_DEVICE_IPC: cudaIpcMemHandle_t
-    // The device that owns a device region; otherwise private to region.c:
+    // The owner of a device region; otherwise private to region.c:
     const struct backend_driver *driver;
     struct backend *backend;
     struct device_export device;

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// Lines of /proc/self/maps. Signal handlers may not allocate, so libc's streams are out.
+// Lines of /proc/self/maps. A signal handler may not allocate, as libc's streams do.
 struct maps {
     int fd;
     ssize_t n, at;

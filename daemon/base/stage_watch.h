@@ -1,6 +1,6 @@
-// The stage of one camera's thread, the time it entered it, and its deadline. The watchdog detects
-// a hanging thread from this; the status reports how a thread spends its time. The thread enters
-// stages; backend jobs may end on any thread; any thread reads. Zeroed, the thread is idle.
+// The stage of one camera's thread, when it entered the stage, and its deadline. The watchdog
+// detects a hanging thread from this; the status reports how a thread spends its time. The thread
+// enters stages; backend jobs may end on any thread; any thread reads. Zeroed, the thread is idle.
 #ifndef FRAMED_DAEMON_BASE_STAGE_WATCH_H
 #define FRAMED_DAEMON_BASE_STAGE_WATCH_H
 
@@ -27,7 +27,7 @@ struct stage_watch {
     _Atomic int64_t since_ns; // CLOCK_MONOTONIC: when the thread entered the stage
     _Atomic int64_t due_ns;   // CLOCK_MONOTONIC: its deadline; 0: no limit
     _Atomic uint64_t spent_ns[STAGES];
-    int64_t counted_ns; // only for the thread: spent_ns includes all time up to here
+    int64_t counted_ns; // used by the thread alone: spent_ns includes all time up to here
     // The backend's jobs for this camera:
     _Atomic int jobs;       // unfinished
     _Atomic int64_t job_ns; // CLOCK_MONOTONIC: when it got the first of them or finished the last

@@ -4,8 +4,8 @@
 
 #include "daemon/cli/cluster_store.h"
 
-// Each prints its changes and returns an enum exit_code.
-// Makes the cluster's cameras those in the file; `prune`: removes all others.
+// Each prints its changes and returns an enum exit_code. cluster_apply makes the cluster's cameras
+// those in the file; `prune`: removes all others.
 int cluster_apply(struct cluster_store *, const char *file, bool prune);
 // Adds the cameras of the files. The cluster must have none of them.
 int cluster_add(struct cluster_store *, const char *const files[], int n);

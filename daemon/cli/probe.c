@@ -105,7 +105,7 @@ static bool is_name(const char *text)
     return n > 0 && !text[n] && n <= (size_t)camera_table.name_max;
 }
 
-// Takes a key of the output. A refusal lists the allowed values.
+// Parses a key of the output. A refusal lists the allowed values.
 static int take_key(const char **ret, const char *option, const char *key, const char *text)
 {
     char allowed[256], what[300];

@@ -140,7 +140,7 @@ static void let_act(int number)
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-// Runs until one of the signals arrives, which is returned; 0: the reader is gone.
+// Redraws until one of the signals arrives, which is returned; 0: the reader is gone.
 static int redraw(struct choice *choice, bool terminal, const sigset_t *signals)
 {
     const struct timespec pause = {.tv_sec = WATCH_S};

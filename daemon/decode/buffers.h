@@ -33,7 +33,8 @@ void buffers_trim(struct buffers *); // frees idle buffers, and memory taken fro
 // decoders that allocate their own. Uses the context's `opaque`. Reports each picture to the early
 // output, which may be NULL and outlives the context.
 void buffers_serve(struct buffers *, struct AVCodecContext *, struct early_output *);
-// Returns true if libavcodec made up references for this H.265 picture, the last one given out.
+// Returns true if libavcodec made up references for this picture of H.265, which it has just given
+// out.
 bool buffers_stood_in(struct buffers *, const struct AVFrame *);
 // True while the pictures do not fit and the decoder gets no memory. A keyframe tries again.
 bool buffers_refused(struct buffers *);

@@ -189,7 +189,7 @@ static int keep_idr(struct codec *codec, const AVPacket *packet)
     return rc;
 }
 
-// Call before sending a packet. Flushes after all if the next stream starts without an IDR picture.
+// Call before sending a packet. Keeps an IDR picture; any other first one flushes after all.
 static int begin_packet(struct codec *codec, const AVPacket *packet)
 {
     if (!codec_on_nvdec(codec) || codec->context->codec_id != AV_CODEC_ID_H264)

@@ -47,7 +47,7 @@ static bool before_keyframe(struct corruption *corruption, uint32_t flags, bool 
     return corruption->leading >= 0;
 }
 
-// The decoder reports damage in a picture, but not in the pictures that it refers to.
+// The decoder reports damage in a picture, but not that it refers to a damaged one.
 static void mark_tainted(struct corruption *corruption, uint32_t *flags, bool clean)
 {
     if (*flags & FRAMED_FLAG_DAMAGED)

@@ -23,7 +23,7 @@ struct corruption {
     int64_t broken;         // serial of the newest packet that is damaged or missing
 };
 
-void corruption_begin(struct corruption *, enum damaged); // stream start, even between keyframes
+void corruption_begin(struct corruption *, enum damaged); // of a stream, perhaps between keyframes
 // Call when the packet's picture refers to one that never came.
 void corruption_missing_reference(struct corruption *, int64_t serial);
 void corruption_loss(struct corruption *, int64_t serial); // the packet's picture was lost

@@ -25,7 +25,7 @@ struct decode_options {
     bool low_delay;                // for live sources: threads share a picture and hold none back
     int in_flight;                 // frames that may be held at once besides the decoder's own
     struct memory_reserve *memory; // NULL: not limited
-    size_t planned;                // planned for a decoder on the cpu
+    size_t planned;                // bytes planned for a decoder on the cpu
     enum damaged damaged;
     enum decoded_pictures pictures; // to decode
     bool check_hashes;              // of H.265 pictures decoded on the cpu

@@ -34,7 +34,7 @@ struct decoder {
     int orientation; // decoder_orientation
     const char *converted;
     bool by_intra;      // notice given that intra pictures serve as recovery points
-    const char *matrix; // the one last reported as read as another
+    const char *matrix; // the stream's, last reported as read as another one
 };
 
 int decoder_open(struct decoder **ret, const AVCodecParameters *parameters,

@@ -46,11 +46,11 @@ int64_t decoder_held_up_ns(struct decoder *);
 // the next keyframe.
 void decoder_set_fps(struct decoder *, double fps);
 enum decoded_pictures decoder_decodes(const struct decoder *); // now; not PICTURES_AUTO
-// Returns the packets that this skipped since the last call.
+// Returns how many packets this skipped since the last call.
 int64_t decoder_skipped(struct decoder *);
 // Returns true while packets wait for NVDEC to open other decoders.
 bool decoder_waits(const struct decoder *);
-// Returns the pictures decoded since it was opened, including withheld ones.
+// Returns how many pictures were decoded since it was opened, including withheld ones.
 int64_t decoder_pictures(const struct decoder *);
 // Returns how often the cpu took over since the last call, from a device that could not be opened,
 // refused the stream or failed.
@@ -59,7 +59,7 @@ int64_t decoder_fallbacks(struct decoder *);
 enum fallback decoder_last_fallback(const struct decoder *);
 // Returns the hardware that decodes now, except NVDEC; NULL: none.
 const struct hardware *decoder_hardware(const struct decoder *);
-// Returns the packets that failed to decode although they, and all since an intact keyframe, were
+// Returns how many packets failed to decode although they, and all since an intact keyframe, were
 // complete. Stays 0 unless losses are known (options.losses_known).
 int64_t decoder_failures(const struct decoder *);
 // Call after a seek, a flush or a new connection: drops all state. NVDEC's decoder stays open.
@@ -71,12 +71,12 @@ void decoder_memory(const struct decoder *, struct stream_memory *ret);
 // Returns the orientation that pictures since the last keyframe carry, as demux_orientation;
 // -ENODATA: none.
 int decoder_orientation(const struct decoder *);
-// Returns "nvdec h264" or "cpu h264", which may change while decoding.
+// Returns "nvdec h264", "vaapi h264" or "cpu h264", which may change while decoding.
 const char *decoder_describe(const struct decoder *);
 // Returns the stream's profile as the codec's standard names it: "High"; NULL: unknown.
 const char *decoder_profile(const struct AVCodecParameters *);
-// A sentence worth one log line since the last call ("AV1 is not supported by NVDEC here: decoding
-// on the cpu"), or NULL. Valid until the next call.
+// Returns a sentence for the log that is new since the last call ("AV1 is not supported by NVDEC
+// here: decoding on the cpu"), or NULL. Valid until the next call.
 const char *decoder_notice(struct decoder *);
 
 #endif

@@ -163,7 +163,7 @@ size_t dpb_picture_bytes(const struct stream_memory *stream, const struct image 
     return round_up(bytes + BYTES_BEHIND, PAGE);
 }
 
-// There is one table per picture, and one for the stream.
+// The tables exist once for each picture and once for the stream.
 size_t dpb_bytes(const struct stream_memory *stream, const struct image *source, int threads,
                  int in_flight)
 {

@@ -10,7 +10,7 @@ enum field_order { FIELDS_NONE, FIELDS_TOP_FIRST, FIELDS_BOTTOM_FIRST, FIELDS_UN
 
 // Results of the camera's analysis (daemon/scene/scene.h) of a picture.
 struct scene_facts {
-    bool known;      // analysed, as damaged pictures are not; else all but `refused` is 0
+    bool known;      // analysed (damaged pictures are not); if false, all but `refused` is 0
     bool moving;     // something moves
     bool light;      // the whole picture became lighter or darker at once
     bool learning;   // the analysis has seen too few pictures to detect motion

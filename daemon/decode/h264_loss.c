@@ -5,7 +5,7 @@
 
 enum {
     IDR_ID_MAX = 65535,
-    MISNUMBERED_MAX = 8, // consecutive IDR pictures: from here on this is the stream's way
+    MISNUMBERED_MAX = 8, // consecutive IDR pictures: after these it is taken for the stream's way
     NOISE_IDR_MAX = 8,   // the decoder may have kept its parameters, and no others need come
 };
 

@@ -17,7 +17,7 @@ enum {
 struct h264_loss_sequence {
     int number_bits; // of frame_num; 0: unknown, or the stream may leave some out
     int planes_bits; // of colour_plane_id ahead of it
-    int order_bits;  // of pic_order_cnt_lsb, which is 0 in an IDR too; 0: not one number
+    int order_bits;  // of pic_order_cnt_lsb, also 0 in an IDR; 0: order is not one number
     bool fields;     // two consecutive pictures may share a number
     bool known;      // was received
 };

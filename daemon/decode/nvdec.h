@@ -30,8 +30,7 @@ struct nvdec {
     bool refused; // the device rejects the stream; set within a call, which then fails
     bool opens;   // the present call opens a decoder in the driver
     // Time that calls lasted while a decoder was opened, this one or another camera's: the driver
-    // admits few others meanwhile. Then the value of fair_semaphore_used_ns(opening) before the
-    // call.
+    // admits few others meanwhile. The second is fair_semaphore_used_ns(opening) before the call.
     int64_t held_up_ns;
     uint64_t opening_before_ns;
 };

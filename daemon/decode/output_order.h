@@ -71,7 +71,7 @@ bool output_order_decoded(struct output_order *, const struct order_picture *, i
 // Call when facts of recently decoded pictures are unknown: for these and some more of this
 // sequence only the decoder's output counts.
 void output_order_distrust(struct output_order *);
-// Returns true if a picture after `poc` in the last sequence, which has `poc`, was shown.
+// Returns true if a picture after `poc` was shown; `poc` belongs to the last sequence.
 bool output_order_is_behind(const struct output_order *, int poc);
 // Returns true if a picture was decoded, and neither shown nor passed over.
 bool output_order_holds(const struct output_order *, int64_t serial);

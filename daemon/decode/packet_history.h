@@ -31,7 +31,7 @@ struct packet_info {
     bool guessed; // pts_ns is a guess
     struct picture_hash hash;
     bool keyframe;        // as marked by the demuxer
-    bool reference_lost;  // references before it may be missing
+    bool reference_lost;  // pictures before it, perhaps references, are missing
     bool lacks_reference; // the same, and libavcodec will not report it
     bool waited;          // the demux waited for it
     int64_t whole_from;   // as recovery_packet returns it

@@ -13,7 +13,7 @@ struct picture;
 // Downloaded and converted pictures lie in `buffers`, which must be closed later.
 int pictures_open(struct pictures **ret, struct buffers *buffers);
 void pictures_close(struct pictures *); // pictures that are out stay valid; accepts NULL
-// Returns the frames released since the last call to the decoder's device, so that the releasing
+// Gives the frames released since the last call back to the decoder's device, so that the releasing
 // threads need not wait for it.
 void pictures_reap(struct pictures *);
 

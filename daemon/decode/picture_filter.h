@@ -35,7 +35,7 @@ void picture_filter_begin(struct picture_filter *); // another stream, or anothe
 enum filter_verdict picture_filter_packet(struct picture_filter *, bool keyframe, bool disposable,
                                           int64_t time_ns);
 void picture_filter_wake(struct picture_filter *);
-// Packets without a picture of their own are marked as keyframes: ends keyframes alone for good.
+// Ends keyframes alone for good: packets without a picture of their own are marked as keyframes.
 void picture_filter_unfit(struct picture_filter *);
 // Returns the present mode: not PICTURES_AUTO.
 enum decoded_pictures picture_filter_now(const struct picture_filter *);

@@ -41,7 +41,7 @@ bool recovery_by_intra(const struct recovery *recovery)
     return !recovery->marked && recovery->newest.from;
 }
 
-// Without room, newer points are not needed: the oldest ends first.
+// If there is no room, newer points are not needed: the oldest ends first.
 static void begin_point(struct recovery *recovery, const struct picture_place *place,
                         int64_t serial)
 {

@@ -5,7 +5,7 @@ enum {
     PACKETS_MIN = 50, // a decoder may hold back as many, which takes long at a low rate
     STALLS_MAX = 5,
     FAILED_MIN = 5,  // packets, however fast they come
-    FAILED_BACK = 4, // subtracted for a picture: with over a fifth of them it is not noise
+    FAILED_BACK = 4, // subtracted per picture: over a fifth of the packets with one is no noise
 };
 static const int64_t FAILING_NS = INT64_C(1000000000);
 static const int64_t UNKNOWN_DISTANCE_NS = 20 * INT64_C(1000000000); // for cameras that save bits
