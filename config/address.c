@@ -27,8 +27,8 @@ static const char *path_wrong(const char *path, enum sink_kind kind)
     return kind == SINK_FILE ? pattern_wrong(path) : NULL;
 }
 
-// Splits "PORT", "HOST:PORT" or "[IPv6]:PORT": finds the host, its length (0: none) and the port.
-// Returns NULL, or what is wrong.
+// Splits "PORT", "HOST:PORT" or "[IPv6]:PORT" into the host, its length (0: none) and the port.
+// Returns NULL or the mistake.
 static const char *split_host_port(const char *text, const char **host, size_t *length, int *port)
 {
     const char *colon = strrchr(text, ':');
@@ -50,7 +50,7 @@ static const char *split_host_port(const char *text, const char **host, size_t *
     return *length ? NULL : "has no host before its port";
 }
 
-// Whether the host is an IP address. An interface may follow one of IPv6: "fe80::1%eth0".
+// Returns true for an IP address. An interface may follow an IPv6 address: "fe80::1%eth0".
 static bool is_number(const char *host)
 {
     char number[INET6_ADDRSTRLEN];
@@ -78,7 +78,7 @@ static bool is_printable(const char *text)
     return true;
 }
 
-// Removes empty and "." parts from a folder's name, which becomes empty where it has no others.
+// Removes empty and "." parts from a folder's name. If no other part is left, the name is empty.
 static void tidy_folder(char *folder)
 {
     char *to = folder + (*folder == '/'), *rest = NULL;
@@ -95,7 +95,7 @@ static void tidy_folder(char *folder)
     *to = 0;
 }
 
-// Makes *ret of a folder and the name of a file in it.
+// Joins a folder and a file's name into *ret.
 static int join_path(char **ret, const char *folder, const char *name)
 {
     return asprintf(ret, "%s/%s", strcmp(folder, "/") ? folder : "", name) < 0 ? -ENOMEM : 0;
@@ -107,7 +107,7 @@ static const char *name_in_folder(const char *path)
     return slash ? slash + 1 : path;
 }
 
-// The folder of a path, tidied, for the caller to free. NULL: no memory.
+// Returns a path's folder, tidied, which the caller frees; NULL: no memory.
 static char *folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -6,15 +6,15 @@
 
 enum sink_kind { SINK_NONE, SINK_UNIX, SINK_TCP, SINK_FILE, SINK_RING, SINK_RTSP };
 
-// Most bytes of a socket's path: the system's limit, less a dot and the largest process number,
-// which are part of the name until clients may connect.
+// Longest path of a socket, in bytes: the system's limit, less a dot and the largest process
+// number. Until clients may connect, the socket's name ends with these two.
 #define SOCKET_PATH_MAX 99
 
 // "unix:PATH", "ring:PATH", "tcp:HOST:PORT" ("tcp:PORT" is loopback), "file:PATH",
 // "rtsp://HOST/PATH"
 struct sink_address {
     enum sink_kind kind;
-    char *path;      // unix and ring: of SOCKET_PATH_MAX bytes at most; file
+    char *path;      // unix and ring: at most SOCKET_PATH_MAX bytes; file
     char *canonical; // the path without empty and "." parts, or with its folder resolved
     bool timed;      // file: the path is a pattern whose name holds a time (config/pattern.h)
     char *host;      // tcp: an IP address or "localhost"; NULL is 127.0.0.1
@@ -22,40 +22,40 @@ struct sink_address {
     char *url;       // rtsp: may contain a password, print it only through config_url_shown
 };
 
-// Where the control socket is. If it is neither off nor at a path, it is at the default place.
+// Address of the control socket. If neither off nor a path, the socket is at its default place.
 struct control_address {
     struct sink_address at; // unix, or SINK_NONE
     bool off;
 };
-// Where HTTP is served: "HOST:PORT", "PORT" (on loopback) or "unix:PATH".
+// Address of the HTTP server: "HOST:PORT", "PORT" (on loopback) or "unix:PATH".
 struct http_address {
-    struct sink_address at; // tcp or unix; SINK_NONE: nowhere
+    struct sink_address at; // tcp or unix; SINK_NONE: no HTTP
 };
 
-// Each parses `text` into *ret, for address_free. 0; -EINVAL with *wrong set to what is wrong with
-// the text; -ENOMEM. *ret is written on 0 only.
+// Each parses `text` into *ret, which address_free() frees. Returns 0; -EINVAL with *wrong set to
+// the mistake in the text; or -ENOMEM. *ret is written on 0 only.
 int address_parse(struct sink_address *ret, const char *text, const char **wrong);
 int address_copy(struct sink_address *ret, const struct sink_address *from); // 0 or -ENOMEM
 // "auto", "off" or a path with a slash, also after "unix:".
 int address_parse_control(struct control_address *ret, const char *text, const char **wrong);
 // "off", "HOST:PORT" or "PORT", also after "tcp:", or "unix:PATH".
 int address_parse_http(struct http_address *ret, const char *text, const char **wrong);
-// "unix:"; "" for none.
+// Returns the prefix, such as "unix:"; "" if the kind has none.
 const char *address_scheme(enum sink_kind);
-// The IP address that a tcp address listens on; no name server is asked.
+// Returns the IP address that a tcp address listens on. Needs no name server.
 const char *address_host(const struct sink_address *);
-// Returns whether the IP address stands for all of this machine.
+// Returns true if the IP address stands for all addresses of this machine.
 bool address_is_wildcard(const char *host);
-// Resolves the folder of the address's path where that exists, so that two spellings of one path
-// are equal. Reads the file system. 0 or -ENOMEM.
+// Resolves the address's folder if it exists, so that two spellings of one path are equal. Reads
+// the file system. Returns 0 or -ENOMEM.
 int address_resolve(struct sink_address *);
-// Returns the path, resolved if it has been; NULL: the address has no path.
+// Returns the path, resolved after address_resolve(); NULL if the address has no path.
 const char *address_canonical(const struct sink_address *);
-// Whether only programs on this machine can reach it.
+// Returns true if only programs on this machine can reach the address.
 bool address_is_local(const struct sink_address *);
 void address_free(struct sink_address *); // frees its memory and empties it
 bool address_equal(const struct sink_address *, const struct sink_address *);
-// Whether two sinks cannot exist side by side: they have the same path or port.
+// Returns true if two sinks cannot exist side by side: they have the same path, port or URL.
 bool address_collides(const struct sink_address *, const struct sink_address *);
 
 #endif

@@ -13,8 +13,8 @@
 #include "kernels/processors.h"
 
 enum {
-    TOKEN_MIN = 16,   // bytes of http_token
-    THREADS_AUTO = 4, // the most that `decode_threads: auto` gives one camera
+    TOKEN_MIN = 16,   // minimum length of http_token in bytes
+    THREADS_AUTO = 4, // most threads of one camera with `decode_threads: auto`
 };
 
 // --- the daemon's own sockets
@@ -34,7 +34,7 @@ static const char *token_wrong(const char *token)
     return NULL;
 }
 
-// Returns whether there is such a token, good or bad.
+// Returns true if the key gives a token, good or bad.
 static bool check_token(struct mistakes *mistakes, const char *key, const struct given *given,
                         const char *token)
 {
@@ -122,8 +122,8 @@ static void check_descriptors(struct mistakes *mistakes, const struct config *co
     }
 }
 
-// cuda.device and cuda.devices are one value, and each camera's GPU is among those. Which GPU has a
-// UUID is not known before they are opened.
+// cuda.device and cuda.devices are one value, and contain each camera's GPU. A GPU given by UUID is
+// not checked: its number is unknown until the GPUs are opened.
 static void check_gpus(struct mistakes *mistakes, const struct config *config,
                        const struct given given[])
 {
@@ -154,7 +154,7 @@ static void check_gpus(struct mistakes *mistakes, const struct config *config,
     }
 }
 
-// Threads beyond the processors make no picture sooner, and few streams keep more than four busy.
+// More threads than processors do not decode faster, and few streams keep more than four busy.
 static void settle_threads(struct config *config)
 {
     const struct processors allowed = processors_allowed();
@@ -190,7 +190,7 @@ static void settle_overflow(const struct config *config, struct camera_config *c
     }
 }
 
-// Keys of the analysis, where nothing wants it and the file does not say so (stats: false).
+// Refuses keys of the analysis that nothing uses, unless the file gives stats (stats: false).
 static void check_analysis(struct mistakes *mistakes, const struct camera_config *camera)
 {
     static const char *const keys[] = {"grid", "motion.sensitivity", "motion.mask",
@@ -234,7 +234,7 @@ void check_root(struct mistakes *mistakes, struct config *config, const struct g
 
 // --- cameras
 
-// Schemes are case-insensitive (RFC 3986), but libavformat only knows them in lower case.
+// Schemes are case-insensitive (RFC 3986), but libavformat accepts only lower case.
 static void settle_scheme(struct camera_config *camera)
 {
     if (!camera->url || config_url_kind(camera->url) == URL_NONE || !strchr(camera->url, ':'))
@@ -250,8 +250,8 @@ static const struct given *find_camera(const struct given given[], const char *k
     return &given[table_find(&camera_table, key) - camera_table.rows];
 }
 
-// Whoever says by what a camera is known believes that framed looks at it. `defaults` may say it
-// for those cameras that have TLS.
+// Refuses tls.ca and tls.fingerprint without TLS: the user would rely on a check that never runs.
+// `defaults` may hold them, for the cameras that have TLS.
 static void check_tls(struct mistakes *mistakes, const struct camera_config *camera,
                       const struct given given[], const char *path)
 {
@@ -287,7 +287,7 @@ void check_camera(struct mistakes *mistakes, struct camera_config *camera,
     mistake(mistakes, url->value, dotted, "%s", wrong);
 }
 
-// Of keys that are one value the one in the file counts, else the first.
+// Returns true if another key with the same value counts: the one in the file, else the first.
 static bool counts_as_another(int i, const struct given given[])
 {
     bool another = false;

@@ -6,7 +6,7 @@
 #include "config/node_labels.h"
 #include "config/object.h"
 
-enum { NAME_SIZE = 64 }; // of a site and of a node, the final zero among them
+enum { NAME_SIZE = 64 }; // of a site's or node's name, with the final zero
 
 static const struct given *find(const struct given given[], const char *key)
 {
@@ -48,7 +48,7 @@ static void check_tls(struct mistakes *mistakes, const struct config *config,
                    "has no certificate beside it (certificate: FILE)");
 }
 
-// Only the cluster's cameras are placed; whoever asks for labels here believes otherwise.
+// Only the cluster's cameras are placed by labels, so `on` has no effect on the daemon's own.
 static void check_cameras(struct mistakes *mistakes, const struct config *config)
 {
     const struct config_row *on = table_find(&camera_table, "on");

@@ -11,8 +11,8 @@
 #include "config/preset.h"
 #include "config/value.h"
 
-enum { ELEMENTS_MIN = 8 }; // of whole numbers: fewer hold no picture
-static const double F16_MOST = 65504, F16_INFINITE = 65520; // from there on rounded to infinity
+enum { ELEMENTS_MIN = 8 }; // values of an integer type; fewer hold no picture
+static const double F16_MOST = 65504, F16_INFINITE = 65520; // F16_INFINITE and up round to infinity
 
 // --- kernels
 
@@ -33,7 +33,7 @@ static void check_keys_of_kernel(struct output_check *c)
     }
 }
 
-// Area and triangle weigh rows and columns on their own.
+// Area and triangle weigh rows and columns separately.
 static void check_filter(struct output_check *c)
 {
     const struct output_config *o = c->output;
@@ -51,8 +51,8 @@ static void check_filter(struct output_check *c)
                      "degrees, or filter bilinear)");
 }
 
-// `crop`, `roi` and `tiles` each say what the elements show of the picture. What the output says
-// itself replaces what `defaults` say.
+// `crop`, `roi` and `tiles` each select the part of the picture that the elements show. One of them
+// in the output itself replaces those in `defaults`.
 static void check_regions(struct output_check *c)
 {
     struct output_config *o = c->output;
@@ -85,7 +85,7 @@ static bool equals(const struct output_check *c, const struct output_config *oth
     return value_equal(table_find(&output_table, key), c->output, other);
 }
 
-// Keys that only some fits read.
+// Checks the keys that only some fits read.
 static void check_fit(struct output_check *c)
 {
     struct output_config *o = c->output;
@@ -112,8 +112,8 @@ static void check_fit(struct output_check *c)
                      o->size.height + (height ? o->stride - height : 0), o->stride);
 }
 
-// Returns false if the elements were refused. A preset's mean and std may be for its order of
-// channels, and its elements may be fractions.
+// Returns false if it refused a dtype of whole numbers, as the preset's elements are fractions. The
+// preset's mean and std may hold for its own order of channels only.
 static bool check_preset(struct output_check *c)
 {
     static const char *const needed[] = {"preset",       "tensor.dtype", "tensor.order",
@@ -151,7 +151,7 @@ static double element_of(const struct tensor_config *tensor, int channel, int le
     return (level * tensor->scale.value - mean) / std;
 }
 
-// Returns how many different elements of a type of whole numbers the levels of a channel make.
+// Returns the number of different elements that a channel's levels give in an integer type.
 static int whole_elements(const struct tensor_config *tensor, int channel)
 {
     const double least = tensor->dtype == DTYPE_U8 ? 0 : INT8_MIN, most = least + UINT8_MAX;
@@ -165,7 +165,7 @@ static int whole_elements(const struct tensor_config *tensor, int channel)
     return n;
 }
 
-// Refuses elements that are infinite, and whole numbers of which hardly any are left.
+// Refuses infinite elements, and whole numbers with fewer than ELEMENTS_MIN different values.
 static void check_elements(struct output_check *c)
 {
     static const char *const keys[] = {"tensor.scale", "tensor.std", "tensor.mean", "tensor.dtype",
@@ -248,8 +248,8 @@ static const char *const geometry_keys[] = {"size",   "fit",    "scaleup", "stri
                                             "filter", "affine", "rotate",  "flip",
                                             "crop",   "roi",    "edge",    "fill"};
 
-// Geometry under `defaults` is that of warp outputs: what a yuv output does not set itself is as if
-// nobody had set it.
+// Geometry in `defaults` is for warp outputs. A yuv output resets each key of geometry that it does
+// not set itself.
 static void own_geometry(struct output_check *c)
 {
     struct output_config *o = c->output;
@@ -297,7 +297,7 @@ static void check_yuv(struct output_check *c)
         refuse_value(c, "colour.range", "bt601-8bit has no full range (auto | limited)");
 }
 
-// The camera's packets go where nobody takes them for frames.
+// Copied packets go only to files and RTSP, where no client takes them for frames.
 static void check_copy(struct output_check *c)
 {
     c->output->gate = (struct gate_config){0};
@@ -326,7 +326,7 @@ static void check_stats(struct output_check *c)
 
 // --- batches
 
-// The elements of a batch are tensors of one shape.
+// Checks that all elements of the batch can be tensors of one shape.
 static void check_batch(struct output_check *c)
 {
     static const char *const details[] = {"tiles.overlap", "tiles.full"};
@@ -357,8 +357,8 @@ static void check_batch(struct output_check *c)
 
 // --- gate
 
-// What only opens further, or holds open, a gate that there is not; unless the file says so
-// (false).
+// Refuses gate.hold and gate.every without a gate to hold or open, unless the output itself sets
+// gate.motion or gate.change (false).
 static void check_gate(struct output_check *c)
 {
     const struct gate_config *gate = &c->output->gate;
@@ -379,7 +379,7 @@ static const struct lut *lut_of(const struct output_config *of, const struct out
     return same ? of->lut.lut : NULL;
 }
 
-// What an output that was read earlier has of the same file.
+// Returns the LUT that an earlier output read from the same file, or NULL.
 static const struct lut *lut_read_earlier(const struct config *config,
                                           const struct output_config *like)
 {

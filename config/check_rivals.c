@@ -10,10 +10,10 @@
 
 enum claim_kind { CLAIM_PATH, CLAIM_PORT, CLAIM_URL, CLAIM_MEMORY };
 
-// What one key of an output takes for itself.
+// Resource that one key of an output claims.
 struct claim {
     enum claim_kind kind;
-    int port;         // of CLAIM_PORT
+    int port;         // CLAIM_PORT only
     const char *text; // path, host, URL or name
     int order;
     const char *camera; // NULL: the output is a batch
@@ -56,7 +56,7 @@ static void add_output(struct claims *claims, const char *camera,
     const struct claim claim = {.camera = camera, .output = output};
     add_sink(claims, claim, &output->sink, "sink");
     const enum sink_kind lines = output->detections.sink.kind;
-    if (output_config_has_op(output) && lines != SINK_RING && lines != SINK_RTSP) // refused
+    if (output_config_has_op(output) && lines != SINK_RING && lines != SINK_RTSP) // refused there
         add_sink(claims, claim, &output->detections.sink, "detections.sink");
     add_claim(claims, claim, CLAIM_MEMORY, output->shared.name, "shared");
 }
@@ -99,8 +99,8 @@ static const struct claim *earlier(const struct claim *a, const struct claim *b)
     return !a || (b && b->order < a->order) ? b : a;
 }
 
-// The claims from `from` on have kind and port of the first. Equal texts lie side by side; on a
-// port a wildcard address collides with every other.
+// Checks the claims with the kind and port of `from`, and returns their end. Equal texts are
+// adjacent; on a port a wildcard address collides with every other.
 static const struct claim *check_group(struct mistakes *mistakes, const struct claim *from,
                                        const struct claim *end)
 {

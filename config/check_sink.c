@@ -94,7 +94,7 @@ static void check_file(struct output_check *c)
         o->keep = (struct split){0};
 }
 
-// What a copy goes to somewhere else has no owner here.
+// Keys of a file do not apply to a stream to another server.
 static void check_rtsp(struct output_check *c)
 {
     static const char *const keys[] = {"mode", "group", "protocol", "before"};
@@ -110,7 +110,7 @@ static void check_rtsp(struct output_check *c)
             refuse_key(c, keys[i], "is only for a file (sink: file:PATH)");
 }
 
-// The file gives the key another value than its default.
+// Returns true if the file gives the key a value other than its default.
 static bool is_set_by_file(const struct output_check *c, const char *key)
 {
     const struct config_row *row = &output_table.rows[given_of_key(c, key) - c->given];
@@ -121,7 +121,7 @@ static bool is_set_by_file(const struct output_check *c, const char *key)
     return key_is_given(c, key) && (!row->text || !value_equal(row, &plain, c->whole));
 }
 
-// Lines of what clients of a ring send back, whose sink has the same rules as that of an output.
+// Checks the lines of detections, which a ring's clients send. Their sink has an output's rules.
 static void check_detections(struct output_check *c)
 {
     static const char *const keys[] = {"sink",    "labels", "open", "clients",

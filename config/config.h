@@ -1,5 +1,5 @@
-// The configuration as plain structs: load.c fills them from YAML. The keys with their types,
-// defaults, ranges and help are listed once, in schema.c; types.h has the types of values.
+// The configuration as plain structs, which load.c fills from YAML. schema.c lists the keys, once,
+// with their types, defaults, ranges and help; types.h has the types of values.
 #ifndef FRAMED_CONFIG_CONFIG_H
 #define FRAMED_CONFIG_CONFIG_H
 
@@ -14,7 +14,7 @@ enum turning { TURNING_AUTO, TURNING_IGNORE };
 enum decoded_pictures { PICTURES_AUTO, PICTURES_ALL, PICTURES_REFERENCE, PICTURES_KEYFRAMES };
 enum damaged { DAMAGED_FLAG, DAMAGED_DROP, DAMAGED_HOLD };
 enum overflow { OVERFLOW_DROP_OLDEST, OVERFLOW_DROP_NEWEST, OVERFLOW_WAIT, OVERFLOW_AUTO };
-// How frames lie on a socket or in a file; mp4 and mkv are containers of a camera's own packets.
+// Layout of frames on a socket or in a file; mp4 and mkv contain a camera's own packets.
 enum protocol {
     PROTOCOL_AUTO,
     PROTOCOL_FRAMED,
@@ -23,12 +23,12 @@ enum protocol {
     PROTOCOL_RAW,
     PROTOCOL_MP4,
     PROTOCOL_MKV,
-    PROTOCOL_LINES // of `detections` and kernel stats, no choice of `protocol`
+    PROTOCOL_LINES // `detections` and kernel stats; not a choice of `protocol`
 };
-// What an output makes of its camera: the ops of kernels/, by their numbers; a copy of the camera's
-// own packets; or lines that say what the analysis of its pictures finds.
+// Product of an output: an op of kernels/, by its number; a copy of the camera's own packets; or
+// lines with the results of the analysis of its pictures.
 enum kernel { KERNEL_WARP = OP_WARP, KERNEL_YUV = OP_YUV, KERNEL_COPY = OP_KINDS, KERNEL_STATS };
-// A model's conventions: what an output's keys are that the file does not set beside it.
+// Conventions of a model: values for an output's keys that the file does not set beside it.
 enum preset {
     PRESET_FRAMED,
     PRESET_ULTRALYTICS,
@@ -41,32 +41,32 @@ enum preset {
     PRESET_TORCHVISION,
     PRESET_DEEPSTREAM
 };
-// Which index of a batch a frame takes: the next free index, or that of its camera.
+// Index of a frame in its batch: the next free one, or its camera's own.
 enum batch_order { BATCH_ARRIVAL, BATCH_FIXED };
-// The elements of a batch that hold no frame: left out behind the last frame, or full of `fill`.
+// Elements of a batch without a frame: cut off behind the last frame, or full of `fill`.
 enum batch_tail { BATCH_CUT, BATCH_ZERO };
-// Where the slots of a ring are; those on the GPU by CUDA's virtual memory or by its IPC.
+// Memory of a ring's slots: the host's, or the GPU's by CUDA's virtual memory or by its IPC.
 enum ring_memory { RING_HOST, RING_CUDA, RING_CUDA_IPC };
 enum ready_when { READY_ANY, READY_ALL };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 enum { CAMERA_OUTPUTS_MAX = 16 };
-enum { GRID_CELLS_MAX = 1024 }; // of `grid`, across times down
+enum { GRID_CELLS_MAX = 1024 }; // in `grid`: width times height
 
-#define BATCH_AUTO_MAX   32 // elements that `count: auto` gives at most
-#define RING_CLIENTS_MAX 64 // each may hold slots that others wait for
+#define BATCH_AUTO_MAX   32 // most elements that `count: auto` gives
+#define RING_CLIENTS_MAX 64 // each may hold slots that other clients wait for
 
-enum { TABLE_ROWS_MAX = 96 }; // keys of the root, of a camera or of an output
+enum { TABLE_ROWS_MAX = 96 }; // most keys of the root, of a camera or of an output
 
-// A value in which a reference ${...} took part, as it may be shown: a scalar, or the YAML of a
+// A value made from a reference ${...}, in a form that may be shown: a scalar, or the YAML of a
 // list or map.
 struct written {
     const struct config_row *row;
     char *text;
 };
 
-// Where the values of an object stand in the file, by the rows of its table, and those that
-// references took part in (config/object.h).
+// Places of an object's values in the file, by the rows of its table, and the values made from
+// references (config/object.h).
 struct places {
     struct place value[TABLE_ROWS_MAX];
     struct written *written;
@@ -82,29 +82,29 @@ struct tensor_config {
 };
 
 struct tiles_config {
-    int size; // of a tile's sides, source pixels; 0: no tiles
+    int size; // length of a tile's sides in source pixels; 0: no tiles
     struct percent overlap;
-    bool full; // the whole picture is an element, too
+    bool full; // adds the whole picture as an element
 };
 
-// Of an output that shows what clients of another output found (daemon/transform/crops.h).
+// Keys of an output that shows the detections of another's clients (daemon/transform/crops.h).
 struct crops_config {
     char *of; // the other output, of the same camera; NULL: the output shows pictures
     struct classes classes;
-    struct percent margin; // that a box is enlarged by on each side
-    int most;              // elements of one picture
-    struct duration keep;  // how long pictures wait for what is found in them
+    struct percent margin; // added to a box on each side
+    int most;              // most elements of one picture
+    struct duration keep;  // how long pictures wait for their detections
 };
 
-// Which of its camera's pictures an output gets (daemon/scene/gate.h); both off: all of them.
+// Pictures that an output gets (daemon/scene/gate.h): all, if motion and change are off.
 struct gate_config {
-    bool motion;           // those in which something moves
-    int change;            // those whose fingerprint differs in so many bits; 0: off
-    struct duration hold;  // after the last motion
-    struct duration every; // one picture at least; 0: none
+    bool motion;           // pictures with motion
+    int change;            // pictures whose fingerprint differs in at least that many bits; 0: off
+    struct duration hold;  // stays open after the last motion
+    struct duration every; // at least one picture per period; 0: off
 };
 
-// What counts as motion in a camera's pictures.
+// Detection of motion in a camera's pictures.
 struct motion_config {
     int sensitivity; // percent
     struct polygons mask;
@@ -116,8 +116,8 @@ struct colour_config {
     enum range range;
 };
 
-// Where lines go that say what clients of a ring found. An output_config of these keys is what the
-// sinks of lines are opened with.
+// Destination of the lines with the detections of a ring's clients. An output_config made from
+// these keys opens the sink of the lines.
 struct detections_config {
     struct sink_address sink; // SINK_NONE: no lines
     struct labels labels;
@@ -126,12 +126,12 @@ struct detections_config {
     struct split segment, keep;
     struct filemode mode;
     char *group;
-    gid_t group_id; // as of the output's own
+    gid_t group_id; // see output_config.group_id
     bool has_group_id;
 };
 
-// A product of a camera; or a batch, a product that cameras share. A camera that is a member of a
-// batch has an output with the batch's name, a copy of the batch.
+// A product of a camera; or a batch, a product that cameras share. Each camera in a batch has an
+// output with the batch's name, a copy of the batch.
 struct output_config {
     char *name;
     struct place place;
@@ -140,8 +140,8 @@ struct output_config {
     enum preset preset;
     struct dimensions size;
     enum fit fit;
-    bool scaleup; // whether a fit may enlarge
-    int stride;   // of the fits rect and torchvision
+    bool scaleup; // a fit may enlarge
+    int stride;   // fits rect and torchvision
     enum filter filter;
     enum edge edge;
     struct affine affine;
@@ -156,7 +156,7 @@ struct output_config {
     enum lut_interpolation interpolation; // of the LUT
     struct tensor_config tensor;
     enum pixel_format format;
-    bool resized; // not a key: a yuv output that sets a key of geometry; size 0x0: the natural one
+    bool resized; // not a key: a yuv output sets a key of geometry; size 0x0: the natural one
     struct colour_config colour;
     double fps; // most frames per second; 0: all
     struct gate_config gate;
@@ -169,79 +169,79 @@ struct output_config {
     int clients;               // most clients of a socket or ring at once
     enum ring_memory memory;   // of a ring's slots
     struct shared_name shared; // of a ring's memory on the host
-    enum protocol protocol;    // never PROTOCOL_AUTO after config_load, but of an rtsp sink
-    struct split segment;      // of a file whose path is timed
-    struct split keep;      // likewise: what is beyond it is deleted, the oldest first; 0: nothing
-    struct duration before; // of a copy: clips on request begin so long before it; 0: no clips
+    enum protocol protocol;    // never PROTOCOL_AUTO after config_load, except for an rtsp sink
+    struct split segment;      // file with a timed path
+    struct split keep;         // files with a timed path: deletes the oldest beyond it; 0: none
+    struct duration before;    // copy: clips begin this long before their request; 0: no clips
     struct filemode mode;
-    char *group;    // of the socket or file; NULL: that of the process
-    gid_t group_id; // of `group`, once it was looked up (daemon/base/groups.h)
+    char *group;    // of the socket or file; NULL: the process's
+    gid_t group_id; // number of `group`, after its look-up (daemon/base/groups.h)
     bool has_group_id;
     struct detections_config detections;
-    bool is_batch; // not a key: a batch, or a camera's share in one; the keys below hold for these
+    bool is_batch; // not a key: a batch, or a camera's share in one; the keys below are for these
     struct name_patterns cameras; // the members
     int count;                    // most elements; 0: auto
-    int capacity;                 // not a key: `count`, or what config_load chose for auto; of
-                                  // crops `most`
+    int capacity;                 // not a key: `count`, or config_load's choice for auto; of crops,
+                                  // `most`
     struct batch_wait wait;
     int per_camera; // most frames of one camera in one batch
     enum batch_order order;
     enum batch_tail tail;
 };
 
-// The codecs that NVDEC needs different amounts of memory for.
+// Codecs with different needs of memory in NVDEC.
 enum stream_codec { STREAM_OTHER, STREAM_H264, STREAM_VP9 };
 
 struct stream_memory {
     enum stream_codec codec;
-    int width, height;    // of its pictures; 0: not known
-    int pixel_bits;       // of a picture in memory; 0: not known
-    int pictures;         // that the cpu decoder keeps for reference and reordering
-    int surfaces;         // of NVDEC's decoder, without those for frames that are held
-    int macroblock_bytes; // that the cpu decoder keeps per 16x16 pixels, beside the pictures
-    int packet_bytes;     // on average
+    int width, height;    // of its pictures; 0: unknown
+    int pixel_bits;       // of a picture in memory; 0: unknown
+    int pictures;         // kept by the cpu decoder for reference and reordering
+    int surfaces;         // of NVDEC's decoder, without those for held frames
+    int macroblock_bytes; // kept by the cpu decoder per 16x16 pixels, beside the pictures
+    int packet_bytes;     // average
 };
 
 struct tls_config {
     char *ca; // a file; NULL: the system's
     bool verify;
-    struct fingerprint fingerprint; // if it is set, it alone decides
+    struct fingerprint fingerprint; // if set, it alone decides
     bool legacy;
 };
 
 struct camera_config {
     char *name;
     struct place place;
-    struct place paused; // not a key: where `paused` of the root names it; line 0: nowhere
-    // Not keys, of a camera that a cluster has given to this box. Its epochs begin at generation x
-    // 65536 (0: a camera of the files), and no frame of it is made from *fence_ns on
-    // (CLOCK_BOOTTIME); NULL: it has no fence.
+    struct place paused; // not a key: its place in `paused` of the root; line 0: none
+    // Not keys, for a camera that a cluster has assigned to this node. Its epochs begin at
+    // generation x 65536 (0: a camera of the files). From *fence_ns on (CLOCK_BOOTTIME) no frame of
+    // it is made; NULL: it has no fence.
     uint32_t generation;
     const _Atomic int64_t *fence_ns;
     struct places places;
     char *url; // may contain a password: show it by config_camera_url
     enum transport transport;
-    struct tls_config tls; // of rtsps
-    char *demuxer;         // of libavformat, for raw streams ("rawvideo"); NULL lets it probe
+    struct tls_config tls; // rtsps only
+    char *demuxer;         // libavformat's, for raw streams ("rawvideo"); NULL lets it probe
     struct demuxer_options options;
     struct decoder_choice decode;
-    struct gpu_choice device;    // that decodes and computes, while it works
-    int decode_threads;          // of the cpu decoder; 0: auto
-    int threads;                 // not a key: decode_threads, or what config_load chose for auto
-    struct dimensions picture;   // largest picture expected; 0x0: auto, as `stream` says
-    struct stream_memory stream; // not a key: of a plan's copy, from the running camera or a probe
+    struct gpu_choice device;    // decodes and computes, while it works
+    int decode_threads;          // cpu decoder; 0: auto
+    int threads;                 // not a key: decode_threads, or config_load's choice for auto
+    struct dimensions picture;   // largest picture expected; 0x0: auto, see `stream`
+    struct stream_memory stream; // not a key: in a plan's copy, from the running camera or a probe
     double fps;
-    enum decoded_pictures pictures; // that are decoded
+    enum decoded_pictures pictures;
     bool loop;
     enum pace pace;
-    enum turning rotate; // whether pictures are rotated as the stream says
+    enum turning rotate; // auto rotates pictures by the stream's metadata
     enum damaged damaged;
     bool check_hashes;
     struct rois rois;
-    bool stats; // whether pictures are analysed (daemon/scene/scene.h) without a gate too
-    struct dimensions grid; // cells whose means the analysis gives
+    bool stats;             // analyses pictures (daemon/scene/scene.h) without a gate too
+    struct dimensions grid; // of cells; the analysis returns their means
     struct motion_config motion;
-    struct node_labels on; // of a camera of the cluster: that its node must have
+    struct node_labels on; // camera of the cluster: labels that its node must have
     struct duration connect_timeout, media_timeout, close_timeout;
     struct output_config *outputs;
     int n_outputs;
@@ -249,7 +249,7 @@ struct camera_config {
 
 struct cuda_config {
     struct gpu_list devices; // cuda.device is its short form
-    // Of each device:
+    // For each device:
     int streams;         // 0: auto
     struct bytes band;   // 0: auto
     int decoders;        // threads that may use its NVDEC at once; 0: auto
@@ -261,7 +261,7 @@ struct cpu_config {
     struct pin pin;
 };
 
-// Where the MQTT broker is that is told of cameras, and who tells it.
+// The MQTT broker that cameras are published to, and the login there.
 struct mqtt_config {
     char *server; // a URL, mqtt: or mqtts:, without user and password; NULL: none
     char *user, *password;
@@ -270,7 +270,7 @@ struct mqtt_config {
     char *discovery; // prefix of Home Assistant's topics; NULL: not announced there
 };
 
-// Who is told of cameras in trouble (daemon/alert).
+// Receivers of alerts about cameras (daemon/alert).
 struct notify_config {
     char *webhook; // a URL
     struct program command;
@@ -278,11 +278,11 @@ struct notify_config {
     struct duration grace, calm;
 };
 
-// What a node does with the cameras of the cluster while etcd does not answer.
+// Action of a node on the cluster's cameras while etcd does not answer.
 enum cluster_alone { ALONE_STOP, ALONE_KEEP };
 
-// Where cameras are that any of several daemons may run (daemon/cluster), and how this one takes
-// part.
+// The cluster, whose cameras any of several daemons may run (daemon/cluster), and this daemon's
+// part in it.
 struct cluster_config {
     struct endpoints etcd; // n 0: no cluster
     char *site, *node;     // node NULL: the host's name
@@ -301,11 +301,11 @@ struct log_config {
 
 struct config {
     struct places places;
-    struct config_files files; // that it was read from
-    struct gone_use *gone;     // not keys: where it has keys that are gone (config/gone.h)
+    struct config_files files; // sources of the configuration
+    struct gone_use *gone;     // not keys: uses of keys that are gone (config/gone.h)
     int n_gone;
     struct place secret; // the first literal secret in the files; line 0: none
-    bool closed;         // checked only: no path that a value names is looked at
+    bool closed;         // only checked: paths in values are not opened
     enum backend_kind backend;
     struct cuda_config cuda;
     struct cpu_config cpu;
@@ -313,13 +313,13 @@ struct config {
     struct control_address control;
     struct http_address http;
     char *http_token;      // NULL: HTTP clients need none
-    char *http_read_token; // NULL: there is no token that reads only
+    char *http_read_token; // NULL: no token that only reads
     bool http_write;
     struct place control_place, http_place;
     struct notify_config notify;
     struct cluster_config cluster;
     enum ready_when ready;
-    struct name_patterns paused; // those in the file itself; camera_config.paused tells all
+    struct name_patterns paused; // of the file itself; camera_config.paused has the result
     struct camera_config *cameras;
     int n_cameras;
     struct output_config *batches;

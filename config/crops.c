@@ -41,7 +41,7 @@ static const struct output_config *find_output(const struct camera_config *camer
     return NULL;
 }
 
-// Clients send back what they find through a ring alone.
+// Clients can send detections back only through a ring.
 static void check_of(const struct crops_check *c)
 {
     const struct output_config *of = find_output(c->camera, c->output->crops.of);
@@ -64,7 +64,7 @@ static void check_of(const struct crops_check *c)
                "ring:PATH)");
 }
 
-// Labels to numbers, by the labels that the other output has.
+// Converts labels to numbers, by the labels of the other output.
 static void find_classes(const struct crops_check *c)
 {
     const struct output_config *of = find_output(c->camera, c->output->crops.of);
@@ -123,7 +123,7 @@ static void check_keys(const struct crops_check *c)
                "y4m cannot hold the tensors of a batch (framed, npy or raw)");
 }
 
-// Other keys of crops say nothing where there are none.
+// Refuses the other keys of crops without crops.of.
 static void check_none(const struct crops_check *c)
 {
     static const char *const details[] = {"crops.classes", "crops.margin", "crops.most",

@@ -1,13 +1,13 @@
-// Outputs with `crops`: rules between their keys, and between them and the output that they are of.
+// Rules of outputs with `crops`: between their keys, and between them and the output in crops.of.
 #ifndef FRAMED_CONFIG_CROPS_H
 #define FRAMED_CONFIG_CROPS_H
 
 #include "config/config.h"
 #include "config/mistakes.h"
 
-// Notes every rule that such an output breaks, and settles its capacity and overflow. What
-// `defaults` say and crops cannot have gives way. After members_join: a share in a batch may be
-// what crops are of.
+// Notes each rule that such an output breaks, and chooses its capacity and overflow. Values from
+// `defaults` that crops cannot have are dropped. Must run after members_join: crops.of may name a
+// share in a batch.
 void crops_settle(struct mistakes *, struct config *);
 
 #endif

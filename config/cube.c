@@ -15,14 +15,14 @@
 
 enum { WORD_MAX = 63, WORDS_MAX = 4 };
 
-// A line's words: where they begin, and how long they are.
+// Starts and lengths of a line's words.
 struct words {
     const char *at[WORDS_MAX];
     size_t length[WORDS_MAX];
-    int n; // one more than WORDS_MAX: there are more
+    int n; // WORDS_MAX + 1: the line has more
 };
 
-// A text while it is read.
+// Parser of a text.
 struct cube {
     const char *next, *end;
     int line;
@@ -30,7 +30,7 @@ struct cube {
     int sizes[2]; // of the 1D table and of the cube; 0: not given
     double first[2][3], last[2][3];
     bool has_range[2], has_domain;
-    int range_line[2]; // that said last what a range is
+    int range_line[2]; // last line that set the range
     float *values;
     size_t n, wanted; // numbers
 };
@@ -51,7 +51,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-// The words of the next line. False: there is none.
+// Splits the next line into words. Returns false at the text's end.
 static bool next_line(struct cube *c, struct words *words)
 {
     *words = (struct words){.n = 0};
@@ -82,7 +82,7 @@ static bool word_is(const struct words *words, const char *what)
     return words->length[0] == strlen(what) && memcmp(words->at[0], what, words->length[0]) == 0;
 }
 
-// False where the word is no finite decimal number.
+// Returns false if the word is not a finite decimal number, or beyond 1e9.
 static bool number_read(const struct words *words, int i, double *ret)
 {
     char text[WORD_MAX + 1] = "", *end;
@@ -95,7 +95,7 @@ static bool number_read(const struct words *words, int i, double *ret)
     return end != text && !*end && isfinite(*ret) && fabs(*ret) <= 1e9;
 }
 
-// `n` numbers, from word `first` on to the line's end.
+// Reads `n` numbers, from word `first` to the line's end.
 static int numbers_read(struct cube *c, const struct words *words, int first, int n, double ret[])
 {
     if (words->n - first != n)
@@ -147,7 +147,7 @@ static int range_read(struct cube *c, const struct words *words, int table)
     return 0;
 }
 
-// Of the only table there is.
+// Sets both tables' ranges. header_check() refuses a domain if both tables exist.
 static int domain_read(struct cube *c, const struct words *words, bool last)
 {
     for (int table = 0; table < 2; table++) {
@@ -180,7 +180,7 @@ static int keyword_read(struct cube *c, const struct words *words)
 
 // --- entries
 
-// Ahead of the first entry: what the keywords say must fit together.
+// Runs at the first entry, and checks that the keywords fit together.
 static int header_check(struct cube *c)
 {
     const size_t points = (size_t)c->sizes[1];
@@ -261,7 +261,7 @@ int cube_parse(struct lut **ret, const char *text, size_t length,
 
 // --- files
 
-// All of a regular file, for the caller to free.
+// Reads a whole regular file; the caller frees *ret.
 static int file_text(const char *path, char **ret, size_t *length)
 {
     struct stat st;

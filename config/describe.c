@@ -15,8 +15,8 @@ static void print_choices(FILE *f, const struct config_choice *choices, const ch
     }
 }
 
-// The schema of a number, or with `n` of a list of so many, in which a text with ${NAME} may stand
-// for any of them.
+// Prints the schema of a number or, with `n`, of a list of n numbers. Any entry of a list may be a
+// text with ${NAME}.
 static void print_number(FILE *f, const struct config_row *row, const char *type, int n)
 {
     if (n > 0)
@@ -29,7 +29,7 @@ static void print_number(FILE *f, const struct config_row *row, const char *type
                 n, n);
 }
 
-// The schema of a quantity, and of a bare 0 where that is in range.
+// Prints the schema of a quantity, and of a bare 0 if 0 is in range.
 static void print_quantity(FILE *f, const struct config_row *row, const struct unit_name *units)
 {
     const bool zero = row->min == 0;

@@ -1,4 +1,4 @@
-// What a key allows, in words and as JSON schemas, by the limits and choices of its row.
+// Descriptions of a key's values, in words and as JSON schemas, from its row's limits and choices.
 #ifndef FRAMED_CONFIG_DESCRIBE_H
 #define FRAMED_CONFIG_DESCRIBE_H
 
@@ -6,7 +6,7 @@
 
 #include "config/types.h"
 
-// Prints `text` with what `row` says in place of these words:
+// Prints `text`, and replaces these words by values of `row`:
 //   @range      "0 to 1000 frames/s"
 //   @choices    "tcp | udp"
 //   @names      the same as JSON: "tcp", "udp" in quotes

@@ -4,14 +4,14 @@
 
 #include "config/config.h"
 
-// What the sink of the lines is opened and checked with: an output with these keys. Its texts stay
-// the output's.
+// Returns an output with these keys, for opening and checking the sink of the lines. Its texts
+// remain the original output's.
 struct output_config detections_as_output(const struct output_config *);
-// Takes over what a check has changed of that.
+// Copies the values back that a check has changed in `lines`.
 void detections_take(struct output_config *, const struct output_config *lines);
 bool detections_equal(const struct output_config *, const struct output_config *);
-// Gives `to` what `from` has, with a copy of its own. 0; -ENOMEM, and `to` is as it was.
+// Replaces the detections of `to` by a copy. Returns 0, or -ENOMEM with `to` unchanged.
 int detections_copy(struct output_config *to, const struct output_config *from);
-void detections_free(struct output_config *); // their memory
+void detections_free(struct output_config *);
 
 #endif

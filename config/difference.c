@@ -19,8 +19,7 @@ static void add_key(char *keys, const char *key)
     snprintf(keys + n, KEYS_BYTES - n, "%s%s", n > 0 ? ", " : "", key);
 }
 
-// Keys of other kernels, which `defaults` may set, say nothing; a camera's paused comes from the
-// root's.
+// Ignores keys of other kernels, which `defaults` may set. A camera's `paused` comes from the root.
 static void compare_values(const struct comparison *c, const char *path, const struct table *table,
                            const void *before, const void *after)
 {
@@ -39,7 +38,7 @@ static void compare_values(const struct comparison *c, const char *path, const s
         c->each(c->opaque, path, CHANGE_CHANGED, keys);
 }
 
-// A camera's share of a batch is no output of its own.
+// Returns false for a camera's share of a batch.
 static bool is_own(const struct config_row *row, const void *object)
 {
     return row->items != &output_table || !((const struct output_config *)object)->is_batch;

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The time that libyaml takes grows with the square of these.
+// libyaml's time grows with the square of these.
 enum { NESTING_MAX = 32, ANCHORS_MAX = 256, DIRECTIVES_MAX = 64 };
-// As many as a file of the largest size can have without an alias.
+// The most that a file of the largest size can have without an alias.
 enum { NODES_MAX = 1 << 20 };
 // Bytes of all keys and values: each alias of a text makes a copy of it.
 enum { BYTES_MAX = 8 << 20 };
@@ -16,7 +16,7 @@ struct place document_place(yaml_mark_t mark)
     return (struct place){.line = (int)mark.line + 1, .column = (int)mark.column + 1};
 }
 
-// The place of a byte. Like libyaml it counts columns in characters.
+// Returns the place of a byte. Counts columns in characters, like libyaml.
 static struct place byte_place(const char *text, size_t offset)
 {
     struct place place = {.line = 1, .column = 1};
@@ -51,12 +51,12 @@ static int syntax_mistake(const yaml_parser_t *parser, const char *text, size_t 
     return -EINVAL;
 }
 
-// Nodes and the bytes of their scalars, with aliases written out.
+// Number of nodes and bytes of their scalars, with aliases written out.
 struct amount {
     long nodes, bytes;
 };
 
-// A node with an anchor, and what an alias of it stands for.
+// A node with an anchor, and the amount that each alias of it adds.
 struct anchor {
     char *name;
     struct amount before, own; // own.nodes is 0 until the node ends
@@ -90,7 +90,7 @@ static void end_anchors(struct census *census)
     }
 }
 
-// An alias within its own anchor counts what has come so far.
+// An alias within its own anchor adds the amount up to the alias.
 static void count_alias(struct census *census, const yaml_char_t *name)
 {
     for (int i = census->anchors < ANCHORS_MAX ? census->anchors : ANCHORS_MAX; i-- > 0;) {
@@ -159,7 +159,7 @@ static bool is_too_much(const struct census *census, struct place at, struct mis
     return true;
 }
 
-// Returns the line of the first directive (%...) above the document that is too many, else 0.
+// Returns the line of the directive (%...) above the document that exceeds the limit, else 0.
 static int find_directive(const char *text, size_t length)
 {
     int line = 1, directives = 0;
@@ -204,7 +204,7 @@ static int check_events(const char *text, size_t length, struct mistakes *m)
 
 int document_parse(yaml_document_t *ret, const char *text, size_t length, struct mistakes *m)
 {
-    static const char mark[] = "\xef\xbb\xbf"; // of UTF-8: libyaml counts it as an indent
+    static const char mark[] = "\xef\xbb\xbf"; // byte order mark: libyaml counts it as an indent
     yaml_parser_t parser;
     if (length >= strlen(mark) && memcmp(text, mark, strlen(mark)) == 0) {
         text += strlen(mark);

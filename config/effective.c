@@ -9,13 +9,13 @@
 
 enum { INDENT = 2 };
 
-// What the rows before have opened: "notify.mqtt".
+// Section that the previous rows have opened: "notify.mqtt".
 struct section {
     char path[KEY_MAX];
     int indent; // of the table's own keys
 };
 
-// Prints the sections that the row stands in, as far as they are not open. Returns its indent.
+// Prints the row's sections that are not open yet. Returns the row's indent.
 static int open_section(FILE *f, struct section *section, const char *key)
 {
     int depth = 0;
@@ -33,7 +33,7 @@ static int open_section(FILE *f, struct section *section, const char *key)
     return section->indent + depth * INDENT;
 }
 
-// What is left out, an object of each table; and what becomes of secrets.
+// Default values, which are not printed, as one object per table; and how secrets are printed.
 struct defaults {
     struct config root;
     struct camera_config camera;
@@ -48,7 +48,7 @@ static const void *default_of(const struct defaults *defaults, const struct tabl
                                     : (const void *)&defaults->output;
 }
 
-// Whether the value is one that nobody could write: what `overflow: auto` became of a copy, and
+// Returns true for a value that no user can write: the overflow of a copy chosen for auto, and
 // times of a gate that is off.
 static bool is_automatic(const struct config_row *row, const struct output_config *output)
 {
@@ -71,7 +71,7 @@ static bool is_printed(const struct config_row *row, const struct table *table, 
            !value_equal(row, default_of(defaults, table), object);
 }
 
-// A value in which a reference took part is shown as it was written.
+// Prints a value made from a reference as it was written, unless secrets are shown.
 static void print_value(FILE *f, const struct table *table, const struct config_row *row,
                         const void *object, enum secrets secrets)
 {

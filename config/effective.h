@@ -1,4 +1,4 @@
-// The configuration as it came out of its files.
+// The effective configuration: the result of all files.
 #ifndef FRAMED_CONFIG_EFFECTIVE_H
 #define FRAMED_CONFIG_EFFECTIVE_H
 
@@ -6,13 +6,13 @@
 
 #include "config/config.h"
 
-// Prints YAML with the values of `defaults`, presets and drop-in files in their places. Keys that
-// hold their default are left out. A value with a reference is printed as it was written; ***
-// stands for any other secret. Otherwise it loads as the same configuration. A preset is a comment:
-// what it sets stands there. So is that a camera is paused, which a drop-in file may say.
+// Prints YAML with the values of `defaults`, presets and drop-in files in their places, without
+// keys that hold their default. Prints a value with a reference as it was written, and *** for any
+// other secret; the rest loads as the same configuration. A preset is only a comment, as its values
+// are printed. `paused` of a camera is a comment, as a drop-in file may set it.
 void config_print_effective(FILE *, const struct config *);
-// Prints a drop-in file with this camera alone, secrets and all, which loads as the same camera in
-// any configuration: it takes no `defaults`. Left out are `on`, and outputs that batches gave it.
+// Prints a drop-in file with this camera alone, including secrets. It loads as the same camera in
+// any configuration, as it takes no `defaults`. Omits `on`, and outputs that come from batches.
 void config_print_camera(FILE *, const struct camera_config *);
 
 #endif

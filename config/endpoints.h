@@ -4,7 +4,7 @@
 
 #include "config/types.h"
 
-// NULL with *ret; else what is wrong, which quotes nothing.
+// Returns NULL with *ret set, or the mistake, which quotes nothing.
 const char *endpoints_parse(struct endpoints *ret, const char *const text[], int n);
 bool endpoints_have_tls(const struct endpoints *);
 

@@ -15,8 +15,8 @@
 enum {
     NAME_MAX_BYTES = 128,
     KEPT_SHORTEST = 4, // bytes: a shorter value may be part of any word
-    PARAMETER_MIN = 6, // bytes of a URL's parameter that is a secret
-    CUT_MIN = 8,       // bytes of a value that a line was cut in
+    PARAMETER_MIN = 6, // minimum bytes of a URL's parameter to count as a secret
+    CUT_MIN = 8,       // minimum bytes of a value cut off by a line's end
     FOLDER_MIN = 8,    // bytes of a folder: a shorter one is part of many paths
     PORT_DIGITS = 5,   // a number this short is a port or a size
 };
@@ -28,7 +28,7 @@ struct expansion {
     char *why;
     size_t why_size;
     const struct expand_options *options;
-    bool any, unknown; // of struct expanded
+    bool any, unknown; // see struct expanded
     bool own;          // no value is looked up
 };
 
@@ -48,12 +48,12 @@ struct kept {
 
 static struct {
     pthread_rwlock_t lock;
-    struct kept *list; // by the first byte, the longest first
+    struct kept *list; // by the first byte, then the longest first
     int n, size;
-    int end[256]; // of the values that begin with this byte, or a lower one
+    int end[256]; // of the values that begin with this byte or a lower one
 } kept = {.lock = PTHREAD_RWLOCK_INITIALIZER};
 
-// The first of the values that begin with this byte.
+// Returns the index of the first value that begins with this byte.
 static int begin_of_kept(unsigned char byte)
 {
     return byte > 0 ? kept.end[byte - 1] : 0;
@@ -81,7 +81,7 @@ static int grow_kept(void)
     return 0;
 }
 
-// 1: it is in the list now, which owns its texts; 0: another has its value; -ENOMEM.
+// Returns 1 if the list has taken `one` and its texts; 0 if it has the value already; or -ENOMEM.
 static int insert_kept(struct kept one)
 {
     const unsigned char byte = (unsigned char)*one.value;
@@ -134,7 +134,7 @@ static int keep_url(const char *name, const char *url)
     return rc;
 }
 
-// Cameras and libraries name parts of a URL alone too.
+// Cameras and libraries also print parts of a URL alone.
 static int keep_parts_of_url(const char *name, const char *url, const char *host)
 {
     const char *path = strchr(host, '/');
@@ -144,7 +144,7 @@ static int keep_parts_of_url(const char *name, const char *url, const char *host
     return rc == 0 ? keep_url(name, url) : rc;
 }
 
-// Messages name a path without "file:" and the like, or its folder alone.
+// Messages have a path without "file:" and the like, or its folder alone.
 static int keep_parts_of_path(const char *name, const char *value)
 {
     const char *colon = strchr(value, ':'), *path = colon ? colon + 1 : value;
@@ -174,8 +174,8 @@ int expand_keep_literal_url(const char *url)
     return keep_url(NULL, url);
 }
 
-// The longest kept value that begins at `p`, of which *length bytes are there: at the end of a
-// line, at `end`, a value may have been cut.
+// Returns the longest kept value that begins at `p`, and in *length the number of its bytes there:
+// the line's end, `end`, may have cut it.
 static const struct kept *find_kept(const char *p, const char *end, bool literals, size_t *length)
 {
     const unsigned char byte = (unsigned char)*p;
@@ -231,7 +231,7 @@ static int append_text(struct expansion *e, const char *text, size_t n)
     return 0;
 }
 
-// Reads the credential into e->value. 1: read; 0: there is none; -EINVAL.
+// Reads the credential into e->value. Returns 1; 0 if there is none; or -EINVAL.
 static int read_credential(struct expansion *e, const char *name)
 {
     char path[4096];
@@ -262,7 +262,7 @@ static int read_variable(struct expansion *e, const char *name)
     return value != NULL;
 }
 
-// Reads the value of `name` into e->value. 1: read; 0: it is not set; negative errno.
+// Reads the value of `name` into e->value. Returns 1; 0 if it is not set; or a negative errno.
 static int look_up_name(struct expansion *e, const char *name)
 {
     int status = read_credential(e, name);
@@ -279,7 +279,7 @@ static int look_up_name(struct expansion *e, const char *name)
     return status;
 }
 
-// Appends the value of the `length` bytes between the braces.
+// Appends the value of a reference: `length` bytes, without the braces.
 static int expand_reference(struct expansion *e, const char *reference, size_t length)
 {
     char name[NAME_MAX_BYTES + 1];

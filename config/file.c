@@ -16,7 +16,7 @@ const char *file_name(const char *path)
     return strcmp(path, FILE_STDIN) ? path : "stdin";
 }
 
-// Reads all of `f`, at most FILE_MAX bytes, for the caller to free.
+// Reads all of `f`, at most FILE_MAX bytes; the caller frees *ret.
 static int read_stream(FILE *f, char **ret, size_t *length)
 {
     char *text = malloc(FILE_MAX + 1);
@@ -31,8 +31,8 @@ static int read_stream(FILE *f, char **ret, size_t *length)
     return status;
 }
 
-// Returns whether the folder's owner may show the file to root. A name that its owner gave to a
-// file of root's is a link, too.
+// Returns true if the file is the folder owner's, or root's with a single name. A second name of
+// root's file may be a hard link that the folder's owner made.
 static bool is_for_root(const struct stat *st, const char *path)
 {
     struct stat folder;

@@ -6,13 +6,13 @@
 
 #define FILE_STDIN "-"
 
-// The name of the file at `path` in messages.
+// Returns the name of the file at `path` for messages.
 const char *file_name(const char *path);
-// Reads all of the file, for the caller to free; FILE_STDIN is standard input. 0 or negative errno.
+// Reads the whole file; the caller frees *ret. FILE_STDIN is standard input. 0 or negative errno.
 int file_read(char **ret, size_t *length, const char *path);
-// The same for a file of a folder that another user may write. Waits for no pipe. Root follows no
-// link there, and reads files of its own or of the folder's owner only. -ENOTSUP: it is no regular
-// file; -ELOOP: a link; -EPERM: a file of somebody else.
+// Same for a file in a folder that another user may write to. Does not wait for a pipe. As root,
+// follows no link there, and reads only files of root and of the folder's owner. -ENOTSUP: not a
+// regular file; -ELOOP: a link; -EPERM: another user's file.
 int file_read_in_folder(char **ret, size_t *length, const char *path);
 
 #endif

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A camera, output or batch cannot be without a required key: if the value of such a key is gone,
-// the whole item is left out.
+// A camera, output or batch cannot exist without a required key: if that key's value is gone, the
+// whole item is left out.
 // clang-format off
 static const struct gone_key gone_keys[] = {
     {&camera_table, "spare", NULL, "0.2.0", "delete it: a silent camera is connected to again, and no second session is opened", false},

@@ -95,7 +95,7 @@ static void print_required(FILE *f, const struct table *table)
 }
 
 // Prints the keys of one section of `n` tables as the properties of an object. If two tables have a
-// key, the first table's description is printed.
+// key, prints the first table's description.
 static void print_members(FILE *f, const struct table *const tables[], int n, const char *section,
                           bool defaults, int indent)
 {

@@ -22,7 +22,7 @@
 
 enum { DEFAULTS_DEPTH = 8 };
 
-// What becomes of the files of one configuration.
+// State while the files of one configuration are loaded.
 struct load {
     struct loader loader;
     const struct config_load_options *options;
@@ -32,8 +32,8 @@ struct load {
 
 // --- the configuration itself
 
-// The bytes of memory that the values of a node take, about, up to `most`. Values are nested less
-// deeply than `depth`; a node that is a part of itself has no end.
+// Returns the approximate bytes of memory of a node's values, up to `most`. Values are nested less
+// deeply than `depth`, which also ends the recursion into a node that contains itself.
 static long count_node_bytes(struct reader *r, int index, int depth, long most)
 {
     enum { OF_NODE = 32 };
@@ -54,7 +54,7 @@ static long count_node_bytes(struct reader *r, int index, int depth, long most)
 
 static void read_defaults(struct loader *l, int index, const struct config_row *row)
 {
-    // The camera stands first: if both have a key, the camera's is meant.
+    // The camera comes first: a key that both have means the camera's.
     struct target targets[] = {{.table = &camera_table, .object = &l->camera},
                                {.table = &output_table, .object = &l->output}};
     struct mapping m = {.targets = targets, .n = 2, .defaults = true};
@@ -83,7 +83,7 @@ static void read_one(struct loader *l, int index, const struct config_row *row)
         check_cluster(&l->reader.mistakes, l->config, target.given);
 }
 
-// Reads one key of the root. Mistakes elsewhere do not count, so no other key is looked at.
+// Reads one key of the root. Mistakes elsewhere do not count, so no other key is read.
 static void read_only(struct loader *l, const char *key)
 {
     const struct config_row *row = table_find(&root_table, key);
@@ -101,7 +101,7 @@ static void read_only(struct loader *l, const char *key)
     }
 }
 
-// Reads what one file has of the rows whose values add up over the files.
+// Reads one file's part of the rows whose values add up over the files.
 static void read_shared(struct load *load, const struct target *target)
 {
     struct loader *l = &load->loader;
@@ -124,7 +124,7 @@ static void read_shared(struct load *load, const struct target *target)
     }
 }
 
-// Fills the target, and returns whether the document has a mapping to do so.
+// Fills the target. Returns false if the document has no mapping.
 static bool read_keys(struct loader *l, struct target *target, bool drop_in)
 {
     struct mapping m = {.targets = target, .n = 1, .drop_in = drop_in};
@@ -149,7 +149,7 @@ static int read_text(char **ret, size_t *length, const char *path,
     return *ret ? 0 : -ENOMEM;
 }
 
-// The same with the schema's defaults in place of the configuration's.
+// Same as read_shared(), with the schema's defaults in place of the configuration's.
 static int read_without_defaults(struct load *load, const struct target *target)
 {
     struct loader *l = &load->loader;
@@ -175,7 +175,7 @@ static int read_drop_in(struct load *load, const char *text, size_t length,
                         const struct file_change *change)
 {
     struct loader *l = &load->loader;
-    struct config *own = calloc(1, sizeof *own); // what stands in this file
+    struct config *own = calloc(1, sizeof *own); // values of this file
     struct target target = {.table = &root_table, .object = own};
     int status =
         own ? document_parse(&l->reader.document, text, length, &l->reader.mistakes) : -ENOMEM;
@@ -212,7 +212,7 @@ static const char *unread_text(int status)
     }
 }
 
-// Each is read however wrong the others are. Files that cannot be read may have cameras.
+// Reads each file, however wrong the others are. Unreadable files count as having cameras.
 static void read_drop_ins(struct load *load, const char *folder)
 {
     struct reader *r = &load->loader.reader;

@@ -39,7 +39,7 @@ static void unknown_key(struct loader *l, int index, const struct mapping *m, co
     mistake(mistakes, at, l->reader.path, "unknown key (`framed defaults` prints all keys)");
 }
 
-// The text of a scalar, for secret_free. NULL: reading the value will note the mistake.
+// Returns a scalar's text, for secret_free; NULL: reading the value will note the mistake.
 static char *scalar_text(struct loader *l, const yaml_node_t *node)
 {
     const struct expand_options options = {l->reader.references, l->reader.unit, false};
@@ -63,8 +63,8 @@ static bool is_outside_choices(struct loader *l, const struct config_row *row,
     return !c->name;
 }
 
-// Finds the object that has the key. Under `defaults` both may have it: then the camera's is meant,
-// unless that is a choice and the value is not one of its choices.
+// Finds the object that has the key. Under `defaults` both may have it: the camera's counts, unless
+// it is a choice and the value is not one of its choices.
 static struct target *find_target(struct loader *l, struct mapping *m, const char *key, int index,
                                   const struct config_row **row)
 {
@@ -88,7 +88,7 @@ bool mapping_is_word(struct loader *l, int index, const struct config_row *row)
            strcmp((const char *)node->data.scalar.value, row->word) == 0;
 }
 
-// The word of a section, which stands for one of its keys.
+// Reads the word of a section, which stands for one of its keys.
 static bool read_word(struct loader *l, int index, const struct config_row *section,
                       struct mapping *m)
 {
@@ -115,7 +115,7 @@ static bool read_section(struct loader *l, int index, const struct config_row *r
     return node != NULL;
 }
 
-// Defaults and items are read later, when all keys beside them are known.
+// Defaults and items are read later, after all keys beside them.
 static bool read_row(struct loader *l, int index, const struct config_row *row,
                      const struct target *target, struct mapping *m)
 {
@@ -134,8 +134,8 @@ static bool read_row(struct loader *l, int index, const struct config_row *row,
     }
 }
 
-// Keys of the root whose values add up over the files, and `defaults: none`; any other key belongs
-// to the configuration itself.
+// Returns true for keys of the root whose values add up over the files, and `defaults: none`. Any
+// other key belongs in the configuration itself.
 static bool is_of_drop_ins(struct loader *l, const struct config_row *row, int value)
 {
     if (l->assigned && row->items != &camera_table && row->type != VALUE_DEFAULTS)
@@ -152,7 +152,7 @@ static bool is_gone_value(struct loader *l, int index, const struct gone_key *go
     return is;
 }
 
-// Notes a key that is gone, or has a value that is gone, and returns whether it is.
+// Notes a key that is gone, or whose value is gone, and returns true.
 static bool note_gone_key(struct loader *l, const yaml_node_pair_t *pair, struct mapping *m,
                           const char *key)
 {
@@ -170,7 +170,7 @@ static bool note_gone_key(struct loader *l, const yaml_node_pair_t *pair, struct
     return gone;
 }
 
-// The URL of a camera is known when all of it is read.
+// Notes keys gone beside an RTSP URL, once the whole camera, with its URL, is read.
 static void note_gone_of_rtsp(struct loader *l, const struct camera_config *camera)
 {
     if (!camera->url || config_url_kind(camera->url) != URL_RTSP)
@@ -265,7 +265,7 @@ static const char *name_wrong(const struct table *table, const char *name)
     return NULL;
 }
 
-// Where the name is given already; NULL: nowhere.
+// Returns the place of an item with that name, or NULL.
 static const struct place *name_place(const struct table *table, const char *name, char *items,
                                       int n)
 {
@@ -275,7 +275,7 @@ static const struct place *name_place(const struct table *table, const char *nam
     return NULL;
 }
 
-// Whether the next item may have the name that stands at `at`.
+// Returns false with a mistake noted if the next item cannot have the name at `at`.
 static bool check_name(struct loader *l, const struct table *table, const char *name,
                        struct place at, char *items, int n)
 {
@@ -294,7 +294,7 @@ static bool check_name(struct loader *l, const struct table *table, const char *
     return !wrong && !before;
 }
 
-// Reads a camera, output or batch, which already has its name and defaults. False: it is left out.
+// Reads a camera, output or batch with its name and defaults set. Returns false to leave it out.
 static bool read_item(struct loader *l, int index, const struct config_row *row, void *object)
 {
     struct target target = {.table = row->items, .object = object};
@@ -330,7 +330,7 @@ static bool read_item(struct loader *l, int index, const struct config_row *row,
     return true;
 }
 
-// Whether there is room for one more copy of the defaults; else a mistake was noted, once.
+// Returns true if another copy of the defaults fits; else a mistake is noted, once.
 static bool has_room_for_copy(struct loader *l, struct place at)
 {
     if (l->copied_bytes > COPIED_BYTES_MAX)
@@ -374,7 +374,7 @@ static void add_item(struct loader *l, const yaml_node_pair_t *pair, const struc
     reader_leave(&l->reader, path);
 }
 
-// Where HTTP clients may add cameras, or the cluster, there need be none before.
+// Cameras may be missing if HTTP clients or a cluster may add them.
 bool mapping_may_lack(const struct config *config, const struct config_row *row)
 {
     return row->items == &camera_table && (config->http_write || config->cluster.etcd.n > 0);

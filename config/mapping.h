@@ -7,16 +7,16 @@
 struct loader {
     struct reader reader;
     struct config *config;
-    const char *assigned; // of struct file_change, of the file that is read
+    const char *assigned; // see struct file_change; of the current file
     // Each camera and output starts as a copy of these: the rows' defaults, then the file's.
     struct camera_config camera;
     struct output_config output;
-    long default_bytes, copied_bytes; // that the file's part takes in one copy, and in all of them
+    long default_bytes, copied_bytes; // bytes of the file's defaults in one copy, and in all copies
 };
 
 enum { COPIED_BYTES_MAX = 64 << 20 };
 
-// An object that a mapping fills. Under `defaults` a mapping fills two: a camera and an output.
+// An object that a mapping fills. A mapping under `defaults` fills two: a camera and an output.
 struct target {
     const struct table *table;
     void *object;
@@ -32,13 +32,13 @@ struct mapping {
 };
 
 // Reads the keys of `section` ("": of the targets themselves). Items and defaults are only noted in
-// `given`: they are read when all keys beside them are known.
+// `given`, and read after all keys beside them.
 void mapping_read(struct loader *, const yaml_node_t *, struct mapping *, const char *section);
-// Whether the value is the row's word.
+// Returns true if the value is the row's word.
 bool mapping_is_word(struct loader *, int index, const struct config_row *);
-// Whether the configuration may do without the row's items, as far as its keys are read.
+// Returns true if the configuration may lack the row's items, by the keys that are read already.
 bool mapping_may_lack(const struct config *, const struct config_row *);
-// Appends the items of a row to those that the owner has. Each begins as a copy of `prototype`.
+// Appends a row's items to the owner's. Each begins as a copy of `prototype`.
 void mapping_read_items(struct loader *, const struct config_row *, int index, void *owner,
                         const void *prototype);
 

@@ -26,11 +26,11 @@ static int at_least(int n, int least)
     return n > least ? n : least;
 }
 
-// What the members give a batch.
+// Totals over a batch's members.
 struct crowd {
     int members;
-    int elements; // of one picture of each member; of tiles, whose number hangs on the picture, 1
-    int most;     // elements of one picture
+    int elements; // of one picture of each member; tiles, whose number varies, count 1
+    int most;     // most elements of one picture
     const char *its_camera;
 };
 
@@ -76,7 +76,7 @@ static void check_members(struct mistakes *mistakes, const struct output_config 
                crowd->elements, batch->capacity, crowd->elements);
 }
 
-// Whether the camera may have one more output, of the batch's name.
+// Returns true if the camera may have another output, with the batch's name.
 static bool can_join(struct mistakes *mistakes, const struct camera_config *camera,
                      const struct output_config *batch)
 {
@@ -109,7 +109,7 @@ static int join(struct camera_config *camera, const struct output_config *batch)
     return rc;
 }
 
-// A batch whose patterns are wrong may have meant the camera.
+// Returns true also if a batch has wrong patterns, which may have meant the camera.
 static bool may_be_member(const struct config *config, const struct camera_config *camera)
 {
     for (int i = 0; i < config->n_batches; i++)

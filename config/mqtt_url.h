@@ -10,7 +10,7 @@ struct mqtt_url {
     bool tls;
 };
 
-// mqtt://HOST[:PORT] or mqtts://HOST[:PORT]. NULL, or what is wrong with the URL.
+// Parses mqtt://HOST[:PORT] or mqtts://HOST[:PORT]. Returns NULL, or the mistake in the URL.
 const char *mqtt_url_parse(struct mqtt_url *ret, const char *url);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Names have no other characters, so that fnmatch sees none of its own beside * and ?.
+// Allows only characters of names, * and ?, so that no other character is special to fnmatch.
 static const char *pattern_wrong(const char *pattern)
 {
     pattern += *pattern == '!';
@@ -26,7 +26,7 @@ int name_patterns_parse(struct name_patterns *ret, const char *const text[], int
     for (int i = 0; i < n; i++)
         if ((*wrong = pattern_wrong(text[i])))
             return -EINVAL;
-    // The list only lends its texts to the copy.
+    // This list shares the texts, and the copy owns its own.
     return name_patterns_copy(ret, &(struct name_patterns){(char **)text, n});
 }
 

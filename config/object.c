@@ -202,9 +202,9 @@ bool object_equal(const struct table *table, const void *a, const void *b)
         return false;
     for (int i = 0; i < table->n; i++) {
         const struct config_row *row = &table->rows[i];
-        // Keys of other kernels, or of batches, which `defaults` may set, do not count; nor do
-        // patterns: members come and go while the batch stays; nor `rois`: each output holds those
-        // that it shows; nor `detections`, which an output that stays takes over.
+        // Not compared: keys of other kernels or of batches, which `defaults` may set; patterns, as
+        // members come and go while the batch stays; `rois`, as each output holds its own;
+        // `detections`, as a kept output takes a change over.
         const bool counts =
             row_has_value(row) && row->type != VALUE_NAME_PATTERNS && row->type != VALUE_ROIS &&
             !(outputs && row_is_of_detections(row)) &&

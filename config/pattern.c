@@ -26,7 +26,7 @@ static const struct {
     {'%', "%"},
 };
 
-// The pattern of fnmatch for the conversion at "%X", or NULL.
+// Returns the fnmatch pattern for the conversion at "%X", or NULL.
 static const char *glob_of(const char *percent)
 {
     for (size_t i = 0; i < sizeof conversions / sizeof *conversions; i++) {
@@ -91,7 +91,7 @@ static void print_glob(FILE *f, const char *from, const char *end)
     }
 }
 
-// How much of `name` the glob of a conversion of fixed length stands for; 0: it does not.
+// Returns the bytes of `name` that match the glob of a conversion of fixed length; 0: no match.
 static size_t match_glob(const char *glob, const char *name)
 {
     size_t n = 0;
@@ -107,7 +107,7 @@ static size_t match_glob(const char *glob, const char *name)
     return n;
 }
 
-// `dot`: where a number may stand in the pattern; NULL: nowhere any more.
+// `dot`: position in the pattern where a number may stand; NULL: none any more.
 static bool matches_from(const char *p, const char *dot, const char *name)
 {
     const size_t digits = p == dot && *name == '.' ? strspn(name + 1, "0123456789") : 0;

@@ -1,4 +1,4 @@
-// Paths of files whose name contains the local time: "/data/gate-%Y%m%d-%H%M%S.y4m".
+// Paths of files with the local time in their name: "/data/gate-%Y%m%d-%H%M%S.y4m".
 #ifndef FRAMED_CONFIG_PATTERN_H
 #define FRAMED_CONFIG_PATTERN_H
 
@@ -6,23 +6,23 @@
 #include <stddef.h>
 #include <time.h>
 
-// The conversions of strftime that a name may contain: those that match a fixed pattern in every
-// locale, so that files of an earlier run are recognised.
+// strftime's conversions that a name may contain. Each matches a fixed pattern in every locale, so
+// that files of an earlier run are recognised.
 #define PATTERN_ALLOWED "%Y %m %d %j %F %H %M %S %s %z, %% for a percent sign"
 
-// What is wrong with the percent signs of a path; NULL: nothing.
+// Returns the mistake in a path's percent signs, or NULL.
 const char *pattern_wrong(const char *path);
-// These are for paths that pattern_wrong accepts.
+// The functions below require a path that pattern_wrong accepts.
 bool pattern_has_time(const char *path);
-void pattern_unescape(char *path); // of a path without a time: "%%" becomes "%"
-// Writes the path of a file that begins at `time`. 0 or -ENAMETOOLONG.
+void pattern_unescape(char *path); // path without a time: "%%" becomes "%"
+// Writes the path of a file that begins at `time`. Returns 0 or -ENAMETOOLONG.
 int pattern_at(const char *path, time_t time, char *to, size_t size);
-// Writes a pattern of fnmatch that the file's name matches at any time, with `more`, also a
-// pattern, before the ending. 0 or -ENAMETOOLONG.
+// Writes an fnmatch pattern that matches the file's name at any time, with `more`, also a pattern,
+// before the ending. Returns 0 or -ENAMETOOLONG.
 int pattern_glob(const char *path, const char *more, char *to, size_t size);
 
-// Whether `name`, of a file without its folder, is what the path gives at some time, perhaps with a
-// number before the ending ("gate-20240131.2.mp4").
+// Returns true if the path gives `name`, a file's name without its folder, at some time, perhaps
+// with a number before the ending ("gate-20240131.2.mp4").
 bool pattern_matches(const char *path, const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-// The cameras that `paused` names, in the configuration itself and in each of its drop-in files.
+// Cameras that `paused` names, in the configuration itself and in each of its drop-in files.
 #ifndef FRAMED_CONFIG_PAUSES_H
 #define FRAMED_CONFIG_PAUSES_H
 
@@ -12,11 +12,11 @@ struct pauses {
     int n;
 };
 
-// Adds what one file gives. 0 or -ENOMEM.
+// Adds the patterns of one file. Returns 0 or -ENOMEM.
 int pauses_add(struct pauses *, const struct name_patterns *, struct place at);
-// Once all cameras are read: notes in each where it is paused. Patterns of the configuration itself
-// have to match one. Those of a drop-in file need not: a pause that was asked for may outlive its
-// camera, and then hold for the next of its name.
+// Must run after all cameras are read. Notes in each camera the place of its pause. Patterns of the
+// configuration itself have to match a camera. Those of a drop-in file need not: a requested pause
+// may outlive its camera, and then holds for the next one of that name.
 void pauses_settle(const struct pauses *, struct mistakes *, struct config *);
 void pauses_free(struct pauses *);
 

@@ -7,7 +7,7 @@
 #include "config/quantity.h"
 #include "kernels/image.h"
 
-// Reads the whole number at *at, which moves behind it and its separator.
+// Reads the whole number at *at, and moves *at behind it and its separator.
 static const char *read_coordinate(const char **at, int *ret)
 {
     const size_t n = strcspn(*at, ", ");

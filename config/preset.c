@@ -9,7 +9,7 @@ struct setting {
     const char *key, *text[3]; // as a user writes it, one text or a list of three
 };
 
-// What presets set; the values are those of every preset that has no other. Only those that are
+// Keys that presets set, with the values of each preset that has no other below. Only presets
 // trained with one size set `size` too.
 static const struct setting shared[] = {
     {"fit", {"letterbox"}},      {"scaleup", {"true"}},       {"stride", {"32"}},

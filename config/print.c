@@ -11,7 +11,7 @@ struct example {
     const struct table *table;
     const char *name;
     enum kernel kernel;
-    bool all; // every key, else only those that no other kernel has
+    bool all; // every key, else only keys that no other kernel has
     const char *sink;
 };
 

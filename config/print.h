@@ -1,4 +1,4 @@
-// What the tables of keys say, printed: the daemon's own documentation of its configuration.
+// Prints the tables of keys: the daemon's own documentation of its configuration.
 #ifndef FRAMED_CONFIG_PRINT_H
 #define FRAMED_CONFIG_PRINT_H
 

@@ -4,10 +4,10 @@
 
 #include "config/types.h"
 
-// One text is a line for /bin/sh, several are a program and its arguments. 0, with a copy for
-// text_list_free; -EINVAL with *wrong set; -ENOMEM.
+// One text is a line for /bin/sh, several are a program and its arguments. Returns 0 with a copy
+// for text_list_free; -EINVAL with *wrong set; or -ENOMEM.
 int program_parse(struct program *ret, const char *const text[], int n, const char **wrong);
-// Fills in argv, which points into the command, with a final NULL.
+// Fills in argv with pointers into the command, and a final NULL.
 void program_arguments(const struct program *, char *argv[PROGRAM_MAX + 3]);
 
 #endif

@@ -48,7 +48,7 @@ const char *quantity_read(const char *text, const struct unit_name *units, doubl
     return NULL;
 }
 
-// In the largest unit that the value reaches.
+// Prints the value in the largest unit that it reaches.
 static void print_quantity(FILE *f, double value, const struct unit_name *units)
 {
     while (units[1].name && value < units->factor)

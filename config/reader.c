@@ -11,7 +11,7 @@
 enum {
     SHOWN_MAX = 64,
     ALLOWED_MAX = 256,
-    SEGMENT_MIN = 8, // bytes of a segment of a secret URL that is kept as a secret
+    SEGMENT_MIN = 8, // minimum bytes of a secret URL's segment to be kept as a secret
 };
 
 static const char tagged[] = "has a YAML tag, which is not supported";
@@ -112,13 +112,13 @@ static int keep_literal(const struct reader *r, const char *secret)
     return r->literals ? expand_keep_literal(secret) : 0;
 }
 
-// Keeps the secrets of `text`, a value without its references. Returns whether it has any.
+// Keeps the secrets of `text`, a value without its references. Returns true if it has any.
 static bool keep_literals(struct reader *r, const struct config_row *row, const char *text)
 {
     size_t length;
     const char *login = config_url_login(text, &length);
     const bool whole = *text && row->secret;
-    // A user name stands in many other texts.
+    // A user name occurs in many other texts.
     if (whole && strcmp(row_word(row), "user") != 0)
         r->no_memory |= keep_literal(r, text) < 0;
     if (r->literals)
@@ -127,7 +127,7 @@ static bool keep_literals(struct reader *r, const struct config_row *row, const 
            strchr(config_url_query(text), '=');
 }
 
-// The path of a secret URL is a secret too.
+// Keeps the parts of a secret URL, as its path is a secret too.
 static void keep_segments(struct reader *r, char *url)
 {
     char *rest = NULL;
@@ -137,7 +137,7 @@ static void keep_segments(struct reader *r, char *url)
             r->no_memory |= keep_literal(r, part) < 0;
 }
 
-// Notes a secret that everybody who can read the file sees.
+// Notes a literal secret, visible to everybody who can read the file.
 static void note_secret(struct reader *r, int index, const struct config_row *row)
 {
     char *own = NULL;
@@ -151,7 +151,7 @@ static void note_secret(struct reader *r, int index, const struct config_row *ro
     secret_free(own);
 }
 
-// The text of a scalar with its references expanded, for secret_free. False: a mistake was noted,
+// Expands the references in a scalar's text, for secret_free. Returns false if a mistake was noted,
 // or there is no memory.
 static bool read_scalar(struct reader *r, int index, const struct config_row *row,
                         struct expanded *ret)
@@ -172,8 +172,8 @@ static bool read_scalar(struct reader *r, int index, const struct config_row *ro
     return status == 0;
 }
 
-// A scalar is shown as it stands in the file, so that nothing that was looked up gets out. A text
-// can be anything, so it is not shown.
+// Shows a scalar as it stands in the file, so that no looked-up value appears. A text can be
+// anything, so it is not shown.
 static void refuse_value(struct reader *r, int index, const struct config_row *row,
                          const char *wrong)
 {
@@ -187,11 +187,11 @@ static void refuse_value(struct reader *r, int index, const struct config_row *r
     reader_refuse(r, index, row, wrong);
 }
 
-// The texts of a value: of a scalar, or of each entry of a list.
+// Texts of a value: of a scalar, or of each entry of a list.
 struct texts {
     char *text[VALUE_LIST_MAX];
     int n;
-    bool any, unknown; // of struct expanded
+    bool any, unknown; // see struct expanded
 };
 
 static void free_texts(struct texts *texts)
@@ -202,7 +202,7 @@ static void free_texts(struct texts *texts)
 
 // --- values as they are shown
 
-// The caller frees it. NULL: no memory.
+// Returns a scalar's text to show, to be freed. NULL: no memory.
 static char *show_scalar(const struct config_row *row, const yaml_node_t *node)
 {
     const char *text = (const char *)node->data.scalar.value;
@@ -215,7 +215,7 @@ static char *show_scalar(const struct config_row *row, const yaml_node_t *node)
     return ret;
 }
 
-// An entry of a list or map. Without a reference it is shown where the row is no secret.
+// Prints an entry of a list or map. A literal of a secret row becomes ***.
 static void print_entry(struct reader *r, FILE *to, int index, const struct config_row *row)
 {
     const yaml_node_t *node = reader_node(r, index);
@@ -234,7 +234,7 @@ static void print_written(struct reader *r, FILE *to, int index, const struct co
         print_entry(r, to, index, row);
     } else if (node->type == YAML_SEQUENCE_NODE) {
         const yaml_node_item_t *item = node->data.sequence.items.start;
-        const struct config_row name = {.key = row->key, .type = row->type}; // of a program
+        const struct config_row name = {.key = row->key, .type = row->type}; // program: not secret
         for (const char *between = "["; item < node->data.sequence.items.top; between = ", ") {
             const bool first = item == node->data.sequence.items.start;
             fputs(between, to);
@@ -254,7 +254,7 @@ static void print_written(struct reader *r, FILE *to, int index, const struct co
     }
 }
 
-// Sets r->written of a value that was read without a mistake.
+// Sets r->written for a value that was read without a mistake.
 static void note_written(struct reader *r, int index, const struct config_row *row)
 {
     const yaml_node_t *node = reader_node(r, index);
@@ -271,7 +271,7 @@ static void note_written(struct reader *r, int index, const struct config_row *r
     r->no_memory |= !r->written;
 }
 
-// For free_texts. False: a mistake was noted.
+// Reads texts, for free_texts. Returns false if a mistake was noted.
 static bool read_texts(struct reader *r, int index, const struct config_row *row, bool list_allowed,
                        struct texts *ret)
 {
@@ -302,7 +302,7 @@ static bool read_texts(struct reader *r, int index, const struct config_row *row
     return true;
 }
 
-// Returns whether the member holds the pair; sets *any if a reference took part.
+// Returns true if the member holds the pair; sets *any if a reference took part.
 static bool read_pair(struct reader *r, const yaml_node_pair_t *pair, const char *name,
                       const struct config_row *row, void *object, bool *any)
 {
@@ -325,7 +325,7 @@ static bool read_pair(struct reader *r, const yaml_node_pair_t *pair, const char
     return status == 0;
 }
 
-// Reads "name: value" pairs in place of what the member holds.
+// Reads "name: value" pairs, which replace the member's.
 static bool read_map(struct reader *r, int index, const struct config_row *row, void *object)
 {
     bool good = true, any = false;

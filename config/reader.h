@@ -14,12 +14,12 @@ struct reader {
     bool no_memory;
     enum references references;
     bool literals;       // keep literal secrets for expand_hide
-    struct unit *unit;   // whose credentials count as set; NULL: none
+    struct unit *unit;   // its credentials count as set; NULL: none
     struct place secret; // the first literal secret; line 0: none
-    char *written;       // what is shown in place of the value that was read last; NULL: the value
+    char *written;       // shown in place of the last value read; NULL: the value itself
 };
 
-// Appends a key to the path. Returns what reader_leave needs to remove it.
+// Appends a key to the path. Returns the argument of reader_leave that removes it.
 size_t reader_enter(struct reader *, const char *key);
 void reader_leave(struct reader *, size_t);
 
@@ -31,8 +31,8 @@ void reader_refuse(struct reader *, int index, const struct config_row *row, con
 // Each notes a mistake if it returns NULL or false.
 const yaml_node_t *reader_mapping(struct reader *, int index, const struct config_row *row);
 const char *reader_key(struct reader *, int index);
-// Reads a value into the member that `row` names, and sets r->written, which the caller takes over.
-// False without a mistake: a part of it is not known here; a text then has an x in its place.
+// Reads a value into the row's member, and sets r->written, which the caller takes over. Returns
+// false without a mistake if a part of it is unknown here; a text then has an x in its place.
 bool reader_value(struct reader *, int index, const struct config_row *row, void *object);
 
 #endif

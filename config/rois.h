@@ -4,14 +4,14 @@
 
 #include "config/types.h"
 
-// Adds a region. 0; -EINVAL: it cannot have that name, and *wrong says why; -EEXIST: the name is
-// there already; -ENOMEM.
+// Adds a region. Returns 0; -EINVAL with *wrong set: it cannot have that name; -EEXIST: the name
+// exists already; or -ENOMEM.
 int rois_add(struct rois *, const char *name, struct rect, const char **wrong);
-// A copy with memory of its own. 0; -ENOMEM, and *ret is empty.
+// Makes a copy with its own memory. Returns 0, or -ENOMEM with *ret empty.
 int rois_copy(struct rois *ret, const struct rois *);
 void rois_free(struct rois *); // empties it
-// Whether both have the same regions in the same order.
+// Returns true if both have the same regions in the same order.
 bool rois_equal(const struct rois *, const struct rois *);
-const struct roi *rois_find(const struct rois *, const char *name); // NULL: there is none
+const struct roi *rois_find(const struct rois *, const char *name); // NULL: none
 
 #endif

@@ -472,8 +472,8 @@ const struct config_row *table_find(const struct table *table, const char *key)
     return NULL;
 }
 
-// The number of edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`; a large
-// number for long words.
+// Returns the number of edits (insert, delete, replace, swap of neighbours) from `a` to `b`, or
+// LONGEST for long words.
 static int edit_distance(const char *a, const char *b)
 {
     enum { LONGEST = 32 };

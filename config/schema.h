@@ -1,5 +1,5 @@
-// The tables of keys: for every key its member in the structs, type, default, range and help. All
-// are constant, so any thread may read them.
+// The tables of keys, with each key's member in the structs, type, default, range and help. All are
+// constant, so any thread may read them.
 #ifndef FRAMED_CONFIG_SCHEMA_H
 #define FRAMED_CONFIG_SCHEMA_H
 
@@ -14,44 +14,44 @@ struct table {
     const struct config_row *rows;
     int n;
     size_t size;                      // of the struct
-    size_t name_offset, place_offset; // of tables of named items
+    size_t name_offset, place_offset; // tables of named items only
     size_t places_offset;
     int name_max, items_max; // bytes of a name; objects in a map
 };
 
-// What the file says about one row of a table.
+// The key of one row of a table, as given in the file.
 struct given {
-    struct place key; // line 0: nothing, so the member holds a default
+    struct place key; // line 0: not given, so the member holds a default
     struct place value;
     int node;   // of the YAML document
-    bool wrong; // the value was a mistake already
+    bool wrong; // the value's mistake is noted already
 };
 
 // A batch is an output that cameras share: both tables have the same rows.
 extern const struct table root_table, camera_table, output_table, batch_table;
 
-// Whether the objects of a table are outputs or batches, struct output_config.
+// Returns true if the objects of a table are outputs or batches, struct output_config.
 bool table_is_of_outputs(const struct table *);
-// Whether objects of the table have the key of its row: outputs lack the keys of batches.
+// Returns true if objects of the table have the row's key: outputs lack the keys of batches.
 bool table_has(const struct table *, const struct config_row *);
 
-// The row with that key, or NULL.
+// Returns the row with that key, or NULL.
 const struct config_row *table_find(const struct table *, const char *key);
-// The key of `table` that a misspelt `key` probably means, or NULL.
+// Returns the key of `table` that a misspelt `key` probably means, or NULL.
 const char *table_nearest(const struct table *, const char *key);
-// Whether `row` is a key of the section `prefix` itself ("": of the table), not of one inside it.
+// Returns true for a key of the section `prefix` itself ("": of the table), not of one inside it.
 bool row_in_section(const struct config_row *, const char *prefix);
 const char *row_word(const struct config_row *); // the last word of its key
-// Whether a row has a member that value.h's functions are for.
+// Returns true if the row has a member for the functions of value.h.
 bool row_has_value(const struct config_row *);
-// Whether it holds a value of the section `detections`, which may change while its output stays.
+// Returns true for a value of the section `detections`, which may change while its output stays.
 bool row_is_of_detections(const struct config_row *);
-// Whether outputs of that kernel have the key.
+// Returns true if outputs of that kernel have the key.
 bool row_is_of(const struct config_row *, enum kernel);
-// What the key can hold, in words: "100ms to 1h; units h, m, s, ms", cut to `size` bytes. Returns
-// `to`.
+// Describes the values of the key in words: "100ms to 1h; units h, m, s, ms", cut to `size` bytes.
+// Returns `to`.
 char *row_allowed(const struct config_row *, char *to, size_t size);
-// The choice that stands for `value`, or "".
+// Returns the choice that stands for `value`, or "".
 const char *row_choice(const struct config_row *, int value);
 
 #endif

@@ -1,6 +1,6 @@
-// The types of values that a key can hold, and what a table says of one key. A new type is a struct
-// here (where C has none for it), a name in enum value_type, a line in VALUE_TYPE_OF, and a row
-// with its functions in value.c.
+// Types of the values of keys, and the description of a key in a table. A new type needs a struct
+// here (if C has none for it), a name in enum value_type, a line in VALUE_TYPE_OF, and a row with
+// its functions in value.c.
 #ifndef FRAMED_CONFIG_TYPES_H
 #define FRAMED_CONFIG_TYPES_H
 
@@ -61,9 +61,9 @@ struct polygons { // see config/polygons.h; owns them
 #define ROI_ALL "all"
 struct roi_choice {
     char *name;         // of a region, or ROI_ALL; NULL: none, the whole picture
-    struct rois chosen; // not in the value: those regions of the output's camera; owns them
+    struct rois chosen; // not in the value: these regions of the output's camera; owns them
 };
-#define SHARED_NAME_MAX 39 // bytes of the name, the slash among them
+#define SHARED_NAME_MAX 39 // bytes of the name with its slash
 struct shared_name {       // of a POSIX shared memory object
     char *name;            // "/detector"; NULL: none
 };
@@ -72,7 +72,7 @@ struct percent {
 };
 struct lut_file {          // a .cube file
     char *path;            // NULL: none
-    const struct lut *lut; // not in the value: what the file holds, once it was read; its reference
+    const struct lut *lut; // not in the value: the file's content, after reading; owns a reference
 };
 struct fraction { // "1/255" or a number
     double value;
@@ -85,13 +85,13 @@ struct fingerprint { // of a certificate
     uint8_t sha256[32];
 };
 struct batch_wait { // how long a batch waits for more elements
-    int64_t ns;     // WAIT_AUTO: as the members' rates and the clients' pace say
+    int64_t ns;     // WAIT_AUTO: by the members' rates and the clients' pace
 };
 struct classes { // of objects; n 0: all
     int n;
     struct class_choice {
         char name[32]; // a label of the detector; "": the file gives the number
-        int number;    // by a name config_load has looked it up
+        int number;    // for a name, config_load sets it
     } list[CLASSES_MAX];
 };
 struct name_patterns { // over names of cameras, see config/name_patterns.h; owns them
@@ -112,7 +112,7 @@ struct node_labels { // see config/node_labels.h
     } list[NODE_LABELS_MAX];
 };
 struct text_list { // see config/text_list.h; owns its text
-    char *text;    // each with its final zero, one behind the other; NULL: none
+    char *text;    // each with its final zero, one after the other; NULL: none
     size_t bytes;
 };
 struct labels { // of classes, from 0 on, see config/labels.h
@@ -125,8 +125,8 @@ struct filemode { // octal permissions of a socket or file
     int mode;
 };
 
-#define GPUS_MAX 16 // that one daemon uses
-struct gpu_list {   // by their numbers; n 0: auto, all that the box has
+#define GPUS_MAX 16 // of one daemon
+struct gpu_list {   // their numbers; n 0: auto, all of the machine
     int n, number[GPUS_MAX];
 };
 struct gpu_choice { // of a camera
@@ -136,11 +136,11 @@ struct gpu_choice { // of a camera
 };
 
 enum decode { DECODE_AUTO, DECODE_CPU, DECODE_NVDEC, DECODE_HARDWARE };
-enum { DECODER_NAME_MAX = 24, DECODER_DEVICE_MAX = 96 }; // bytes, the final zero among them
+enum { DECODER_NAME_MAX = 24, DECODER_DEVICE_MAX = 96 }; // bytes with the final zero
 struct decoder_choice {
     enum decode by;
-    // Of DECODE_HARDWARE: libavutil's name of a kind of device, or the end of the names of its
-    // decoders in libavcodec; and which of these devices, "": the first.
+    // For DECODE_HARDWARE: libavutil's name of a kind of device, or the end of the names of its
+    // decoders in libavcodec; and the device of that kind, "" for the first.
     char name[DECODER_NAME_MAX], device[DECODER_DEVICE_MAX];
 };
 
@@ -191,10 +191,10 @@ enum value_type {
     VALUE_LUT,
     VALUE_ENDPOINTS,
     VALUE_NODE_LABELS,
-    VALUE_TYPES,                 // their number; what follows holds no value
+    VALUE_TYPES,                 // their number; types below hold no value
     VALUE_SECTION = VALUE_TYPES, // no member: the rows "key.*" follow it
     VALUE_DEFAULTS,              // no member: rows of the camera and the output table
-    VALUE_ITEMS,                 // a map by name of objects of another table
+    VALUE_ITEMS,                 // a map of named objects of another table
 };
 
 // The type of a member by its C type.
@@ -243,7 +243,7 @@ enum { WAIT_AUTO = -1 };
 enum { NAME_PATTERN_MAX = 31 }; // bytes of a pattern without its !
 #define NAME_PATTERNS_MAX 64    // of one list
 #define LABELS_MAX        2048
-#define PROGRAM_MAX       32          // arguments of a command, its name among them
+#define PROGRAM_MAX       32          // arguments of a command, including its name
 enum { LABEL_MAX = 63 };              // bytes of a label
 enum { VALUE_LIST_MAX = LABELS_MAX }; // entries of the longest list
 #define OPTIONS_MAX 64                // entries of maps
@@ -265,7 +265,7 @@ struct config_row {
     double min, max;     // of every number in the value; seconds of a duration; both 0: no limits
     const char *unit;
     const char *zero; // a word that stands for 0
-    const char *word; // VALUE_SECTION: may stand in its place for a boolean key of this name;
+    const char *word; // VALUE_SECTION: may stand for a boolean key of this name inside it;
                       // VALUE_DEFAULTS: the same as no key
     const struct config_choice *choices; // VALUE_CHOICE; the last has no name
     const struct table *items;           // VALUE_ITEMS

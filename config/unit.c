@@ -15,7 +15,7 @@ struct credential {
 
 struct unit {
     char name[NAME_MAX + 1];     // framed.service, framed@gate.service
-    char original[NAME_MAX + 1]; // the template that it is an instance of, or the same name
+    char original[NAME_MAX + 1]; // the template of the instance, or the same name
     struct credential list[CREDENTIALS_MAX];
     int n;
     bool no_memory;

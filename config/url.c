@@ -64,7 +64,7 @@ bool config_url_has_host(const char *url)
 
 #define ESCAPES "in a user name, a password or a path write / ? # @ : % as %2F %3F %23 %40 %3A %25"
 
-// Whether a host that is no single word begins here: it has a dot, a port or brackets.
+// Returns true if a host begins here that is no single word: it has a dot, a port or brackets.
 static bool is_clear_host(const char *p)
 {
     const size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_");
@@ -73,9 +73,9 @@ static bool is_clear_host(const char *p)
            (n > 0 && ends && (memchr(p, '.', n) || (n == 9 && !strncasecmp(p, "localhost", n))));
 }
 
-// "admin:12/34@192.0.2.1/": a password with one of "/?#" in it reads as a host and a port. A host
-// with a dot is a user only where no other login stands right before the @, as in the path of a
-// proxy.
+// Returns true for "admin:12/34@192.0.2.1/": a password with one of "/?#" reads as a host and a
+// port. A host with a dot counts as a user only if no other login stands right before the @, as in
+// the path of a proxy.
 static bool has_cut_login(const char *host, const char *end)
 {
     const char *at = strrchr(end, '@');
@@ -124,13 +124,13 @@ static const char *network_mistake(const char *url)
         return "has a user name or a password of more than 4095 bytes";
     if (strcspn(host, ":/?#") > 255)
         return "has a host of more than 255 bytes";
-    // With room for "rtsps://" and a port.
+    // Leaves room for "rtsps://" and a port.
     return strlen(host) + 16 > URL_TEXT_MAX ? "is longer than 4080 bytes without user and password"
                                             : NULL;
 }
 
-// "admin:secret@192.0.2.1/stream", "admin:se/cret@192.0.2.1/stream", "192.0.2.1:554/stream",
-// "rtsp//192.0.2.1/stream"
+// Examples: "admin:secret@192.0.2.1/stream", "admin:se/cret@192.0.2.1/stream",
+// "192.0.2.1:554/stream", "rtsp//192.0.2.1/stream"
 static bool lacks_scheme(const char *url)
 {
     const size_t n = strcspn(url, "/?#");
@@ -206,7 +206,7 @@ const char *config_url_query(const char *url)
     return scheme ? url_find(scheme + 3, "?#") : url + strlen(url);
 }
 
-// HOST, HOST:PORT or nothing, each of them possibly a ${...}.
+// Returns true for HOST, HOST:PORT or nothing, each of them possibly a ${...}.
 static bool is_authority(const char *p, const char *end)
 {
     bool port = false, brackets = false;
@@ -228,8 +228,8 @@ static bool is_authority(const char *p, const char *end)
     return true;
 }
 
-// A path may hold a login too ("user=admin_password=..."): it is shown up to the first segment with
-// a '='.
+// A path may contain a login too ("user=admin_password=..."): only the part before the first
+// segment with a '=' is shown.
 static const char *end_of_shown_path(const char *path, const char *end)
 {
     const char *equals = url_find(path, "=");
@@ -255,10 +255,10 @@ char *config_url_shown(const char *url, char *to, size_t size)
     const char *host = login ? login + length + 1 : scheme ? scheme + 3 : url;
     if (scheme) {
         const char *slash = url_find(scheme + 3, "/"), *end = url_find(host, "/?#"), *last = end;
-        while (last > host && strchr(":,.;)'\"", last[-1])) // of the sentence around it
+        while (last > host && strchr(":,.;)'\"", last[-1])) // part of the sentence around it
             last--;
         put_text(to, size, &n, url, (size_t)(scheme + 3 - url));
-        // An @ behind a '/', '?' or '#' may belong to the password or to what follows the host.
+        // An @ after a '/', '?' or '#' may belong to the password, or to the part after the host.
         const bool clear = host <= query && (!login || slash >= host - 1);
         if (clear && is_authority(host, last)) {
             const char *shown = end_of_shown_path(end, query);

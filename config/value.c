@@ -23,7 +23,7 @@
 static const char out_of_range[] = "is out of range";
 static const char out_of_memory[] = "needs more memory than there is";
 
-// --- plain values: each parser returns NULL when it has set the member, or what is wrong
+// --- plain values: each parser sets the member and returns NULL, or returns the mistake
 
 static bool in_range(const struct config_row *row, double value)
 {
@@ -141,7 +141,7 @@ static const char *parse_batch_wait(const struct config_row *row, void *member, 
     return wrong;
 }
 
-// A size where its unit is one of bytes, else a duration within the row's limits.
+// A size if its unit is one of bytes, else a duration within the row's limits.
 static const struct config_row split_size = {.min = 0x1p20, .max = 0x1p40};
 
 static const char *parse_split(const struct config_row *row, void *member, const char *text)
@@ -211,8 +211,8 @@ static const char *parse_fingerprint(const struct config_row *row, void *member,
     return NULL;
 }
 
-// Reads the whole number at *at, which moves behind it. One of many digits, which is out of any
-// range, is INT_MAX.
+// Reads the whole number at *at, and moves *at behind it. More than 9 digits give INT_MAX, which is
+// out of any range.
 static bool read_processor(const char **at, int *ret)
 {
     const char *from = *at;
@@ -222,7 +222,7 @@ static bool read_processor(const char **at, int *ret)
     return n > 9 ? *from != '0' : whole_read(from, n, ret);
 }
 
-// "auto", "none" or processors and runs of them: "0-3,8".
+// Parses "auto", "none" or processors and runs of them: "0-3,8".
 static const char *parse_pin(const struct config_row *row, void *member, const char *text)
 {
     static const char no_list[] = "is not a list of processors";
@@ -251,8 +251,8 @@ static const char *parse_pin(const struct config_row *row, void *member, const c
     return NULL;
 }
 
-// "auto", a number, or a UUID as nvidia-smi prints it: GPU-, then 32 hex digits in groups of 8, 4,
-// 4, 4 and 12.
+// Parses "auto", a number, or a UUID as nvidia-smi prints it: GPU-, then 32 hex digits in groups of
+// 8, 4, 4, 4 and 12.
 static const char *parse_gpu(const struct config_row *row, void *member, const char *text)
 {
     static const char no_gpu[] = "is neither a number nor a UUID of a GPU";
@@ -282,7 +282,7 @@ static const char *parse_gpu(const struct config_row *row, void *member, const c
     return NULL;
 }
 
-// Whether libavcodec has a decoder of the name is not the text's question.
+// Does not check that libavcodec has a decoder of that name.
 static const char *parse_decoder(const struct config_row *row, void *member, const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
@@ -335,7 +335,7 @@ static bool equal_pin(const void *a, const void *b)
 
 // --- lists
 
-// Reads `n` numbers; `whole` where they count pixels or levels.
+// Reads `n` numbers; `whole` if they count pixels or levels.
 static const char *read_list(const struct config_row *row, const char *const text[], int n,
                              bool whole, double ret[])
 {
@@ -436,7 +436,7 @@ static bool equal_crop(const void *a, const void *b)
     return p->set == q->set && (!p->set || !memcmp(&p->rect, &q->rect, sizeof p->rect));
 }
 
-// Numbers of GPUs, each once; or the row's word for all of them.
+// Parses numbers of GPUs, each once, or the row's word for all of them.
 static const char *parse_gpus(const struct config_row *row, void *member, const char *const text[],
                               int n)
 {
@@ -553,7 +553,7 @@ static int own_string(void *member)
     return *text ? 0 : -ENOMEM;
 }
 
-// A control_address and an http_address begin with a sink_address, so what is for one is for all.
+// A control_address and an http_address begin with a sink_address, so all share these functions.
 static const char *set_address(void *member, const void *address, size_t size, int status,
                                const char *wrong)
 {
@@ -671,7 +671,7 @@ static const char *parse_program(const struct config_row *row, void *member,
     return status == -ENOMEM ? out_of_memory : wrong;
 }
 
-// Of labels and of a program, which are both a list of texts.
+// Functions for labels and a program, which are both a list of texts.
 static bool equal_texts(const void *a, const void *b)
 {
     return text_list_equal(a, b);
@@ -738,7 +738,7 @@ static int add_option(const struct config_row *row, void *member, const char *na
     return 0;
 }
 
-// The order counts too: the demuxer gets them in it.
+// Compares the order too, in which the demuxer gets them.
 static bool equal_options(const void *a, const void *b)
 {
     const struct demuxer_options *p = a, *q = b;
@@ -806,7 +806,7 @@ static const char *parse_roi(const struct config_row *row, void *member, const c
     return parse_string(row, &((struct roi_choice *)member)->name, text);
 }
 
-// Other regions of that name are another value.
+// Different regions under one name are different values.
 static bool equal_roi(const void *a, const void *b)
 {
     const struct roi_choice *p = a, *q = b;
@@ -829,7 +829,7 @@ static int own_roi(void *member)
     return chosen < 0 ? chosen : name;
 }
 
-// The file in /dev/shm that is made beside it has a dot before the name.
+// Refuses a dot after the slash: the file made beside it in /dev/shm has one before the name.
 static const char *parse_shared(const struct config_row *row, void *member, const char *text)
 {
     static const char allowed[] =
@@ -860,13 +860,13 @@ static void free_shared(void *member)
     free_string(&((struct shared_name *)member)->name);
 }
 
-// The file is read once all keys beside it are known.
+// The file is read after all keys beside it.
 static const char *parse_lut(const struct config_row *row, void *member, const char *text)
 {
     return parse_string(row, &((struct lut_file *)member)->path, text);
 }
 
-// A file that holds something else by now is another value.
+// A file whose content has changed is a different value.
 static bool equal_lut(const void *a, const void *b)
 {
     const struct lut_file *p = a, *q = b;
@@ -894,20 +894,20 @@ static void free_lut(void *member)
 #define TEXT_OF(number) TEXT(number)
 
 static const struct type {
-    const char *allowed, *schemas; // what a row allows, as describe_print takes it
+    const char *allowed, *schemas; // allowed values of a row, for describe_print
     const char *(*parse)(const struct config_row *, void *member, const char *text);
     const char *(*parse_list)(const struct config_row *, void *member, const char *const text[],
                               int n);
-    int list;     // entries of a list; 0: is never one
-    bool single;  // can be one entry without brackets too
-    bool shorter; // can be a list of fewer entries
+    int list;     // entries of a list; 0: never a list
+    bool single;  // may also be one entry without brackets
+    bool shorter; // may be a list of fewer entries
     bool quoted;  // its default is a text in JSON, though it may look like a number
     bool text;    // value_is_text
-    size_t size;  // of a member whose bytes are equal where two values are; else 0, and `equal`
+    size_t size;  // of a member that is equal if its bytes are; else 0, and `equal` is set
     bool (*equal)(const void *a, const void *b);
-    int (*own)(void *member); // of types that own memory, with `free`
+    int (*own)(void *member); // types that own memory have it and `free`
     void (*free)(void *member);
-    // Of maps: most pairs, entries of each value, and what adds one.
+    // Maps: most pairs, entries of each value, and the function that adds a pair.
     int pairs, entries;
     int (*add)(const struct config_row *, void *member, const char *name, const char *const text[],
                struct place, const char **wrong);

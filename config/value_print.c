@@ -32,7 +32,7 @@ void value_print_text(FILE *f, const char *text)
     print_quoted(f, text, false);
 }
 
-// A value is an expanded text, so a dollar sign in it stands for itself.
+// A value is an expanded text, so a dollar sign in it is literal.
 static void print_text(FILE *f, const char *text)
 {
     print_quoted(f, text, true);
@@ -46,7 +46,7 @@ static void print_own(FILE *f, const struct config_row *row, const char *text, e
     print_text(f, text);
 }
 
-// As short as it may be to be read as the same number.
+// Prints the fewest digits that are read as the same number.
 static void print_number(FILE *f, double value)
 {
     const bool common = value == 0 || (fabs(value) >= 1e-4 && fabs(value) < 1e15);
@@ -61,7 +61,7 @@ static void print_number(FILE *f, double value)
     fputs(text, f);
 }
 
-// In the largest unit that it is a whole number of, else in the smallest.
+// Prints the value in the largest unit that makes it a whole number, else in the smallest.
 static void print_quantity(FILE *f, double value, const struct unit_name *units)
 {
     while (units[1].name && value / units->factor != (double)(int64_t)(value / units->factor))
@@ -150,7 +150,7 @@ static void print_address(FILE *f, const struct config_row *row, const struct si
     }
 }
 
-// The name of a program is no secret.
+// Hides secret texts, but not the name of a program.
 static void print_texts(FILE *f, const struct config_row *row, const struct text_list *texts,
                         enum secrets secrets)
 {
@@ -361,7 +361,7 @@ bool value_is_set(const struct config_row *row, const void *object)
     case VALUE_SHARED:
     case VALUE_ROI:
     case VALUE_LUT:
-        return *(char *const *)member != NULL || row->zero; // the name or path stands first
+        return *(char *const *)member != NULL || row->zero; // the name or path is the first member
     case VALUE_DIMENSIONS:
         return ((const struct dimensions *)member)->width > 0 || row->zero;
     case VALUE_AFFINE:
