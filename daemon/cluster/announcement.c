@@ -50,8 +50,8 @@ bool facts_differ(const struct member_facts *a, const struct member_facts *b)
 
 // --- the own key
 
-// Those whose text is still the one that was refused, and that do not go on by the one before. `to`
-// NULL: counts them.
+// Lists cameras whose current text was refused and which do not run by the previous one. Returns
+// their number. `to` NULL: only counts.
 static int64_t list_refused(const struct site *site, const struct member_facts *facts,
                             char (*to)[PLAN_NAME_SIZE])
 {
@@ -104,7 +104,7 @@ static int put(struct announcement *own, const char *json, struct etcd_compare c
                 : -ENOMEM;
 }
 
-// That the name is free, or that the key of the lease before is still as it was read.
+// Returns the condition that the name is free, or that the key of the lease `before` is unchanged.
 static struct etcd_compare is_own_name(const struct announcement *own, int64_t before)
 {
     char key[sizeof "node/" + PLAN_NAME_SIZE];
@@ -120,7 +120,7 @@ int announcement_join(struct announcement *own, int64_t lease, int64_t before,
                       const struct member_facts *facts, etcd_done *done, void *opaque)
 {
     const struct plan *plan = own->site->plan;
-    // A box that runs nothing obeys every plan.
+    // A node that runs nothing obeys every plan.
     const int64_t obeys = facts->n_running == 0 && plan ? plan->version : facts->obeys;
     own->lease = lease;
     own->joined_ms = realtime_ns() / 1000000;
@@ -136,16 +136,16 @@ static void written(void *opaque, int rc, const struct etcd_answer *answer)
     struct announcement_write *write = opaque;
     struct announcement *own = write->own;
     write->under_way = false;
-    if (write->lease != own->lease) // of a membership before
+    if (write->lease != own->lease) // of an earlier membership
         return;
-    own->stale |= rc < 0; // then the next step tries again
+    own->stale |= rc < 0; // the next step tries again
     if (rc == 0 && own->stale)
         etcd_wake(own->etcd);
     if (rc == 0 && !answer->succeeded)
         own->gone(own->opaque);
 }
 
-// NULL: one is under way, or too many of memberships before are.
+// Returns NULL if a write is under way, or too many of earlier memberships are.
 static struct announcement_write *next_write(struct announcement *own)
 {
     struct announcement_write *next = NULL;
@@ -162,8 +162,8 @@ static struct announcement_write *next_write(struct announcement *own)
 void announcement_refresh(struct announcement *own, const struct member_facts *facts, bool urgent)
 {
     struct announcement_write *write = next_write(own);
-    // Until it is written; a write under way has the facts before. A text that was refused may be
-    // another one by now.
+    // Stale until it is written: a write under way has older facts. A refused text may have been
+    // replaced by now.
     own->stale |= urgent || list_refused(own->site, facts, NULL) != own->n_refused;
     if (!write || (!own->stale && boottime_ns() - own->written_ns < LOAD_NS))
         return;
@@ -179,7 +179,7 @@ void announcement_refresh(struct announcement *own, const struct member_facts *f
 
 static void ignore(void *opaque, int rc, const struct etcd_answer *answer)
 {
-    (void)opaque, (void)rc, (void)answer; // what is missing is written with the next change
+    (void)opaque, (void)rc, (void)answer; // a missing reason is written with the next change
 }
 
 static bool is_own(const struct announcement *own, const struct mirror_entry *entry)
@@ -189,8 +189,8 @@ static bool is_own(const struct announcement *own, const struct mirror_entry *en
            strcmp(document.node, own->node) == 0;
 }
 
-// Whether another box that lives says it, and takes it back: of several that cannot run a camera
-// one is named.
+// Returns true if another living node has written a reason, and will remove it: only one of several
+// nodes that cannot run a camera is named.
 static bool is_said(const struct announcement *own, const char *camera)
 {
     char key[sizeof "trouble/" + PLAN_NAME_SIZE];
@@ -202,7 +202,7 @@ static bool is_said(const struct announcement *own, const char *camera)
     return strcmp(document.node, own->node) != 0 && site_node(own->site, document.node);
 }
 
-// `why` NULL: nothing is wrong any more.
+// Writes a camera's trouble; `why` NULL: removes it.
 static void write_trouble(struct announcement *own, const char *camera, const char *why)
 {
     char key[256];

@@ -10,35 +10,35 @@
 #include "daemon/base/processor_time.h"
 #include "daemon/supervisor/cameras.h"
 
-// Until a text that was refused is tried again: what was missing here may be there by then.
+// Time until a refused text is tried again: a missing requirement may be met by then.
 static const int64_t REFUSED_NS = 600 * INT64_C(1000000000);
 
 enum {
-    TEND_MS = 1000,      // between reports, and until what could not be done is tried again
-    LEAVE_MS = 700,      // for the lease to be given back
-    EPOCHS_SPARE = 4096, // of the 65536 of a generation, until the plan gives another one
-    GUESS_PROCESSOR = 5  // cameras that a processor takes, until cameras that run tell
+    TEND_MS = 1000,      // between reports, and until a failed change is tried again
+    LEAVE_MS = 700,      // to revoke the lease
+    EPOCHS_SPARE = 4096, // reserve of a generation's 65536, until the plan gives another one
+    GUESS_PROCESSOR = 5  // cameras per processor, until running cameras give a measure
 };
 
-// A camera that was ordered, or is to end.
+// A camera that is ordered, or has to end.
 struct assignment {
     char camera[PLAN_NAME_SIZE];
-    uint32_t generation; // as it was asked for last, as is:
+    uint32_t generation; // of the last request, like `revision`
     int64_t revision;
-    bool runs; // by what was asked for, or what was before
+    bool runs; // by the last request, or the one before
     bool busy; // `request` is under way
-    bool ends; // its thread was stopped: it cannot go on, but has to begin anew
+    bool ends; // its thread was stopped: the camera has to start again
     struct reload_request request;
     struct cluster *cluster;
     struct assignment *next;
 };
 
-// A camera that this box could not run: it stays so for a while, or boxes that cannot would hand it
-// to and fro.
+// A camera that this node could not run. It stays refused for a while, or nodes that cannot run it
+// would pass it around.
 struct refusal {
     struct refused_camera camera;
     int64_t until_ns; // CLOCK_MONOTONIC
-    bool by_files;    // those of this box keep the camera from ending, and so from beginning anew
+    bool by_files;    // this node's files keep it from ending, and so from starting again
     struct refusal *next;
 };
 
@@ -51,7 +51,7 @@ struct cluster {
     struct assignment *first;
     struct refusal *refused;
     int64_t obeys;
-    uint64_t applied; // reloads of the files, as of the last look
+    uint64_t applied; // reloads of the files, at the last look
     char node[PLAN_NAME_SIZE];
     struct plan_labels labels;
     char http[DOCUMENT_URL_SIZE];
@@ -62,7 +62,7 @@ static void follow(struct cluster *cluster);
 
 // --- what runs
 
-// In cameras of 1920x1080 at 25 pictures a second; 0: it has shown too little yet.
+// Returns the cost in cameras of 1920x1080 at 25 pictures a second; 0: too few pictures yet.
 static double cost_of(const struct camera *camera)
 {
     const struct stream_memory memory = camera_report_describe(&camera->report).memory;
@@ -75,7 +75,7 @@ static double guess_room(void)
     return GUESS_PROCESSOR * processor_time_limit();
 }
 
-// `all` is what the box does now, for `n` cameras; with what it can do more, that is its room.
+// Returns the room: the node's present load `all`, from `n` cameras, and the load it can add.
 static double room_of(const struct cluster *cluster, double all, int n)
 {
     const struct cluster_config *config = &cluster->context.config->cluster;
@@ -95,7 +95,7 @@ static const struct assignment *find_running(const struct cluster *cluster, cons
     return assignment && assignment->runs ? assignment : NULL;
 }
 
-// Its thread has ended, whether or not the camera could be removed.
+// Returns true if the camera's thread has ended, even if it could not be removed.
 static bool has_ended(const struct assignment *assignment)
 {
     const struct camera *camera =
@@ -103,13 +103,13 @@ static bool has_ended(const struct assignment *assignment)
     return !camera || camera->joined;
 }
 
-// By which it runs, or soon will, for it has almost used up its epochs: then the plan gives it one
-// above that, and others that it gets elsewhere begin above its epochs in any case.
+// Returns the generation that runs, or a higher one if its epochs are almost used up. The plan then
+// gives one above that, so that epochs at another node begin above these, too.
 static uint32_t generation_of(const struct assignment *assignment, const struct camera *camera)
 {
     const uint32_t epoch = atomic_load(&camera->report.epoch);
     const int32_t used = (int32_t)(epoch - (assignment->generation << 16));
-    if (epoch == 0 || used < 0) // no picture yet, or those of the generation before
+    if (epoch == 0 || used < 0) // no picture yet, or only of an earlier generation
         return assignment->generation;
     const uint32_t above = ((uint32_t)used + EPOCHS_SPARE) >> 16;
     return (assignment->generation - 1 + above) % PLAN_GENERATION_MAX + 1;
@@ -120,7 +120,7 @@ static void add_camera(struct cluster *cluster, const struct camera *camera,
 {
     const struct assignment *assignment = find_running(cluster, camera->config->name);
     const double cost = cost_of(camera);
-    if (assignment && camera->joined) // it has ended, and could not be removed
+    if (assignment && camera->joined) // ended, but could not be removed
         return;
     *all += facts->counts ? 1 : cost;
     if (!assignment) {
@@ -133,7 +133,7 @@ static void add_camera(struct cluster *cluster, const struct camera *camera,
     memcpy(running->camera, assignment->camera, sizeof running->camera);
 }
 
-// It may have run by the text before when it was refused, and have ended since.
+// A refused camera may have run by its previous text, and have ended since.
 static void add_refused(const struct cluster *cluster, const struct refused_camera *camera,
                         struct member_facts *facts)
 {
@@ -183,7 +183,7 @@ static void forget_refusal(struct refusal **link)
     free(refusal);
 }
 
-// `all`: the files are others now, and what was missing may be there.
+// `all`: the files have changed, and missing requirements may be met.
 static void forget_refusals(struct cluster *cluster, bool all)
 {
     const int64_t now_ns = monotonic_ns();
@@ -213,8 +213,8 @@ static void refuse(const struct assignment *assignment, int64_t revision, bool b
 
 static const struct member_order *find_order(const struct member_orders *, const char *camera);
 
-// A camera that has ended, and that mistakes in this box's own files keep from beginning anew:
-// another box may run it.
+// Refuses a camera that has ended and cannot start again because of mistakes in this node's own
+// files: another node may run it.
 static void refuse_ended(const struct assignment *assignment, int rc, const char *errors)
 {
     const struct member_order *order = find_order(&assignment->cluster->orders, assignment->camera);
@@ -236,7 +236,7 @@ static void changed(struct reload_request *request, int rc, const struct reload_
     if (assigns && rc < 0 && rc != -ESHUTDOWN && rc != -ENOMEM)
         refuse(assignment, assignment->revision, false, errors);
     if (assigns && rc < 0)
-        assignment->revision = 0; // that text is still to be asked for
+        assignment->revision = 0; // that text has to be requested again
     if (assigns && rc == 0) {
         struct refusal **refusal = find_refusal(cluster, assignment->camera);
         assignment->runs = true;
@@ -277,7 +277,7 @@ static void ask(struct assignment *assignment, enum edit_kind kind, const char *
     reload_start(reload, &assignment->request);
 }
 
-// Its thread ends though the files of the configuration have a mistake by now, which keeps the
+// Ends the camera's thread even if the configuration's files have a mistake by now, which keeps the
 // camera itself from being removed.
 static void give_up(struct assignment *assignment)
 {
@@ -335,15 +335,15 @@ static void follow_order(struct assignment *assignment, const struct member_orde
     ask(assignment, EDIT_ASSIGN, order->text);
 }
 
-// One that is to end, and may still show pictures: its thread runs, or is about to.
+// Returns true if the camera may still show pictures: its thread runs, or is about to.
 static bool may_show(const struct assignment *assignment)
 {
     const bool assigns = assignment->busy && assignment->request.edit->kind == EDIT_ASSIGN;
     return assigns || !has_ended(assignment);
 }
 
-// Frees those that have ended and are not ordered. Returns whether any other is not ordered, and
-// may still show pictures.
+// Frees ended assignments without an order. Returns true if another one has no order and may still
+// show pictures.
 static bool forget_ended(struct cluster *cluster)
 {
     bool any = false;
@@ -361,7 +361,7 @@ static bool forget_ended(struct cluster *cluster)
     return any;
 }
 
-// What is to end goes first: other boxes wait for it.
+// Cameras that have to end go first: other nodes wait for them.
 static void follow_once(struct cluster *cluster)
 {
     for (struct assignment *a = cluster->first; a; a = a->next)
@@ -378,7 +378,7 @@ static void follow_once(struct cluster *cluster)
     report(cluster);
 }
 
-// A reload may answer within the call that asks for it.
+// A reload may answer within the call that requests it.
 static void follow(struct cluster *cluster)
 {
     cluster->again = true;
@@ -420,7 +420,7 @@ static void member_changed(void *opaque)
     event_post(cluster->context.events, &cluster->changed);
 }
 
-// Where other boxes find this one's API: an address that means every interface is named by the box.
+// Sets the URL of this node's API for other nodes, with the host's name for a wildcard address.
 static void name_http(struct cluster *cluster)
 {
     const struct http_address *http = &cluster->context.config->http;

@@ -1,6 +1,6 @@
-// The cluster's cameras on this box: carries out a member's orders (member.h) by changes of the
-// configuration that stand in memory alone (supervisor/edit.h), and reports what runs. Cameras of
-// the files are never touched. Loop thread only.
+// Runs the cluster's cameras on this node: carries out a member's orders (member.h) by changes of
+// the configuration in memory alone (supervisor/edit.h), and reports the running cameras. Never
+// touches cameras of the files. Loop thread only.
 #ifndef FRAMED_DAEMON_CLUSTER_CLUSTER_H
 #define FRAMED_DAEMON_CLUSTER_CLUSTER_H
 
@@ -10,21 +10,21 @@
 struct cluster;
 
 struct cluster_context {
-    const struct config *config; // framed's at its start, which has a cluster; outlives it
+    const struct config *config; // as framed started, with a cluster; outlives the cluster
     uv_loop_t *loop;
     struct event_queue *events;
     struct reload *reload;
     struct cameras *cameras;
-    int (*more)(void *opaque); // cameras like those that run that this box can take; -1: not known
+    int (*more)(void *opaque); // further cameras like the running ones that fit here; -1: unknown
     void *opaque;
 };
 
-// Joins, which takes as long as it takes. 0 or negative errno.
+// Begins to join, without a time limit. Returns 0 or a negative errno.
 int cluster_open(struct cluster **ret, const struct cluster_context *);
-// Other boxes take the cameras at once; no more orders are carried out. Accepts NULL.
+// Carries out no more orders; other nodes take the cameras at once. Accepts NULL.
 void cluster_stop(struct cluster *);
 void cluster_close_handles(struct cluster *);          // after cluster_stop; accepts NULL
 void cluster_close(struct cluster *);                  // after the loop; accepts NULL
-struct member *cluster_member(const struct cluster *); // NULL: `cluster` is NULL
+struct member *cluster_member(const struct cluster *); // NULL if `cluster` is NULL
 
 #endif

@@ -183,7 +183,7 @@ int trouble_document_parse(struct trouble_document *ret, const char *text, size_
     return rc;
 }
 
-// JSON has no other text than UTF-8, and a message may quote anything.
+// JSON requires UTF-8, and a message may quote anything.
 static void make_ascii(char *text)
 {
     for (; *text; text++)

@@ -1,16 +1,16 @@
-// What lies in etcd below /framed/SITE/ beside the plan (plan.h), as JSON:
+// Documents in etcd below /framed/SITE/ beside the plan (plan.h), as JSON:
 //   camera/NAME   {"schema":1,"text":"cameras: {gate: {...}}\n","on":{"vlan":"a"},"wish":"box2",
 //                 "cost":1.0}
 //                 text is YAML of a configuration with that camera alone, all defaults expanded
 //   node/NODE     on the node's lease:
-//   {"schema":1,"incarnation":N,"obeys":V,"room":R,"taken":T,"counts":false,
+//                 {"schema":1,"incarnation":N,"obeys":V,"room":R,"taken":T,"counts":false,
 //                 "http":"http://10.0.0.1:9090","labels":{...},"version":"0.9.0","draining":false,
 //                 "since":S,"running":[{"camera":"gate","generation":3,"cost":1.0}],
 //                 "refused":["yard"]}
 //   trouble/NAME  {"schema":1,"node":"box1","why":"framed.d/cluster-gate.yaml:2:5: ..."}
-//   drain/NODE    "" : the node is to give its cameras away (set by `drain`, removed by `undrain`)
-// Unknown keys of the same schema are ignored, and missing ones are empty but for those marked *.
-// Names are those of cameras and nodes; numbers are finite and not negative.
+//   drain/NODE    "" : the node gives its cameras away (set by `drain`, removed by `undrain`)
+// Unknown keys of the same schema are ignored. Missing keys are empty, except those marked *. Names
+// are of cameras and nodes; numbers are finite and not negative.
 #ifndef FRAMED_DAEMON_CLUSTER_DOCUMENTS_H
 #define FRAMED_DAEMON_CLUSTER_DOCUMENTS_H
 
@@ -22,24 +22,24 @@ enum { DOCUMENT_URL_SIZE = 256, DOCUMENT_VERSION_SIZE = 64, DOCUMENT_WHY_SIZE = 
 #define DOCUMENT_MS_MAX (INT64_C(1) << 53)
 
 struct camera_document {
-    char *text;                // * with passwords: for secret_free, as camera_document_clear does
-    struct plan_labels on;     // that its node must have
+    char *text;                // * with passwords: for secret_free, see camera_document_clear
+    struct plan_labels on;     // labels that its node must have
     char wish[PLAN_NAME_SIZE]; // "": none
-    double cost;               // that is expected; 0: not known
+    double cost;               // expected; 0: unknown
 };
 
 struct running_camera {
     char camera[PLAN_NAME_SIZE]; // *
     uint32_t generation;         // *
-    double cost;                 // measured; 0: not known yet
+    double cost;                 // measured; 0: not yet
 };
 
 struct node_document {
     int64_t incarnation; // *
     int64_t obeys;       // version of the plan that it has carried out; 0: none
     double room, taken;
-    bool counts;      // these are in cameras of any size
-    int64_t since_ms; // when it joined, by its clock, since 1970; "since" in JSON
+    bool counts;      // room and taken count cameras of any size
+    int64_t since_ms; // of its join, by its clock, since 1970; "since" in JSON
     char http[DOCUMENT_URL_SIZE];
     char version[DOCUMENT_VERSION_SIZE];
     struct plan_labels labels;
@@ -55,16 +55,16 @@ struct trouble_document {
     char why[DOCUMENT_WHY_SIZE];
 };
 
-// 0 with *ret to be cleared; -EBADMSG, -EPROTONOSUPPORT (a newer schema), -ENOMEM, and *ret is
-// empty.
+// Return 0 with *ret to be cleared; or, with *ret empty, -EBADMSG, -EPROTONOSUPPORT (a newer
+// schema) or -ENOMEM.
 int camera_document_parse(struct camera_document *ret, const char *json, size_t length);
 int node_document_parse(struct node_document *ret, const char *json, size_t length);
 int trouble_document_parse(struct trouble_document *ret, const char *json, size_t length);
-// To be freed; NULL: no memory. camera_document_print's has passwords: for secret_free.
+// Return a text to be freed; NULL: no memory. A camera's has passwords: for secret_free.
 char *camera_document_print(const struct camera_document *);
 char *node_document_print(const struct node_document *);
 char *trouble_document_print(const struct trouble_document *);
-// Free what it owns and empty it.
+// Free the members and empty the document.
 void camera_document_clear(struct camera_document *);
 void node_document_clear(struct node_document *);
 

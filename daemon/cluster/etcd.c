@@ -18,12 +18,12 @@
 
 enum { CONNECTIONS_MAX = 16, ERROR_MAX = 256 };
 
-static const int64_t watch_start_ns = 5 * S; // until etcd says that the watch is there
-static const int64_t watch_line_ns = 10 * S; // for what it sends at once
+static const int64_t watch_start_ns = 5 * S; // until etcd confirms a watch
+static const int64_t watch_line_ns = 10 * S; // until an incomplete line is whole
 static const int64_t watch_pause_ns = 2 * S; // at most, between tries
-static const int64_t watch_lived_ns = S;     // after which a connection was good
-static const int64_t refused_ns = S;         // a password that was refused is not sent again
-static const int64_t unresolved_ns = 5 * S;  // a name that hangs in the resolver
+static const int64_t watch_lived_ns = S;     // minimum life of a good connection
+static const int64_t refused_ns = S;         // until a refused password is sent again
+static const int64_t unresolved_ns = 5 * S;  // until a name that hung in the resolver is tried
 
 struct endpoint {
     char *url;
@@ -34,32 +34,32 @@ struct request {
     struct request *next;
     enum etcd_method method;
     char *body;
-    char *prefix;  // of keys; NULL: any
-    int64_t lease; // that is asked of; 0: none
+    char *prefix;  // of the answer's keys; NULL: any
+    int64_t lease; // of the request; 0: none
     int64_t start_ns, deadline_ns;
     int64_t turn_ns; // when the next endpoint is tried
     int first;       // endpoint
     int tried;
-    bool renewed; // the token, for this request
+    bool renewed; // the token was renewed for this request
     bool ended;
     int rc; // of the last endpoint
     struct etcd_reply reply;
     etcd_done *done;
     void *opaque;
-    int n_calls; // room
+    int n_calls; // of `calls`
     struct etcd_call *calls[];
 };
 
 struct watch {
-    char *prefix;    // NULL: there is none
-    uint64_t serial; // another for each watch
+    char *prefix;    // NULL: no watch
+    uint64_t serial; // different for each watch
     char *body;
-    int64_t next_revision; // to be seen; 0: from now on
+    int64_t next_revision; // next to receive; 0: from now on
     int endpoint;
     struct etcd_call *call;
     bool created;
-    size_t scanned;  // of what has come, without the end of a line
-    int64_t line_ns; // when what came last was whole
+    size_t scanned;  // received bytes without the end of a line
+    int64_t line_ns; // last data that came with no line incomplete
     int64_t retry_ns, pause_ns;
     etcd_changed *changed;
     void *opaque;
@@ -71,9 +71,9 @@ struct etcd {
     int n_endpoints, preferred;
     char *user, *password, *ca, *cert, *key;
     char *token;
-    bool open;                // etcd wants no token
-    bool authenticating;      // a request for one is under way
-    int64_t refused_until_ns; // user and password
+    bool open;                // etcd requires no token
+    bool authenticating;      // a token is being requested
+    int64_t refused_until_ns; // then user and password are sent again
     struct request *requests;
     struct watch watch;
     atomic_bool woken;
@@ -123,7 +123,7 @@ static int open_call(struct etcd *etcd, struct etcd_call **ret, int endpoint,
     return etcd_call_open(ret, etcd->multi, &options);
 }
 
-// Gives up a call that has not ended. A name that nothing resolves costs a thread each time.
+// Gives up a call that has not ended. Shuns a name that hangs: each look-up costs a thread.
 static void abandon_call(struct etcd *etcd, struct etcd_call **call, int endpoint, int64_t now)
 {
     if (*call && !(*call)->ended && etcd_call_is_resolving(*call))
@@ -154,7 +154,7 @@ static void free_request(struct request *request)
     free(request);
 }
 
-// The callback comes later, from deliver.
+// deliver() calls the callback later.
 static void end_request(struct etcd *etcd, struct request *request, int rc)
 {
     abandon_calls(etcd, request);
@@ -162,17 +162,17 @@ static void end_request(struct etcd *etcd, struct request *request, int rc)
     request->rc = rc;
 }
 
-// Whether a second endpoint may be asked while the first is silent.
+// Returns true if a second endpoint may be tried while the first is silent.
 static bool may_run_twice(enum etcd_method method)
 {
     return method != ETCD_GRANT && method != ETCD_TXN;
 }
 
-// Takes the body. NULL: no memory.
+// Takes the body, also on failure. NULL: no memory.
 static struct request *add_request(struct etcd *etcd, enum etcd_method method, char *body,
                                    int64_t timeout_ns, etcd_done *done, void *opaque)
 {
-    // To the only endpoint there is a second connection, for the first may be dead.
+    // A single endpoint gets a second connection, as the first may be dead.
     const int n = etcd->n_endpoints == 1 && may_run_twice(method) ? 2 : etcd->n_endpoints;
     struct request *request =
         body ? calloc(1, sizeof *request + (size_t)n * sizeof *request->calls) : NULL;
@@ -204,7 +204,7 @@ static int count_running(const struct request *request)
     return n;
 }
 
-// Begins at the next endpoint. How long it is alone there: such that all get the same time.
+// Begins at the next endpoint. Gives each endpoint the same share of the time left.
 static void begin_call(struct etcd *etcd, struct request *request, int64_t now)
 {
     const int call = request->tried++, left = request->n_calls - call;
@@ -235,8 +235,8 @@ static void end_late(struct etcd *etcd, struct request *request)
     end_request(etcd, request, -ETIMEDOUT);
 }
 
-// The calls before the next one: those of a request that may not run twice are given up, unless
-// it may have arrived: of a commit nobody would know whether it is done.
+// Gives up the earlier calls of a request that may not run twice. Returns false for a commit that
+// may have arrived, as its outcome would be unknown.
 static bool make_way(struct etcd *etcd, struct request *request)
 {
     if (may_run_twice(request->method))
@@ -255,7 +255,7 @@ static bool has_turn(const struct etcd *etcd, const struct request *request, int
 {
     if (request->tried == 0)
         return true;
-    // The second try at an only endpoint is for one that is silent.
+    // The second try at a single endpoint is only for a silent one.
     const bool more = request->tried < etcd->n_endpoints ||
                       (request->tried < request->n_calls && count_running(request) > 0);
     return more && now >= request->turn_ns;
@@ -303,7 +303,7 @@ static void forget_token(struct etcd *etcd, const char *used)
     etcd->open = false;
 }
 
-// Whether what etcd says is the answer, and no reason to ask elsewhere.
+// Returns true if the result is final, so that no other endpoint is tried.
 static bool is_final(const struct request *request, int rc, bool certain, bool sent)
 {
     if (request->method == ETCD_TXN && sent)
@@ -311,7 +311,7 @@ static bool is_final(const struct request *request, int rc, bool certain, bool s
     return rc == 0 || (certain && (rc == -EACCES || rc == -ENOSPC || rc == -ENOENT));
 }
 
-// What is as good as done.
+// Returns true if the lease is gone, so that the request is as good as done.
 static bool is_gone_lease(const struct request *request, int rc)
 {
     return rc == -ENOENT && (request->method == ETCD_KEEPALIVE || request->method == ETCD_REVOKE);
@@ -319,8 +319,8 @@ static bool is_gone_lease(const struct request *request, int rc)
 
 static void move_watch(struct etcd *, const char *why);
 
-// An endpoint that was asked before the one that answered is still silent: so may be its watch, of
-// which nobody would know until something changes.
+// An endpoint that was tried before the one that answered is still silent. Its watch may be silent
+// too, unnoticed until something changes, so it moves.
 static void leave_silent(struct etcd *etcd, const struct request *request, int answered)
 {
     const int now_at = endpoint_of(etcd, request, answered);
@@ -375,7 +375,7 @@ static void take_result(struct etcd *etcd, struct request *request, int i)
 
 // --- user and password
 
-// Who waits for a token does not get one.
+// Ends the requests that wait for a token.
 static void end_waiting(struct etcd *etcd, int rc)
 {
     for (struct request *request = etcd->requests; request; request = request->next)
@@ -425,7 +425,7 @@ static void end_watch(struct etcd *etcd, int rc)
     ended.changed(ended.opaque, rc, NULL);
 }
 
-// Longer each time, but after a connection that has lived.
+// Pauses longer each time, except after a connection that has lived.
 static void pause_watch(struct watch *watch, int64_t now, bool lived)
 {
     const int64_t longer = watch->pause_ns > 0 ? 2 * watch->pause_ns : 50 * MS;
@@ -433,7 +433,7 @@ static void pause_watch(struct watch *watch, int64_t now, bool lived)
     watch->retry_ns = now + watch->pause_ns;
 }
 
-// Goes on at the next endpoint.
+// Continues at the next endpoint.
 static void move_watch(struct etcd *etcd, const char *why)
 {
     struct watch *watch = &etcd->watch;
@@ -457,7 +457,7 @@ static void fail_watch(struct etcd *etcd, int rc, bool certain, const char *why)
     move_watch(etcd, why);
 }
 
-// What was seen before a connection was lost is not told again.
+// Skips changes that were seen before a connection was lost.
 static void tell_changes(struct watch *watch, struct etcd_answer *answer)
 {
     while (answer->n > 0 && answer->entries->mod_revision < watch->next_revision) {
@@ -490,7 +490,7 @@ static void take_line(struct etcd *etcd, const char *line, size_t length)
     etcd_reply_free(&reply);
 }
 
-// A callback may end the watch, and with it the call: what has come is taken out of it before.
+// A callback may end the watch and its call, so the received text is taken out of the call first.
 static void take_lines(struct etcd *etcd, int64_t now)
 {
     struct watch *watch = &etcd->watch;
@@ -553,7 +553,7 @@ static void begin_watch(struct etcd *etcd, int64_t now)
         move_watch(etcd, strerror(ENOMEM));
 }
 
-// When a watch is late: with its beginning, or with the rest of a line.
+// Returns when a watch is late: with its beginning, or with the rest of a line.
 static int64_t watch_limit_ns(const struct watch *watch)
 {
     return !watch->created      ? watch->call->sent_ns + watch_start_ns
@@ -606,7 +606,7 @@ static int64_t next_due_ns(const struct etcd *etcd)
     return due;
 }
 
-// Takes those out of the list that have ended. NULL: none has.
+// Removes the ended requests from the list and returns them. NULL: none.
 static struct request *take_ended(struct etcd *etcd)
 {
     struct request *ended = NULL, **last = &ended;
@@ -655,7 +655,7 @@ static void take_results(struct etcd *etcd)
 
 static void advance_requests(struct etcd *etcd, int64_t now)
 {
-    // Requests for a token come behind those that want it.
+    // A request for a token comes after the requests that need it.
     for (struct request *request = etcd->requests; request; request = request->next)
         if (!request->ended)
             advance_request(etcd, request, now);
@@ -697,7 +697,7 @@ const char *etcd_error(const struct etcd *etcd)
 
 // --- what is asked for
 
-// Takes the body.
+// Takes the body, also on failure.
 static int ask_range(struct etcd *etcd, const char *prefix, char *body, int64_t timeout_ns,
                      etcd_done *done, void *opaque)
 {

@@ -57,7 +57,7 @@ static const char *path_of(enum etcd_method method)
     return paths[method];
 }
 
-// Takes the list; NULL, and it is freed: no memory.
+// Takes the list. NULL: no memory, and the list is freed.
 static struct curl_slist *add_header(struct curl_slist *list, const char *line)
 {
     struct curl_slist *longer = list ? curl_slist_append(list, line) : NULL;
@@ -70,7 +70,7 @@ static struct curl_slist *headers_of(const struct etcd_call_options *options)
 {
     struct curl_slist *list = curl_slist_append(NULL, "Content-Type: application/json");
     list = add_header(list, "Expect:");
-    // A member that has lost its leader ends the watch instead of falling silent.
+    // Makes a member that has lost its leader end the watch instead of falling silent.
     if (options->method == ETCD_WATCH)
         list = add_header(list, "Grpc-Metadata-hasleader: true");
     if (options->token) {
@@ -119,14 +119,14 @@ static int set_up(struct etcd_call *call, const struct etcd_call_options *option
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->why);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); // a resolver that hangs holds nobody up
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); // does not wait for a hanging resolver
     curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_S);
-    // Of HTTP/2 all requests would share a connection, and stand still with it.
+    // HTTP/2 would put all requests on one connection, and they would stall with it.
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    // libcurl sends a request again where an old connection turns out closed.
+    // libcurl sends a request again if an old connection turns out to be closed.
     if (options->method == ETCD_TXN)
         curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
     set_tls(easy, options);
@@ -234,7 +234,7 @@ static int read_failure(const struct etcd_call *call, struct etcd_reply *reply)
     case CURLE_GOT_NOTHING:
     case CURLE_PARTIAL_FILE:
         return fail(reply, -EIO, "it closed the connection");
-    default: // TLS says in words that it wants a certificate
+    default: // TLS reports in words that it needs a certificate
         return fail(reply, strstr(why, "certificate") ? -EACCES : -EIO, why);
     }
 }

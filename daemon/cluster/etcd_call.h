@@ -1,5 +1,5 @@
-// One request at one endpoint: JSON goes there by HTTP POST, and what comes back is collected, up
-// to a limit. No redirect is followed, no proxy asked.
+// One request to one endpoint: sends JSON by HTTP POST and collects the answer, up to a limit.
+// Follows no redirect, uses no proxy.
 #ifndef FRAMED_DAEMON_CLUSTER_ETCD_CALL_H
 #define FRAMED_DAEMON_CLUSTER_ETCD_CALL_H
 
@@ -16,11 +16,11 @@ struct etcd_call_options {
 struct etcd_call {
     enum etcd_method method;
     void *owner;
-    int64_t sent_ns; // CLOCK_BOOTTIME; before anything was sent
+    int64_t sent_ns; // CLOCK_BOOTTIME, before anything was sent
     bool ended;      // nothing more comes
-    char *text;      // what has come, with status 200 of a watch or at the end
+    char *text;      // received; usable at the end, or in a watch with status 200
     size_t length, room, head_length;
-    char *token; // that it was sent with; NULL: none
+    char *token; // sent with it; NULL: none
     int result;  // CURLcode, once it has ended
     void *multi, *easy, *headers;
     char why[256];
@@ -28,14 +28,14 @@ struct etcd_call {
 
 int etcd_call_open(struct etcd_call **ret, void *multi, const struct etcd_call_options *);
 void etcd_call_close(struct etcd_call *); // accepts NULL
-// The next that has ended; NULL: none.
+// Returns the next call that has ended, or NULL.
 struct etcd_call *etcd_call_next(void *multi);
-bool etcd_call_is_sent(const struct etcd_call *);      // its endpoint may have got some of it
-bool etcd_call_is_resolving(const struct etcd_call *); // nobody knows its address yet
-long etcd_call_status(const struct etcd_call *);       // of HTTP; 0: none yet
-// Reads the answer of a call that has ended, as etcd_reply_read does, or why there is none:
-// -ECONNREFUSED: the endpoint cannot be reached; -EACCES, -EIO, -EPROTO. True in `certain`: etcd
-// itself says so.
+bool etcd_call_is_sent(const struct etcd_call *);      // its endpoint may have received some of it
+bool etcd_call_is_resolving(const struct etcd_call *); // its address is not known yet
+long etcd_call_status(const struct etcd_call *);       // of HTTP; 0: not yet
+// Reads the answer of a call that has ended, as etcd_reply_read, or returns why there is none:
+// -ECONNREFUSED: the endpoint cannot be reached; -EACCES, -EIO, -EPROTO. Sets `certain` if the
+// error is from etcd itself.
 int etcd_call_read(const struct etcd_call *, struct etcd_reply *, const char *prefix,
                    bool *certain);
 

@@ -11,11 +11,11 @@
 
 #include "daemon/base/log.h"
 
-// Values in an answer at most: each takes up to 300 bytes once it is parsed, however short it is
-// in the text. A key with what belongs to it takes 8 of them.
+// Most values in an answer: each takes up to 300 bytes once parsed, however short its text. A key
+// with its fields takes 8 of them.
 enum { JSON_VALUES_MAX = 1 << 19 };
 
-// --- requests: NULL is no memory, and whoever gets it passes it on, as json_pack does
+// --- requests: NULL is no memory, and each caller passes it on, as json_pack does
 
 static json_t *base64_of(const char *data, size_t size)
 {
@@ -42,7 +42,7 @@ static char *print(json_t *root)
     return text;
 }
 
-// The first key behind all that begin with `prefix`; "\0", any, where there is none.
+// Returns the first key after all that begin with `prefix`; "\0", any, if there is none.
 static json_t *end_of(const char *prefix)
 {
     char *end = strdup(prefix);
@@ -56,7 +56,7 @@ static json_t *end_of(const char *prefix)
     return text;
 }
 
-// The keys with that prefix; etcd wants a byte where all are meant.
+// Returns the range of keys with that prefix. etcd requires one byte if all keys are meant.
 static json_t *range_of(const char *prefix)
 {
     return json_pack("{s:o, s:o}", "key", base64_of(prefix, *prefix ? strlen(prefix) : 1),
@@ -141,7 +141,7 @@ char *etcd_print_txn(const struct etcd_compare compares[], int n_compares,
 
 // --- numbers and texts of answers
 
-// A number, or one as a text; 0 where it is absent. False: it is none.
+// Reads a number, or one as a text; 0 if it is absent. Returns false if it is neither.
 static bool read_number(int64_t *ret, const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
@@ -155,7 +155,7 @@ static bool read_number(int64_t *ret, const json_t *object, const char *name)
     return text && *text && strspn(text, "-0123456789") == strlen(text) && !*end && errno == 0;
 }
 
-// False: it is neither absent nor of that type.
+// Reads a boolean, false if it is absent. Returns false if it has another type.
 static bool read_bool(bool *ret, const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
@@ -178,7 +178,7 @@ static int refuse(struct etcd_reply *reply)
 
 // --- keys and values
 
-// Decodes base64 behind what was decoded before, and ends it with a zero byte. NULL: it is none.
+// Decodes base64 after the data decoded before, and appends a zero byte. NULL: it is no base64.
 static const char *decode(char **at, const json_t *text, size_t *length)
 {
     char *to = *at;
@@ -196,7 +196,7 @@ static const char *decode(char **at, const json_t *text, size_t *length)
     return to;
 }
 
-// Room that decode may take for all of them.
+// Returns the bytes that decode may need for all entries.
 static size_t room_of(const json_t *list, bool events)
 {
     size_t room = 0, i;
@@ -210,7 +210,7 @@ static size_t room_of(const json_t *list, bool events)
     return room;
 }
 
-// 1: an entry; 0: the key has a zero byte, nobody here wrote it; -EPROTO.
+// Returns 1 for an entry; 0 if its key has a zero byte, so it is not framed's; or -EPROTO.
 static int read_entry(struct etcd_entry *ret, char **at, const json_t *kv, const char *prefix)
 {
     size_t key_length = 0;
@@ -225,7 +225,7 @@ static int read_entry(struct etcd_entry *ret, char **at, const json_t *kv, const
     return strlen(ret->key) == key_length;
 }
 
-// Whether an event deletes; false in `good`: it is none.
+// Returns true if an event deletes. False in `good`: it is no event.
 static bool is_deletion(const json_t *event, bool *good)
 {
     const json_t *type = json_object_get(event, "type");
@@ -267,7 +267,7 @@ static int read_entries(struct etcd_reply *reply, const json_t *list, bool event
 
 // --- answers of each method
 
-// What etcd says instead of an answer: its words, of which some say what is to be done.
+// Reads an error of etcd. Its words decide on the errno; -EIO if they are not known.
 static int read_error(struct etcd_reply *reply, const char *reason)
 {
     static const struct {
@@ -289,7 +289,7 @@ static int read_error(struct etcd_reply *reply, const char *reason)
     return fail(reply, -EIO, reason);
 }
 
-// The words of an error, "" where it has none; NULL: this is no error.
+// Returns the words of an error, "" if it has none; NULL: this is no error.
 static const char *error_of(const json_t *root)
 {
     const json_t *error = json_object_get(root, "error");
@@ -339,7 +339,7 @@ static int read_watch(struct etcd_reply *reply, const json_t *root, const char *
 static int read_method(struct etcd_reply *reply, enum etcd_method method, const char *prefix,
                        const json_t *root)
 {
-    // The end of a watch has none, nor needs a token one.
+    // The end of a watch has no revision, and a token needs none.
     const bool has_revision =
         method != ETCD_AUTHENTICATE &&
         (method != ETCD_WATCH || !json_is_true(json_object_get(root, "canceled")));
@@ -366,7 +366,7 @@ static int read_method(struct etcd_reply *reply, enum etcd_method method, const 
     return refuse(reply);
 }
 
-// Whether it has no more values than that; base64 has none of these signs.
+// Returns true if the text has at most JSON_VALUES_MAX values. Base64 has none of these signs.
 static bool is_moderate(const char *text, size_t length)
 {
     int values = 0;

@@ -15,11 +15,11 @@
 static const int64_t SECOND_NS = INT64_C(1000000000), MS_NS = INT64_C(1000000);
 
 static const int64_t SAY_NS = 30 * INT64_C(1000000000);   // between errors in the log
-static const int64_t BEHIND_NS = 2 * INT64_C(1000000000); // that a watch may say less than etcd
+static const int64_t BEHIND_NS = 2 * INT64_C(1000000000); // longest lag of a watch behind etcd
 
 struct fence {
     _Atomic int64_t until_ns;
-    bool ordered; // cameras may have it
+    bool ordered; // cameras may use it
     struct fence *next;
 };
 
@@ -28,23 +28,23 @@ struct member {
     struct etcd *etcd;
     pthread_t id;
     _Atomic bool stop, ended, reported; // reported: member_report was called
-    // The member's thread alone:
+    // Used by the member's thread alone:
     enum member_state state;
     struct mirror mirror;
     struct site site;            // of the mirror; written under the lock
-    uint64_t ordered;            // site.placement that the last orders are of; 0: there are none
-    bool ordered_start;          // they let cameras start
-    int64_t lease, lease_before; // of the box now, and of its key before; 0: none
-    int64_t lease_ordered;       // by which what runs was ordered last
+    uint64_t ordered;            // site.placement of the last orders; 0: none
+    bool ordered_start;          // the last orders let cameras start
+    int64_t lease, lease_before; // of this membership, and of the previous key; 0: none
+    int64_t lease_ordered;       // of the last orders with a camera
     int64_t next_ns;             // OUT: when to join; IN: when to send the next keepalive
-    int64_t proof_ns;            // when the last keepalive that etcd answered was sent
-    int64_t asked_revision;      // that the mirror had when etcd was asked what it has
-    bool asking;                 // such a question is under way: one at a time
-    bool watches;                // else the watch has ended, and begins with the next reading
-    bool seen;                   // the own key was among the keys, since the box joined
+    int64_t proof_ns;            // when the last answered keepalive was sent
+    int64_t asked_revision;      // the mirror's when etcd was asked for its keys
+    bool asking;                 // etcd is being asked: one request at a time
+    bool watches;                // else the watch has ended until the next reading
+    bool seen;                   // the own key has appeared since the node joined
     int64_t said_ns;             // when an error was last logged; 0: never
-    int64_t behind_ns;           // since etcd has more changes than the watch gave; 0: it has not
-    int64_t behind_revision;     // that it had then
+    int64_t behind_ns;           // since the watch lags behind etcd; 0: it does not
+    int64_t behind_revision;     // of etcd then
     struct planner planner;
     struct announcement announcement;
     bool dirty, leaving;
@@ -107,7 +107,7 @@ static int add_order(struct member_orders *orders, const struct plan_entry *entr
 {
     struct member_order *order = &orders->list[orders->n];
     if (camera->rc < 0)
-        return 0; // a newer framed's: it is not for this box
+        return 0; // a newer framed's: not for this node
     *order = (struct member_order){.text = strdup(camera->camera.text),
                                    .revision = camera->revision,
                                    .generation = entry->generation};
@@ -118,14 +118,14 @@ static int add_order(struct member_orders *orders, const struct plan_entry *entr
     return 0;
 }
 
-// By `alone: keep` what went on without etcd goes on until the plan knows the new lease.
+// `alone: keep` also keeps cameras of the previous lease, until the plan has the new one.
 static bool is_bound(const struct member *member, const struct plan_entry *entry)
 {
     return entry->bound == member->lease ||
            (member->context.config->alone == ALONE_KEEP && entry->bound == member->lease_ordered);
 }
 
-// What the plan gives this box.
+// Gives the orders that the plan has for this node.
 static void order(struct member *member)
 {
     const struct site *site = &member->site;
@@ -155,7 +155,7 @@ static void order(struct member *member)
     give_orders(member, &orders);
 }
 
-// Whether the site asks for other orders than the last ones.
+// Returns true if the site requires other orders than the last ones.
 static bool is_order_due(const struct member *member)
 {
     return member->ordered != member->site.placement ||
@@ -189,8 +189,8 @@ static void leave(struct member *member, const char *why)
     }
 }
 
-// A fence that has passed has stopped cameras: it never goes back, and where it passed as it was
-// moved the box leaves.
+// Extends the fence, which never goes back. If it had expired before, cameras have stopped already:
+// the node leaves.
 static void prove(struct member *member, int64_t sent_ns)
 {
     const int64_t until_ns = member->context.config->alone == ALONE_KEEP
@@ -208,7 +208,7 @@ static void prove(struct member *member, int64_t sent_ns)
     pthread_mutex_lock(&member->lock);
     member->health.alone_ns = 0;
     pthread_mutex_unlock(&member->lock);
-    if (member->site.plan_rc == 0) // else that is still to be said
+    if (member->site.plan_rc == 0) // else that error still holds
         say(member, "");
 }
 
@@ -222,7 +222,7 @@ static void reread(void *opaque, int rc, const struct etcd_answer *answer);
 static int ask_again(struct member *member)
 {
     if (member->asking)
-        return 0; // compare_revision asks anew where that answer does not do
+        return 0; // if that answer is not enough, compare_revision asks again
     member->asked_revision = member->mirror.revision;
     const int rc =
         etcd_get(member->etcd, member->mirror.prefix, lease_ns(member) / 5, reread, member);
@@ -230,7 +230,7 @@ static int ask_again(struct member *member)
     return rc;
 }
 
-// Within etcd_run, which returns then.
+// Called within etcd_run, which then returns.
 static void look_soon(struct member *member)
 {
     member->dirty = true;
@@ -243,7 +243,7 @@ static void watch_changed(void *opaque, int rc, const struct etcd_answer *answer
     member->watches = rc == 0;
     if (rc == 0)
         rc = mirror_change(&member->mirror, answer);
-    else if (rc == -EOVERFLOW) // what changed meanwhile is forgotten there
+    else if (rc == -EOVERFLOW) // etcd has forgotten the changes meanwhile
         rc = ask_again(member);
     if (rc < 0)
         leave(member, strerror(-rc));
@@ -258,20 +258,20 @@ static int start_watch(struct member *member)
     return rc;
 }
 
-// The watch fell silent, or too far behind.
+// Takes all keys, read after the watch fell silent or too far behind.
 static void reread(void *opaque, int rc, const struct etcd_answer *answer)
 {
     struct member *member = opaque;
     member->asking = false;
     if (member->state != MEMBER_IN || member->mirror.revision != member->asked_revision)
-        return; // the watch has gone on, and says more than this answer
+        return; // the watch has advanced beyond this answer
     if (rc == 0)
         rc = mirror_set(&member->mirror, answer);
     if (rc == 0)
         rc = start_watch(member);
     if (rc == -ENOMEM)
         leave(member, strerror(ENOMEM));
-    look_soon(member); // etcd is asked again while it is behind
+    look_soon(member); // etcd is asked again while the mirror is behind
 }
 
 static void compared(void *opaque, int rc, const struct etcd_answer *answer)
@@ -279,15 +279,15 @@ static void compared(void *opaque, int rc, const struct etcd_answer *answer)
     struct member *member = opaque;
     member->asking = false;
     if (member->state != MEMBER_IN || member->mirror.revision != member->asked_revision || rc < 0)
-        return; // the watch has gone on, or etcd is asked again while it is behind
+        return; // the watch has advanced, or etcd is asked again while the mirror is behind
     if (member->watches && mirror_is_whole(&member->mirror, answer))
         member->mirror.revision = answer->revision;
     else if (ask_again(member) < 0)
         leave(member, strerror(ENOMEM));
 }
 
-// etcd's other users change the store, too, of which the watch says nothing. First only whether
-// anything was missed: all keys of a large site are much.
+// Other users of etcd change the store, too, without events in the watch. First checks only for a
+// missed change: all keys of a large site are much data.
 static int look_for_changes(struct member *member)
 {
     if (member->asking)
@@ -306,11 +306,11 @@ static void begin_to_lag(struct member *member, int64_t revision, int64_t now_ns
     member->behind_revision = revision;
 }
 
-// Where the watch does not reach what etcd had, one reading catches up.
+// If the watch does not reach the revision that etcd had, one reading catches up.
 static void compare_revision(struct member *member, int64_t revision)
 {
     const int64_t now_ns = boottime_ns(), known = member->mirror.revision;
-    const bool is_ahead = revision > known; // a backup of etcd that was restored goes back
+    const bool is_ahead = revision > known; // a restored backup of etcd goes back
     if (revision == known && member->watches)
         member->behind_ns = 0;
     else if (member->behind_ns == 0 || (is_ahead && known >= member->behind_revision))
@@ -330,7 +330,7 @@ static void kept_alive(void *opaque, int rc, const struct etcd_answer *answer)
         return;
     }
     if (answer->lease != member->lease)
-        return; // of a lease before
+        return; // of an earlier lease
     if (answer->ttl == 0) {
         leave(member, "its lease has ended");
         return;
@@ -344,7 +344,7 @@ static void kept_alive(void *opaque, int rc, const struct etcd_answer *answer)
         compare_revision(member, answer->revision);
 }
 
-// --- joining: what is there, a lease, the own key
+// --- joining: the keys, a lease, the own key
 
 static void ignore(void *opaque, int rc, const struct etcd_answer *answer)
 {
@@ -380,7 +380,7 @@ static void joined(void *opaque, int rc, const struct etcd_answer *answer)
         fail_to_join(member, rc, etcd_error(member->etcd));
         return;
     }
-    prove(member, member->proof_ns); // when the lease was asked for: a write does not prolong it
+    prove(member, member->proof_ns); // from the request for the lease: a write does not extend it
     member->fences->ordered = true;
     member->ordered = 0;
     member->seen = false;
@@ -395,7 +395,7 @@ static void joined(void *opaque, int rc, const struct etcd_answer *answer)
 static int add_fence(struct member *member)
 {
     if (member->fences && !member->fences->ordered)
-        return 0; // of a try to join that failed
+        return 0; // of a failed try to join
     struct fence *fence = calloc(1, sizeof *fence);
     if (!fence)
         return -ENOMEM;
@@ -455,7 +455,7 @@ static void keys_came(void *opaque, int rc, const struct etcd_answer *answer)
                      "updated");
         return;
     }
-    // etcd counts whole seconds: none less than `lease`.
+    // etcd counts whole seconds: rounds up, to no less than `lease`.
     const int64_t ttl_s = (lease_ns(member) + SECOND_NS - 1) / SECOND_NS;
     if (rc == 0)
         rc = etcd_grant(member->etcd, ttl_s, lease_ns(member) / 5, granted, member);
@@ -500,7 +500,7 @@ static int show(struct member *member)
 static void plan_written(void *opaque, int rc)
 {
     struct member *member = opaque;
-    if (rc < 0 && rc != -EAGAIN) // else the watch says what another box wrote
+    if (rc < 0 && rc != -EAGAIN) // else the watch shows another node's plan
         say(member, etcd_error(member->etcd));
     pthread_mutex_lock(&member->lock);
     member->health.plans += rc == 0;
@@ -515,8 +515,8 @@ static void own_key_is_gone(void *opaque)
         leave(member, "its key is gone");
 }
 
-// Nobody has this box's name any more, or another process has it. A key that cannot be read is
-// written anew.
+// Returns true if this node's name is free, or another process has it. An unreadable key will be
+// overwritten.
 static bool has_lost_key(struct member *member)
 {
     const struct node_document *own = site_document(&member->site, member->context.node);
@@ -540,7 +540,7 @@ static void look(struct member *member)
         own_key_is_gone(member);
         return;
     }
-    // By a plan that cannot be read, cameras stay where they are.
+    // An unreadable plan leaves cameras where they are.
     if (dirty && member->site.plan_rc == 0 && is_order_due(member))
         order(member);
     announcement_refresh(&member->announcement, &facts, urgent);
@@ -557,7 +557,7 @@ static void look(struct member *member)
 
 // --- the thread
 
-// Returns when there is more to do.
+// Returns the time when there is more to do.
 static int64_t step(struct member *member)
 {
     const int64_t now_ns = boottime_ns();
@@ -565,7 +565,7 @@ static int64_t step(struct member *member)
         const char *why = etcd_error(member->etcd);
         leave(member, *why ? why : "nothing was heard of etcd for too long");
     }
-    // A box that has not said yet what it can take would be passed over.
+    // A node that has not reported its room yet would get no camera.
     if (member->state == MEMBER_OUT && now_ns >= member->next_ns && atomic_load(&member->reported))
         join(member);
     if (member->state == MEMBER_IN && now_ns >= member->next_ns) {
@@ -583,16 +583,16 @@ static int64_t step(struct member *member)
 static void revoked(void *opaque, int rc, const struct etcd_answer *answer)
 {
     struct member *member = opaque;
-    (void)rc, (void)answer; // else the lease ends by itself
+    (void)rc, (void)answer; // on failure the lease ends by itself
     member->leaving = false;
     etcd_wake(member->etcd);
 }
 
-// Others take the cameras at once, not when the lease would have ended.
+// Revokes the lease, so that other nodes take the cameras at once, not when it would have ended.
 static void give_back(struct member *member)
 {
     const int64_t until_ns = boottime_ns() + 500 * MS_NS;
-    set_state(member, MEMBER_OUT); // a keepalive that is answered now moves no fence
+    set_state(member, MEMBER_OUT); // the late answer to a keepalive moves no fence
     if (member->fences)
         atomic_store(&member->fences->until_ns, 0);
     etcd_unwatch(member->etcd);

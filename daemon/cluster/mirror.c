@@ -33,7 +33,7 @@ void mirror_close(struct mirror *mirror)
     *mirror = (struct mirror){0};
 }
 
-// The place of the key, or of the first behind it.
+// Returns the place of the key, or of the first one after it.
 static int place_of(const struct mirror *mirror, const char *key)
 {
     int low = 0, high = mirror->n;

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define USED_MAX 0.9  // of a node's room
-#define GAP      0.2  // between the shares of two nodes, from which on a camera is moved
-#define GAP_BACK 0.1  // that the move may leave the other way round
-#define ROUNDING 1e-9 // of sums of costs
+#define USED_MAX 0.9  // most of a node's room
+#define GAP      0.2  // least gap between the shares of two nodes to move a camera
+#define GAP_BACK 0.1  // largest opposite gap after the move
+#define ROUNDING 1e-9 // in sums of costs
 
 enum { NOWHERE = -1 };
 
@@ -21,9 +21,9 @@ struct guest {
     const struct plan_camera *camera;
     const struct plan_entry *before; // NULL: the camera is new
     double cost;
-    bool *refused; // for each host, whether it cannot run the camera
+    bool *refused; // for each host, true if it cannot run the camera
     int wish;      // host, or NOWHERE
-    int host;      // where it is, or NOWHERE
+    int host;      // current host, or NOWHERE
 };
 
 struct placing {
@@ -143,7 +143,7 @@ static double share_with(const struct host *host, const struct guest *guest)
     return share(host, cost_at(host, guest));
 }
 
-// The host that is the least full with the guest. NOWHERE: none takes it.
+// Returns the wished host if that takes the guest, else the least full one that does, or NOWHERE.
 static int choose(const struct placing *p, const struct guest *guest)
 {
     int best = NOWHERE;
@@ -159,7 +159,7 @@ static bool leaves(const struct placing *p, const struct guest *guest)
     return guest->host == NOWHERE || p->hosts[guest->host].node->draining;
 }
 
-// Guests that are nowhere, on a draining host, or not where they wish to be: mostly there are few.
+// Finds guests without a host, on a draining host, or not on their wished host: mostly a few.
 static int find_movers(struct placing *p)
 {
     int n = 0;
@@ -172,7 +172,7 @@ static int find_movers(struct placing *p)
     return n;
 }
 
-// Whether a guest moved.
+// Returns true if a guest moved.
 static bool settle(struct placing *p)
 {
     const int n = find_movers(p);
@@ -207,7 +207,7 @@ static void weigh(struct placing *p, struct guest *guest, int to, struct exchang
     *best = (struct exchange){.guest = guest, .to = to, .fullest = fullest};
 }
 
-// Hosts from the least to the most full.
+// Returns the hosts from the least to the most full, then NOWHERE.
 static int *order_by_share(const struct placing *p)
 {
     int *order = malloc((size_t)(p->n_hosts + 1) * sizeof *order), n = 0;
@@ -233,7 +233,7 @@ static struct exchange best_exchange(struct placing *p, int from, int to)
     return best;
 }
 
-// From the fullest host of which a guest may go to one so much emptier, to the emptiest of these.
+// Moves a guest from the fullest host that allows it, to the emptiest host with a large enough gap.
 static int rebalance(struct placing *p)
 {
     int *order = order_by_share(p), n = 0;
@@ -261,7 +261,7 @@ static void add_hosts(struct placing *p, const struct plan_node nodes[])
     qsort(p->hosts, (size_t)p->n_hosts, sizeof *p->hosts, order_of_hosts);
 }
 
-// By name, as they mostly come.
+// Sorts by name; mostly they are in order already.
 static void sort_guests(struct placing *p)
 {
     int i = 1;
@@ -271,7 +271,7 @@ static void sort_guests(struct placing *p)
         qsort(p->guests, (size_t)p->n_guests, sizeof *p->guests, order_of_guests);
 }
 
-// What the camera takes: as measured, as the old plan remembers it, or like the usual camera.
+// Returns the camera's cost: measured, from the old plan, expected, or a usual camera's.
 static double cost_of(const struct guest *guest)
 {
     if (guest->camera->cost > 0)
@@ -284,7 +284,7 @@ static double cost_of(const struct guest *guest)
 static void add_guests(struct placing *p, const struct plan_camera cameras[],
                        const struct plan *old)
 {
-    int at = 0; // in the old plan, which is by name, too
+    int at = 0; // in the old plan, which is sorted by name, too
     for (int i = 0; i < p->n_guests; i++)
         p->guests[i] = (struct guest){.camera = &cameras[i]};
     sort_guests(p);
@@ -315,7 +315,7 @@ static void note_refusals(struct placing *p)
     }
 }
 
-// Guests stay where they are.
+// Keeps guests where they are, if that host still suits them.
 static void keep(struct placing *p)
 {
     for (int i = 0; i < p->n_guests; i++) {
@@ -395,7 +395,7 @@ static uint32_t highest_removed(const struct placing *p, const struct plan *old)
     return highest;
 }
 
-// Of a plan that follows none: a node may still obey one that was lost.
+// Returns the version of a plan without a predecessor. A node may still obey a lost plan.
 static int64_t first_version(const struct placing *p)
 {
     int64_t highest = 0;
@@ -405,7 +405,7 @@ static int64_t first_version(const struct placing *p)
     return highest < PLAN_VERSION_MAX ? highest + 1 : 1;
 }
 
-// But for what cameras cost.
+// Compares all but the cameras' costs.
 static bool same(const struct plan *old, const struct plan *plan)
 {
     if (!old || old->n != plan->n)
@@ -457,7 +457,7 @@ int plan_next(struct plan **ret, const struct plan *old, const struct plan_camer
         moved = true;
     if (!moved && wishes && wishes->rebalance)
         rc = rebalance(&placing);
-    while (settle(&placing)) // into what became free
+    while (settle(&placing)) // into freed room
         ;
     if (rc == 0)
         rc = write_down(ret, &placing, old);

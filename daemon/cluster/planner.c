@@ -8,18 +8,17 @@
 #include "daemon/base/clock.h"
 #include "daemon/cluster/etcd.h"
 
-// The box that is first by name writes a plan at once, the others one after another behind it:
-// they need not all compute and send what only one can write.
+// The first node by name writes a plan at once, the others later, one after another: not all need
+// to compute and send a plan that only one can write.
 static const int64_t TURN_NS = 150 * INT64_C(1000000), TURN_MOST_NS = 900 * INT64_C(1000000);
-static const int64_t CALM_NS = 60 * INT64_C(1000000000); // without a change of nodes, to rebalance
-// For others to join too, before the first plan, and where all boxes come back from a store that
-// was away: one that has just joined would give itself their cameras.
+static const int64_t CALM_NS = 60 * INT64_C(1000000000); // of unchanged nodes before a rebalance
+// Time for other nodes to join before the first plan, and when all nodes return after an outage of
+// the store: a node that has just joined would give itself their cameras.
 static const int64_t FIRST_NS = 2 * INT64_C(1000000000);
-static const int64_t RETRY_NS =
-    INT64_C(1000000000); // until a plan that etcd refused is tried again
-// For boxes to obey a plan before the next.
+static const int64_t RETRY_NS = INT64_C(1000000000); // until a refused plan is tried again
+// Time for nodes to obey a plan before the next.
 static const int64_t GATHER_NS = 2 * INT64_C(1000000000);
-static const int64_t MOVE_NS = 10 * INT64_C(1000000000); // from one such move to the next
+static const int64_t MOVE_NS = 10 * INT64_C(1000000000); // between two moves to rebalance
 
 static void hash(uint64_t *state, const void *bytes, size_t n)
 {
@@ -38,7 +37,7 @@ void planner_note_nodes(struct planner *planner)
     if (state != planner->nodes)
         planner->nodes_ns = boottime_ns();
     if (planner->site->n_nodes < planner->n_nodes)
-        planner->joined_ns = 0; // one went while this box looked on, and does not come at once
+        planner->joined_ns = 0; // a node left while this one was in, and does not return at once
     planner->nodes = state;
     planner->n_nodes = planner->site->n_nodes;
     if (planner->site->plan && planner->site->plan->version != planner->version) {
@@ -61,7 +60,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// Boxes that the old plan names and that are gone, each once.
+// Lists the nodes in the old plan that are gone, each once.
 static int find_dead(const struct site *site, const char **dead)
 {
     int n = 0, unique = 0;
@@ -80,7 +79,7 @@ static int find_dead(const struct site *site, const char **dead)
 
 static int write_plan(struct planner *planner, const struct plan *plan)
 {
-    enum { COMPARES_MAX = 120, KEY_MAX = 256 }; // etcd takes 128
+    enum { COMPARES_MAX = 120, KEY_MAX = 256 }; // etcd's limit is 128
     const struct site *site = planner->site;
     const struct mirror_entry *seen = mirror_find(planner->mirror, "plan");
     const char **dead = calloc((size_t)(site->plan ? site->plan->n : 0) + 1, sizeof *dead);
@@ -126,23 +125,23 @@ static bool may_rebalance(const struct planner *planner, int64_t now_ns)
            now_ns - planner->move_ns > MOVE_NS && site_obeys(planner->site);
 }
 
-// Each plan has every box write its key, and read what all others write: of many changes, one after
-// another, those that come meanwhile make one plan.
+// Each plan makes every node write its key and read all others', so changes in quick succession
+// wait for one plan.
 static bool gathers(const struct planner *planner, int64_t now_ns)
 {
     return planner->site->plan && now_ns < planner->plan_ns + GATHER_NS &&
            !site_obeys(planner->site);
 }
 
-// Whether a plan in place of the one that holds was sent already: until the watch shows another
-// one, or what was refused is tried again, that would be written once more.
+// Returns true if a plan in place of the current one was sent already. It is not sent again until
+// the watch shows another plan, or a refused one is tried again.
 static bool is_sent(const struct planner *planner, int64_t now_ns)
 {
     const struct mirror_entry *seen = mirror_find(planner->mirror, "plan");
     return now_ns < planner->retry_ns && planner->replaced == (seen ? seen->mod_revision : 0);
 }
 
-// Whether the next plan is this box's to write now; else when to look again.
+// Returns true if this node writes the next plan now; else notes when to look again.
 static bool is_own_turn(struct planner *planner, int64_t now_ns)
 {
     int64_t wait_ns = own_rank(planner) * TURN_NS;
@@ -184,7 +183,7 @@ int planner_advance(struct planner *planner)
     }
     planner->gathers = rc == 0 && gathers(planner, now_ns);
     if (planner->gathers)
-        planner->turn_ns = 0; // turns begin when all obey, or have had the time to
+        planner->turn_ns = 0; // turns begin when all nodes obey, or had the time to
     else if (rc == 0 && is_sent(planner, now_ns))
         planner->turn_ns = planner->retry_ns;
     else if (rc == 0 && is_own_turn(planner, now_ns) && (rc = write_plan(planner, next)) == 0) {

@@ -36,7 +36,7 @@ static void drop(struct site_key *key)
     free(key);
 }
 
-// `known`: of the same key, before; NULL: it is new. NULL: no memory.
+// `known`: the same key from before; NULL: it is new. Returns NULL without memory.
 static struct site_key *read_key(enum site_kind kind, const struct mirror_entry *entry,
                                  struct site_key *known)
 {
@@ -61,8 +61,8 @@ static struct site_key *read_key(enum site_kind kind, const struct mirror_entry 
 
 // --- nodes
 
-// Whether the operator said so. What the node's own key says counts as well, though this framed
-// never sets it there: as it stops, it gives its lease back.
+// Returns true if the operator drains the node. The node's own key counts as well, though this
+// framed never sets it there: a node that stops revokes its lease.
 static bool is_draining(const struct mirror *mirror, const char *node)
 {
     char key[sizeof "drain/" + PLAN_NAME_SIZE];
@@ -187,7 +187,7 @@ static void note_running(struct site *site)
     }
 }
 
-// Nodes stop their cameras when the plan is gone, and say no more by which generation they ran.
+// Nodes stop their cameras when the plan is gone, and no longer report their generations.
 static void note_lost_plan(struct site *site, const struct plan *lost)
 {
     for (int i = 0; !site->plan && lost && i < lost->n; i++) {

@@ -1,4 +1,4 @@
-// What the keys of a site say: its nodes, cameras and plan, as the plan's computation takes them.
+// The parsed keys of a site: its nodes, cameras and plan, as input for the next plan.
 #ifndef FRAMED_DAEMON_CLUSTER_SITE_H
 #define FRAMED_DAEMON_CLUSTER_SITE_H
 
@@ -7,12 +7,12 @@
 
 enum site_kind { SITE_NODE, SITE_CAMERA, SITE_PLAN };
 
-// What a key says. Sites that are read one after another share it until the key changes.
+// A parsed key. Sites that are read one after another share it until the key changes.
 struct site_key {
     int uses;         // sites that have it
     uint64_t serial;  // of the mirror's entry
     int64_t revision; // of the store, when the key was written
-    int rc;           // 0, or as its parsing says; then it says nothing
+    int rc;           // 0, or the parser's error; then the data is empty
     enum site_kind kind;
     union {
         struct node_document node;
@@ -27,36 +27,35 @@ struct site_trouble {
 };
 
 struct site {
-    struct plan_node *nodes; // by their names, as is:
+    struct plan_node *nodes; // sorted by name, parallel to node_keys
     struct site_key **node_keys;
     int n_nodes;
-    struct plan_camera *cameras; // by their names, as is:
+    struct plan_camera *cameras; // sorted by name, parallel to camera_keys
     struct site_key **camera_keys;
     int n_cameras;
     struct site_trouble *troubles; // by the cameras' names
     int n_troubles;
     struct site_key *plan_key; // NULL: there is none
-    const struct plan *plan;   // NULL: there is none, or it cannot be read:
-    int plan_rc;               // 0, or as plan_parse says
-    uint64_t placement;        // rises when the plan or a camera's key has changed; from 1 on
+    const struct plan *plan;   // NULL: there is none, or it is unreadable (plan_rc)
+    int plan_rc;               // 0, or plan_parse's error
+    uint64_t placement;        // rises when the plan or a camera's key changes; from 1 on
 };
 
-// Of a mirror. What has not changed since `before` was read is shared with that, which may be
-// zeroed; and what was known of a camera's cost and generation goes on to be. A node whose key
-// cannot be read lives, has no room and obeys no plan; a camera whose key cannot be read stays
-// where it is. 0 or -ENOMEM.
+// Reads a mirror. Keys that are unchanged since `before`, which may be zeroed, are shared with it,
+// and known costs and generations of cameras are kept. A node with an unreadable key lives, has no
+// room and obeys no plan; a camera with an unreadable key stays where it is. Returns 0 or -ENOMEM.
 int site_read(struct site *ret, const struct mirror *, const struct site *before);
-// By the thread that reads sites: others may look at one meanwhile, but at none that is cleared.
-// Accepts a zeroed one.
+// Must be called by the thread that reads sites. Other threads may look at a site meanwhile, but
+// not at this one. Accepts a zeroed one.
 void site_clear(struct site *);
-// NULL: there is none.
+// Each returns NULL if there is none.
 const struct plan_node *site_node(const struct site *, const char *name);
 const struct node_document *site_document(const struct site *, const char *name);
 const struct plan_camera *site_camera(const struct site *, const char *name);
 const struct site_key *site_camera_key(const struct site *, const char *name);
-// Why a node refused the camera, or empty.
+// Returns why a node refused the camera, or an empty document.
 const struct trouble_document *site_trouble(const struct site *, const char *camera);
-// Whether a node, or every node, has carried out the plan, if there is one.
+// Each returns true if the node, or every node, has carried out the plan, or there is none.
 bool site_node_obeys(const struct site *, const struct node_document *);
 bool site_obeys(const struct site *);
 

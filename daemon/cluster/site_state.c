@@ -42,7 +42,7 @@ static bool runs_at(const struct node_document *node, const char *camera, uint32
     return false;
 }
 
-// Where nobody has written it down.
+// Returns a reason if no node has written one.
 static const char *why_unplaced(const struct site *site, const struct plan_camera *camera)
 {
     bool any = false, fits = false, open = false;
@@ -64,7 +64,7 @@ static const char *why_unplaced(const struct site *site, const struct plan_camer
                                                   : "no node has room for it";
 }
 
-// A camera starts once every node has carried out the plan (member.h). NULL: all have.
+// Returns a node that has not carried out the plan: no camera starts before (member.h). NULL: none.
 static const char *node_behind(const struct site *site)
 {
     for (int i = 0; i < site->n_nodes; i++)
@@ -79,7 +79,7 @@ static void explain(const struct site *site, const struct plan_camera *camera, b
     const struct trouble_document *trouble = site_trouble(site, camera->name);
     const char *behind = node_behind(site);
     char why[SITE_WHY_SIZE] = "";
-    // A camera that runs goes on by its text before where its node refused the new one.
+    // A running camera keeps its previous text if its node refused the new one.
     const bool counts = state->word != RUNNING || strcmp(trouble->node, state->node) == 0;
     if (!readable)
         snprintf(why, sizeof why, "it is of a newer framed");
