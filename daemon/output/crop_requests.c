@@ -13,18 +13,18 @@ struct crop_requests {
 
     // Loop thread:
     struct results_receiver receiver;
-    struct results *followed; // that have the receiver; NULL: none
+    struct results *followed; // results that have the receiver; NULL: none
     uint64_t sequence;        // of the next request
 
     pthread_mutex_t lock; // guards all below; taken last
     pthread_cond_t changed;
     bool woken, stopped;
-    bool taken;   // the thread is at a request
-    int first, n; // of a ring
+    bool taken;   // the output's thread works on a request
+    int first, n; // of the ring
     struct crop_request request[CROP_REQUESTS_MAX];
 };
 
-// A batch's results are of several cameras.
+// A batch's results belong to several cameras.
 static void take_found(struct results_receiver *receiver, const struct found *found)
 {
     struct crop_requests *requests =
@@ -85,13 +85,13 @@ static bool is_wanted(const struct classes *classes, int class)
     return classes->n == 0;
 }
 
-// The whole pixels of one axis that [from, to) touches with its margin, of `size` of them. False:
-// none, or an end is no number.
+// Computes the whole pixels, of an axis of `size` pixels, that [from, to) and its margin touch.
+// Returns false if there are none, or if an end is NaN.
 static bool cover(float from, float to, double margin, int size, int *first, int *length)
 {
     const double more = ((double)to - from) * margin;
     const double low = fmax(floor(from - more), 0), high = fmin(ceil(to + more), size);
-    if (!(from < to) || !(low < high)) // fmax and fmin pass over what is no number
+    if (!(from < to) || !(low < high)) // fmax and fmin ignore NaN
         return false;
     *first = (int)low;
     *length = (int)(high - low);
@@ -105,7 +105,7 @@ static bool rect_of(struct rect *ret, const struct framed_detection *found, doub
            cover(found->y1, found->y2, margin, frame->source_height, &ret->y, &ret->height);
 }
 
-// Into request->box, by score. Of equal scores the first comes first.
+// Sorts the selected boxes into request->box by score; equal scores keep their order.
 static void choose_boxes(struct crop_request *request, const struct crops_config *config,
                          const struct found *found)
 {

@@ -1,7 +1,7 @@
-// What clients of one output found and another output of the same camera is to show from close by:
-// a queue of requests, each for the wanted boxes of one picture. The loop thread adds them as
-// results come; the thread of the other output (transform/crops.h) takes them. That output's ledger
-// counts each request, which is to become one batch.
+// Queue of requests to crop boxes that clients of one output found, for another output of the same
+// camera. A request has the selected boxes of one picture and becomes one batch. The loop thread
+// adds requests as results arrive; the thread of the other output (transform/crops.h) takes them.
+// That output's ledger counts each request.
 #ifndef FRAMED_DAEMON_OUTPUT_CROP_REQUESTS_H
 #define FRAMED_DAEMON_OUTPUT_CROP_REQUESTS_H
 
@@ -9,7 +9,7 @@
 #include "daemon/base/ledger.h"
 #include "daemon/output/results.h"
 
-enum { CROP_REQUESTS_MAX = 64 }; // that wait
+enum { CROP_REQUESTS_MAX = 64 }; // waiting
 
 struct crop_requests;
 
@@ -20,36 +20,36 @@ struct crop_request {
     uint64_t sequence; // counts the output's requests
     int n;
     struct crop_box {
-        struct rect rect; // whole pixels of the picture, within it
-        int object;       // index of the box in the message of those that were found
+        struct rect rect; // in whole pixels, within the picture
+        int object;       // index of the box in the client's message
     } box[CROPS_MAX];
 };
 
-// Of an output of that camera, whose name, configuration and ledger outlive the requests. 0 or
-// -ENOMEM.
+// Opens the queue for an output of that camera. The name, configuration and ledger outlive it.
+// Returns 0 or -ENOMEM.
 int crop_requests_open(struct crop_requests **ret, const char *camera, const struct output_config *,
                        struct ledger *);
-// Nobody adds or takes. What is left is lost as LOSS_STOPPING. Accepts NULL.
+// Counts waiting requests as LOSS_STOPPING. No thread may use the queue any more. Accepts NULL.
 void crop_requests_close(struct crop_requests *);
 
 // --- loop thread
-// From now on the results of the other output make requests, until others are followed; NULL: none.
-// They outlive that.
+// Makes requests from these results of the other output from now on, in place of earlier ones;
+// NULL: none. The results outlive that.
 void crop_requests_follow(struct crop_requests *, struct results *);
-// Adds a request for the boxes that are wanted; none where there are no such boxes: those of the
-// classes in the configuration that have a pixel within the picture, the best scores first. Where
-// too many requests wait, the oldest is lost, or the new one under OVERFLOW_DROP_NEWEST.
+// Adds a request for the selected boxes, if any: those of the configured classes with a pixel
+// within the picture, best scores first. If too many requests wait, the oldest is lost, or the new
+// one under OVERFLOW_DROP_NEWEST.
 void crop_requests_add(struct crop_requests *, const struct found *);
 
 // --- the output's thread
-// Waits for a request until `until_ns` (CLOCK_MONOTONIC). 0; -ETIME: there is none, or
-// crop_requests_wake was called; -ESHUTDOWN after crop_requests_stop.
+// Waits for a request until `until_ns` (CLOCK_MONOTONIC). Returns 0; -ETIME if there is none, or
+// after crop_requests_wake; -ESHUTDOWN after crop_requests_stop.
 int crop_requests_take(struct crop_requests *, struct crop_request *ret, int64_t until_ns);
-// Another thread: loses what waits as LOSS_LATE, and waits until the output's thread is through
-// with the request that it took.
+// Counts waiting requests as LOSS_LATE and waits until the output's thread has finished the request
+// that it took. Any other thread.
 void crop_requests_drain(struct crop_requests *);
 void crop_requests_wake(struct crop_requests *); // any thread
-// Ends crop_requests_take, or lets it wait again. Any thread.
+// Makes crop_requests_take return, or lets it wait again. Any thread.
 void crop_requests_stop(struct crop_requests *, bool stopped);
 
 #endif

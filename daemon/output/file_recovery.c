@@ -11,9 +11,9 @@
 #include "daemon/base/big_endian.h"
 #include "daemon/wire.h"
 
-enum { TEXT_BYTES = 1024 }; // of the longest header, and a zero
+enum { TEXT_BYTES = 1024 }; // of the longest header, with a zero
 
-// Up to `size` bytes; fewer at the end of the file.
+// Reads up to `size` bytes; fewer at the end of the file.
 static ssize_t read_at(int fd, void *to, size_t size, off_t offset)
 {
     ssize_t n;
@@ -28,13 +28,13 @@ static bool begins_like(const char *bytes, ssize_t n, const char *magic)
     return memcmp(bytes, magic, (size_t)n < strlen(magic) ? (size_t)n : strlen(magic)) == 0;
 }
 
-// Each returns the bytes of the record at `offset`; 0 where they are none, or cut; negative errno.
+// Each returns the bytes of the record at `offset`; 0 if none or cut; or a negative errno.
 
 static off_t framed_record(int fd, off_t offset, off_t end)
 {
     union {
         struct framed_batch batch;
-        struct framed_header frame; // which is larger, but says its sizes first
+        struct framed_header frame; // larger, but its sizes come first
     } header;
     uint64_t size = 0, payload = 0, left = (uint64_t)(end - offset);
     ssize_t n = read_at(fd, &header, sizeof header.batch, offset);
@@ -51,7 +51,7 @@ static off_t framed_record(int fd, off_t offset, off_t end)
     return size <= left && payload <= left - size ? (off_t)(size + payload) : 0;
 }
 
-// The elements of "(3, 480, 640)".
+// Returns the number of elements of a shape like "(3, 480, 640)".
 static uint64_t npy_elements(const char *shape)
 {
     uint64_t elements = 1;
@@ -81,7 +81,7 @@ static off_t npy_record(int fd, off_t offset, off_t end)
     return (off_t)size;
 }
 
-// The bytes of the stream's header, 0 where it is cut; *frame are those of each frame behind it.
+// Returns the bytes of the stream's header, 0 if it is cut; sets *frame to those of each frame.
 static off_t y4m_header(int fd, off_t *frame)
 {
     char text[TEXT_BYTES] = "";
@@ -107,7 +107,7 @@ static off_t y4m_whole(int fd, off_t end)
 
 // --- containers, whose parts are written one by one
 
-// MP4 up to the last whole mdat: what it holds is in the moof before it.
+// MP4: up to the last whole mdat, whose samples the moof before it describes.
 static off_t mp4_whole(int fd, off_t end)
 {
     enum { HEADER = 8, LONG_HEADER = 16 };
@@ -127,13 +127,13 @@ static off_t mp4_whole(int fd, off_t end)
     return n < 0 ? n : whole;
 }
 
-// The length of an element's id or size by its first byte; 0: none.
+// Returns the length of an element's id or size by its first byte; 0 if invalid.
 static int ebml_length(uint8_t first)
 {
     return first ? __builtin_clz(first) - 23 : 0;
 }
 
-// Matroska up to the last whole cluster, or what follows one.
+// Matroska: up to the last whole cluster or element after one.
 static off_t mkv_whole(int fd, off_t end)
 {
     enum { HEADER_MAX = 12 };
@@ -169,7 +169,7 @@ static off_t sum_records(off_t record(int fd, off_t offset, off_t end), int fd, 
     return size < 0 ? size : whole;
 }
 
-// Up to the last newline.
+// Lines: up to the last newline.
 static off_t lines_whole(int fd, off_t end)
 {
     char text[4096];
@@ -193,7 +193,7 @@ off_t file_recovery_whole(enum protocol protocol, int fd)
         [PROTOCOL_NPY] = "\x93NUMPY",     [PROTOCOL_RAW] = "",
         [PROTOCOL_MP4] = "ftyp",          [PROTOCOL_MKV] = "\x1a\x45\xdf\xa3",
         [PROTOCOL_LINES] = "{\"camera\":"};
-    const off_t behind = protocol == PROTOCOL_MP4 ? 4 : 0; // the magic stands behind a size
+    const off_t behind = protocol == PROTOCOL_MP4 ? 4 : 0; // the magic follows a size
     char start[16];
     struct stat st;
     if (fstat(fd, &st) < 0)

@@ -1,4 +1,4 @@
-// The frames in a file, as protocol.h writes them.
+// Finds the whole frames in a file of one of the protocols of protocol.h.
 #ifndef FRAMED_DAEMON_OUTPUT_FILE_RECOVERY_H
 #define FRAMED_DAEMON_OUTPUT_FILE_RECOVERY_H
 
@@ -6,8 +6,8 @@
 
 #include "config/config.h"
 
-// The bytes of the whole frames that the file begins with, headers included; of a raw file, which
-// does not say where a frame ends, all of it. -EILSEQ: it is no file of this protocol; other
+// Returns the bytes of the whole frames at the file's start, headers included; all bytes of a raw
+// file, which has no frame boundaries; -EILSEQ if the file is not of this protocol; or another
 // negative errno.
 off_t file_recovery_whole(enum protocol, int fd);
 

@@ -6,8 +6,8 @@
 #define VARIABLE "UV_THREADPOOL_SIZE" // libuv's own name
 
 enum {
-    SPARE = 8,      // for files that a later configuration adds
-    FILES_MIN = 32, // cameras may come later, one by one or from a cluster
+    SPARE = 8,      // for files added by a later configuration
+    FILES_MIN = 32, // cameras may be added later, one by one or from a cluster
     FILES_MAX = 1000,
     OTHERS = 8, // threads for struct work
 };
@@ -15,7 +15,7 @@ enum {
 static struct {
     int threads; // for jobs
     int busy;
-    struct writer_job *first, *last; // that wait for a thread
+    struct writer_job *first, *last; // waiting for a thread
 } writers = {.threads = FILES_MIN};
 
 static int count_output(const struct output_config *output)

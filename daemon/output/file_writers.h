@@ -1,6 +1,6 @@
-// Jobs that write files or publish, on libuv's threads, whose number libuv takes once. A disk or a
-// server that hangs keeps the thread of its job: jobs never take the last threads, which are for
-// struct work (base/work.h), a reload for example. Loop thread only, but for `run`.
+// Jobs that write files or publish, on libuv's threads, whose number is fixed with the first job. A
+// disk or server that hangs keeps its job's thread: jobs never take the last threads, which are for
+// struct work (base/work.h), for example a reload. Loop thread only, except `run`.
 #ifndef FRAMED_DAEMON_OUTPUT_FILE_WRITERS_H
 #define FRAMED_DAEMON_OUTPUT_FILE_WRITERS_H
 
@@ -8,7 +8,7 @@
 
 #include "config/config.h"
 
-// A member of its sink. `request.data` is the sink's.
+// A member of its sink, which owns `request.data`.
 struct writer_job {
     uv_work_t request;
     // Private to file_writers.c:
@@ -18,12 +18,12 @@ struct writer_job {
     struct writer_job *next;
 };
 
-// Before the first job: threads for these files, and for some that come later.
+// Sets the number of threads, for these files and some later ones. Call before the first job.
 void writers_prepare(const struct config *);
-// How many files are written at once, if these files are more; else 0.
+// Returns how many files can be written at once if these files are more; else 0.
 int writers_missing(const struct config *);
-// Calls `run` on a thread as soon as one is free, then `done`, as uv_queue_work does. The job is
-// not under way.
+// Calls `run` on a thread as soon as one is free, then `done`, as uv_queue_work does. The job must
+// not be pending.
 void writers_start(uv_loop_t *, struct writer_job *, uv_work_cb run, uv_after_work_cb done);
 
 #endif

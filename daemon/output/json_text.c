@@ -44,7 +44,7 @@ char *json_put_decimal(char *to, int64_t n, int places)
     return to;
 }
 
-// Bytes of the UTF-8 character at `text`; 0: it is none.
+// Returns the bytes of the UTF-8 character at `text`; 0 if it is invalid.
 static int character_bytes(const char *text)
 {
     const unsigned char *c = (const unsigned char *)text;

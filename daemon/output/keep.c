@@ -22,7 +22,7 @@ struct kept_file {
 struct kept_files {
     struct kept_file *list;
     size_t n, room;
-    int64_t bytes; // of all
+    int64_t bytes; // of all files
 };
 
 void keep_init(struct keep *keep, const struct output_config *config)
@@ -120,7 +120,7 @@ void keep_enforce(struct keep *keep, int64_t writing_bytes)
             snprintf(keep->failed, sizeof keep->failed, "%s", file->path);
         }
     }
-    // What cannot be deleted, or is too much by itself, is looked at once a minute only.
+    // Undeletable files, or an open file above the limit, cause only one scan a minute.
     keep->finished_bytes =
         limit->bytes && files.bytes + writing_bytes > limit->bytes ? 0 : files.bytes;
     for (size_t i = 0; i < files.n; i++)

@@ -1,6 +1,6 @@
-// The finished files of an output whose path is a pattern, and which of them `keep` lets stay: the
-// oldest are deleted. Files whose names the pattern does not make are never touched, nor are those
-// that are being written, which have other names. Any thread, one at a time.
+// Enforces `keep` for an output whose path is a pattern: deletes the oldest finished files. Never
+// touches files whose names do not match the pattern, nor files that are being written, which have
+// other names. Any thread, one at a time.
 #ifndef FRAMED_DAEMON_OUTPUT_KEEP_H
 #define FRAMED_DAEMON_OUTPUT_KEEP_H
 
@@ -8,20 +8,20 @@
 
 struct keep {
     const struct output_config *config; // outlives it
-    int64_t next_ns;                    // CLOCK_MONOTONIC: when to look again at the latest
-    int64_t finished_bytes;             // of all finished files when it looked last
-    int error;        // of the last look: negative errno; 0: all that should be deleted is
-    char failed[256]; // the first file that could not be deleted; "": the folder could not be read
-    bool logged;      // the caller's: `error` was logged
+    int64_t next_ns;                    // CLOCK_MONOTONIC: latest time of the next scan
+    int64_t finished_bytes;             // of all finished files at the last scan; 0: still too many
+    int error;        // of the last scan: negative errno; 0: everything due was deleted
+    char failed[256]; // first file that could not be deleted; "": the folder could not be read
+    bool logged;      // owned by the caller: `error` was logged
 };
 
 void keep_init(struct keep *, const struct output_config *);
-// A file was finished: the next keep_enforce looks.
+// Reports a finished file: the next keep_enforce scans the folder.
 void keep_file_finished(struct keep *);
-// Whether keep_enforce would look at the files: once a minute, after a file was finished, and where
-// they and the `writing_bytes` of the open file are too much together.
+// Returns true if keep_enforce would scan: once a minute, after a file was finished, and when
+// finished files and the `writing_bytes` of the open file exceed the limit together.
 bool keep_is_due(const struct keep *, int64_t writing_bytes);
-// Deletes what is too old or too much.
+// Deletes finished files that are too old or exceed the limit of bytes.
 void keep_enforce(struct keep *, int64_t writing_bytes);
 
 #endif

@@ -29,7 +29,7 @@ static struct line *line_at(struct line_queue *queue, uint64_t number)
     return &queue->line[number % LINE_QUEUE_LINES];
 }
 
-// Lines lie one behind the other, and begin at the start again where one does not fit.
+// Stores lines back to back; a line that does not fit at the end goes to the start.
 void line_queue_add(struct line_queue *queue, const char *text, size_t bytes, int64_t time_ns)
 {
     const bool wraps = queue->end + bytes > LINE_QUEUE_BYTES;

@@ -1,4 +1,4 @@
-// A socket whose readers get lines, each at its own pace. Who reads too slowly loses whole lines.
+// A socket that sends lines to readers, each at its own pace. A slow reader loses whole lines.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 
 struct line_client {
     struct server_client base;
-    uint64_t next; // line to come
-    // The rest of a line that the kernel took a part of: the queue may give the line up.
+    uint64_t next; // number of the next line
+    // The unsent rest of a line that the kernel took in part: the queue may drop that line.
     char *rest;
     size_t rest_bytes, rest_sent;
 };
@@ -17,11 +17,11 @@ struct line_client {
 static void enter(struct server *server, struct server_client *base)
 {
     const struct sink_context *context = &server->sink.context;
-    line_queue_offer(context->lines, context->account, server->n_clients - 1); // the others
+    line_queue_offer(context->lines, context->account, server->n_clients - 1); // to the others
     ((struct line_client *)base)->next = context->lines->next;
 }
 
-// Sends what the kernel takes: the bytes taken, or negative errno.
+// Returns the number of bytes that the kernel took, or a negative errno.
 static ssize_t send_bytes(int fd, const char *bytes, size_t n)
 {
     ssize_t sent;
@@ -109,7 +109,7 @@ static int open_sink(struct sink **ret, const struct sink_context *context, char
     return rc;
 }
 
-// Readers that are stuck lose lines while they are.
+// Stuck readers lose lines at once: counts these here.
 static void pump_lines(struct sink *sink)
 {
     struct server *server = (struct server *)sink;

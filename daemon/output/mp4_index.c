@@ -35,15 +35,15 @@ void mp4_index_write(const struct mp4_index *index, AVIOContext *io)
     const unsigned tfra = TFRA_HEAD + ENTRY * (unsigned)index->n, mfra = HEAD + tfra + MFRO;
     write_head(io, mfra, "mfra");
     write_head(io, tfra, "tfra");
-    avio_wb32(io, VERSION_1); // times and offsets of 64 bits
-    avio_wb32(io, 1);         // the track
-    avio_wb32(io, 0);         // the three numbers of an entry have a byte each
+    avio_wb32(io, VERSION_1); // 64-bit times and offsets
+    avio_wb32(io, 1);         // track ID
+    avio_wb32(io, 0);         // one byte for each of an entry's three numbers
     avio_wb32(io, (unsigned)index->n);
     for (int i = 0; i < index->n; i++) {
         avio_wb64(io, (uint64_t)index->keyframe[i].pts);
         avio_wb64(io, (uint64_t)index->keyframe[i].offset);
         for (int number = 0; number < 3; number++)
-            avio_w8(io, 1); // of the traf in its moof, the trun in that and the sample in that
+            avio_w8(io, 1); // traf in its moof, trun in the traf, sample in the trun
     }
     write_head(io, MFRO, "mfro");
     avio_wb32(io, 0);

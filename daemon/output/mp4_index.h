@@ -1,6 +1,6 @@
-// Where the keyframes of a fragmented MP4 are: the mfra box at its end, by which players seek
-// without reading the file from its begin. Bounded: of a long file only every second keyframe is in
-// it, or every fourth and so on. One thread at a time.
+// Index of the keyframes of a fragmented MP4: the mfra box at its end, which lets players seek
+// without reading the file from the start. Bounded: for a long file it lists only every second
+// keyframe, or every fourth and so on. One thread at a time.
 #ifndef FRAMED_DAEMON_OUTPUT_MP4_INDEX_H
 #define FRAMED_DAEMON_OUTPUT_MP4_INDEX_H
 
@@ -13,16 +13,16 @@ enum { MP4_INDEX_MAX = 16384 }; // keyframes: four and a half hours of one each 
 struct mp4_index {
     struct {
         int64_t pts;    // in the track's time base
-        int64_t offset; // of the moof whose first sample it is
+        int64_t offset; // of the moof that begins with it
     } keyframe[MP4_INDEX_MAX];
     int n;
-    int64_t seen, step; // every so many keyframes one is in the index
+    int64_t seen, step; // keyframes so far; one in `step` is in the index
 };
 
 void mp4_index_init(struct mp4_index *);
-// The next keyframe of the file.
+// Adds the file's next keyframe.
 void mp4_index_add(struct mp4_index *, int64_t pts, int64_t offset);
-// Appends the box, of track 1, to the file.
+// Appends the box for track 1 to the file.
 void mp4_index_write(const struct mp4_index *, struct AVIOContext *);
 
 #endif

@@ -9,8 +9,8 @@ static double limit_of(const struct rate *rate)
     return rate->fps > FPS_MIN ? rate->fps : FPS_MIN;
 }
 
-// An eighth of the interval is forgiven, as timestamps come rounded. The due time moves by whole
-// intervals, so that 25 frames/s thin to 10 evenly; after a gap it starts from the frame.
+// Accepts frames an eighth of the interval early, as timestamps are rounded. The due time moves by
+// whole intervals, so that 25 frames/s thin to 10 evenly; after a gap it restarts at the frame.
 bool rate_keeps(struct rate *rate, int64_t pts_ns)
 {
     if (rate->fps <= 0)

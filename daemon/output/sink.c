@@ -30,7 +30,7 @@ int sink_prepare(struct listener *ret, const struct output_config *config,
     if (config->sink.kind == SINK_FILE)
         return file_check(config, before != NULL, why, size);
     if (config->sink.kind == SINK_RTSP)
-        return 0; // whether the server takes it only trying shows
+        return 0; // only publishing shows whether the server accepts it
     struct listener_options options = sink_listener_options(config);
     options.ours = before ? listener_of(before) : NULL;
     return listener_open(ret, &options, why, size);

@@ -1,6 +1,6 @@
-// Where the results of one output go: a listening socket with any number of clients, which get
-// copies or read the pool's memory themselves (a ring), or a file, or a server. Lines about objects
-// that clients of a ring found go to a socket or a file of their own. Loop thread only.
+// Destination of one output's results: a listening socket whose clients get copies or read the
+// pool's memory themselves (a ring), a file, or a server. Lines about objects that clients of a
+// ring found go to a socket or a file of their own. Loop thread only.
 #ifndef FRAMED_DAEMON_OUTPUT_SINK_H
 #define FRAMED_DAEMON_OUTPUT_SINK_H
 
@@ -20,39 +20,39 @@ struct sink;
 
 struct sink_context {
     uv_loop_t *loop;
-    const char *camera;                 // of the log's lines
+    const char *camera;                 // for log lines
     const struct output_config *config; // outlives the sink
-    struct pool *pool;                  // outlives the sink; NULL of packets and lines
-    struct results *results;            // of a ring; outlives the sink, as do:
+    struct pool *pool;                  // outlives the sink; NULL for packets and lines
+    struct results *results;            // for a ring; outlives the sink, as do:
     struct packet_queue *packets;
-    struct line_queue *lines;     // of protocol lines, which has no pool
-    struct line_account *account; // of these
+    struct line_queue *lines;     // for PROTOCOL_LINES, which has no pool
+    struct line_account *account; // of the lines
     struct ledger *ledger;
-    struct last_error *last_error; // outlives the sink: what it logs as going wrong; or NULL
-    // The sink is closed: everything was delivered or counted, descriptors are closed. Called once,
-    // after sink_finish; the sink is gone when it returns.
+    struct last_error *last_error; // outlives the sink: its last warning or error; or NULL
+    // Called once, after sink_finish: everything is delivered or counted, descriptors are closed,
+    // and the sink is freed.
     void (*closed)(void *opaque);
     void *opaque;
-    struct listener *listener;    // of sink_prepare or sink_yield, taken on success; NULL: none
-    struct shared_object *shared; // outlives the sink, which opens it for `shared:` and closes it
+    struct listener *listener;    // from sink_prepare or sink_yield, taken on success; NULL: none
+    struct shared_object *shared; // outlives the sink, which opens and closes it for `shared:`
 };
 
-// Who reads a listening sink.
+// A reader of a listening sink.
 struct sink_client {
-    const char *name; // PROGRAM:PID of this machine, else HOST:PORT; as long as the client stays
+    const char *name; // PROGRAM:PID on this machine, else HOST:PORT; valid while connected
     struct consumer_report report;
 };
 
-// What each kind of sink fills in.
+// The functions of one kind of sink.
 struct sink_driver {
     int (*open)(struct sink **ret, const struct sink_context *, char *why, size_t size);
     void (*pump)(struct sink *);
     void (*finish)(struct sink *, int grace_ms);
     int (*clients)(const struct sink *);
-    // The client of that number, below `clients`. NULL: they have no names.
+    // Returns client i, below clients(). NULL: clients have no names.
     struct sink_client (*client)(const struct sink *, int i);
-    int (*port)(const struct sink *); // NULL: it has none
-    // NULL: it does not listen.
+    int (*port)(const struct sink *); // NULL: no port
+    // NULL: the sink does not listen.
     const struct listener *(*listener)(const struct sink *);
     void (*check_path)(struct sink *);
     void (*yield)(struct sink *, struct listener *ret);
@@ -67,40 +67,39 @@ struct sink {
     struct sink_context context;
 };
 
-// Checks that a sink can be opened, before anybody outside sees it: a socket listens already, in
-// *ret, but not at its path; a file is looked at. `before`, a sink or NULL, may have the address
-// until then. 0 or negative errno, with one sentence in `why`.
+// Checks that a sink can be opened, before anything is visible outside: a socket already listens,
+// in *ret, but not at its path; a file is only checked. `before`, a sink or NULL, may have the
+// address until then. Returns 0 or a negative errno, with one sentence in `why`.
 int sink_prepare(struct listener *ret, const struct output_config *, const struct sink *before,
                  char *why, size_t size);
 
-// Listens or opens. Returns 0 or negative errno, with one sentence in `why`.
+// Starts listening or opens the file. Returns 0 or a negative errno, with one sentence in `why`.
 int sink_open(struct sink **ret, const struct sink_context *, char *why, size_t size);
-// Results may have become ready: gives them to consumers.
+// Delivers results that may have become ready.
 void sink_pump(struct sink *);
-// No more results will come. Consumers get what is ready within `grace_ms`, then everything is
-// closed and `closed` is called from the loop.
+// Ends the sink: consumers get ready results within `grace_ms`, then everything is closed and the
+// loop calls `closed`.
 void sink_finish(struct sink *, int grace_ms);
-// Stops listening; clients stay. The listener is moved to *ret; with NULL it is closed.
+// Stops listening; clients stay. Moves the listener to *ret, or closes it if NULL.
 void sink_yield(struct sink *, struct listener *ret);
-// Listens again, and logs it, where somebody has removed the socket from its path; clients stay.
-// Call it every second or so: it costs one lstat where nothing happened.
+// Listens again, and logs that, if the socket was removed from its path; clients stay. Call it
+// about once a second: it costs one lstat if nothing happened.
 void sink_check_path(struct sink *);
 int sink_clients(const struct sink *);
-// The client of that number, below sink_clients; its name is NULL where this kind of sink knows
-// none.
+// Returns client i, below sink_clients; its name is NULL if this kind of sink has no names.
 struct sink_client sink_client(const struct sink *, int i);
-int sink_port(const struct sink *); // of a tcp sink, for port 0; else 0
+int sink_port(const struct sink *); // of a tcp sink, which is useful for port 0; else 0
 
 // --- for the kinds of sinks
-// Checks that the file of an output can be written, as far as that shows without making it; `ours`:
-// a sink of ours still writes it. 0 or negative errno, with one sentence in `why`.
+// Checks that an output's file can be written, as far as possible without creating it. `ours`:
+// another sink of ours still writes it. Returns 0 or a negative errno, with one sentence in `why`.
 int file_check(const struct output_config *, bool ours, char *why, size_t size);
-// Logs what segment_finish_leftovers returned and found.
+// Logs the result of segment_finish_leftovers.
 void sink_log_leftovers(const struct sink *, int status, const struct leftovers *);
-// Logs, once, that files cannot be deleted.
+// Logs once that files cannot be deleted.
 void sink_log_keep(const struct sink *, struct keep *);
 void sink_log_change(const struct sink *, struct segment *);
-// Where the output's socket is to listen.
+// Returns where and how the output's socket listens.
 struct listener_options sink_listener_options(const struct output_config *);
 // Logs one line with the names of camera and output.
 __attribute__((format(printf, 3, 4))) void sink_event(const struct sink *, enum log_level level,

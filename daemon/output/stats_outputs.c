@@ -2,7 +2,7 @@
 
 #include "daemon/wire.h"
 
-// Why the output does without the picture; LOSSES: it wants it.
+// Returns the reason to skip the picture, or LOSSES to use it.
 static enum loss judge(struct output *output, const struct frame_info *info, bool known)
 {
     if (!gate_opens(&output->gate, &output->config->gate, info))

@@ -7,8 +7,8 @@
 #include "config/object.h"
 #include "config/op.h"
 
-// Shares may differ in what each camera has of its own: the overflow that `auto` chose, and where
-// its regions lie.
+// Shares may differ only in each camera's own settings: the overflow that `auto` chose and the
+// position of its regions.
 static bool is_same_batch(const struct output *parent, const struct output_config *config)
 {
     struct output_config shared = *parent->config;
@@ -38,7 +38,7 @@ static int open_share(struct output **ret, const char *camera, const struct outp
 
 enum { PLACE_PICTURES, PLACE_CROPS, PLACE_COPIES, PLACE_LINES, PLACES };
 
-// In the list: that of whoever fills it.
+// Returns the place in the list, by the source that fills the output.
 static int place_of(const struct output_config *config)
 {
     return config->kernel == KERNEL_STATS  ? PLACE_LINES

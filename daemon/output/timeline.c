@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t INTERVAL_NS = 40000000;            // before the stream has shown its own
-static const int64_t JUMP_NS = 5 * INT64_C(1000000000); // off the time of arrival: a new beginning
+static const int64_t INTERVAL_NS = 40000000;            // until the stream shows its own
+static const int64_t JUMP_NS = 5 * INT64_C(1000000000); // from the arrival time: times restarted
 
-// By the time of arrival, where the camera's own is missing or begins anew.
+// Uses the arrival time if the camera's own time is missing or restarts.
 static int64_t continuous_pts(struct timeline *line, int64_t pts_ns, int64_t received_ns)
 {
     const int64_t since_ns = received_ns - line->received_ns;
@@ -42,8 +42,8 @@ void timeline_begin(struct timeline *line, int delay)
     line->last_dts = INT64_MIN;
 }
 
-// The dts of a packet is the time of presentation that was next to come `delay` packets before:
-// where pictures are reordered by no more than that, none is shown before it is decoded.
+// The dts is the lowest pts not yet used, with `delay` pts held back: if pictures are reordered by
+// at most `delay`, none is shown before it is decoded.
 struct packet_times timeline_next(struct timeline *line, int64_t pts_ns, int64_t received_ns)
 {
     struct packet_times times = {.pts = continuous_pts(line, pts_ns, received_ns)};
@@ -54,7 +54,7 @@ struct packet_times timeline_next(struct timeline *line, int64_t pts_ns, int64_t
     insert_pending(line, times.pts);
     times.dts = line->pending[0];
     if (line->last_dts != INT64_MIN && times.pts <= line->last_dts) {
-        // It is reordered by more than was known: it comes a little late, and later ones in time.
+        // Reordered by more than `delay`: this one is shown slightly late, later ones on time.
         times.pts = times.dts = line->last_dts + 1;
         line->delay += line->delay < TIMELINE_DELAY_MAX;
     } else if (line->last_dts != INT64_MIN && times.dts <= line->last_dts) {

@@ -1,5 +1,5 @@
-// The times of a copy's packets. A camera's own times may begin anew with each connection, jump,
-// or be missing; those of a file have to rise. One thread uses a timeline; zeroed it is ready.
+// Timestamps for a copy's packets. A camera's own times may restart with each connection, jump, or
+// be missing; a file's times have to rise. One thread uses a timeline; zeroed it is ready.
 #ifndef FRAMED_DAEMON_OUTPUT_TIMELINE_H
 #define FRAMED_DAEMON_OUTPUT_TIMELINE_H
 
@@ -8,27 +8,26 @@
 
 enum { TIMELINE_DELAY_MAX = 16 }; // pictures: the most that H.264 and H.265 may reorder by
 
-// In ns; dts rises from packet to packet and is not above pts.
+// In ns; dts rises from packet to packet and never exceeds pts.
 struct packet_times {
     int64_t pts, dts;
 };
 
 struct timeline {
     bool begun;
-    int64_t pts_ns, received_ns; // of the last packet, as the camera says it
+    int64_t pts_ns, received_ns; // of the last packet, not shifted
     int64_t shift_ns;            // from the camera's times to continuous ones
-    int64_t interval_ns;         // between the last pictures, by dts; 0: unknown
-    int delay; // pictures that may have to be decoded before the one that is shown
+    int64_t interval_ns;         // between the last two pictures, by dts; 0: unknown
+    int delay;                   // pictures that may be decoded ahead of the one shown
     int64_t last_dts;
-    int n;                                   // of:
-    int64_t pending[TIMELINE_DELAY_MAX + 1]; // times of presentation that are no dts yet, rising
+    int n;                                   // entries of:
+    int64_t pending[TIMELINE_DELAY_MAX + 1]; // pts not yet used as dts, rising
 };
 
-// Before the next packet, which is a keyframe: dts fall behind pts by `delay` pictures, or by as
-// many as the stream has shown to need.
+// Call before a keyframe: dts lags pts by `delay` pictures, or by more if the stream needed more.
 void timeline_begin(struct timeline *, int delay);
-// The next packet, in decoding order. `pts_ns` INT64_MIN: unknown. A camera that begins anew goes
-// on where it was, as much later as its packets came later.
+// Returns the times of the next packet, in decoding order. `pts_ns` INT64_MIN: unknown. If the
+// camera's times restart, they continue from the last packet, later by the time between arrivals.
 struct packet_times timeline_next(struct timeline *, int64_t pts_ns, int64_t received_ns);
 
 #endif

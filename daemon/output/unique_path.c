@@ -25,7 +25,7 @@ static int rename_new(const char *from, const char *to)
         return 0;
     if (errno != EINVAL)
         return -errno;
-    // A file system without the flag, as NFS is.
+    // File systems without the flag, such as NFS.
     if (lstat(to, &st) == 0)
         return -EEXIST;
     return rename(from, to) < 0 ? -errno : 0;
