@@ -22,7 +22,7 @@
 
 enum { BUFFER_BYTES = 64 << 10 };
 static const AVRational NANOSECONDS = {1, 1000000000};
-static const AVRational TICKS = {1, 90000}; // that RTP and MP4 count pictures in
+static const AVRational TICKS = {1, 90000}; // clock of pictures in RTP and MP4
 static const int64_t CONNECT_NS = 10 * INT64_C(1000000000);
 static const int64_t SEND_NS = 5 * INT64_C(1000000000);
 static const int64_t LEAVE_NS = 500000000;
@@ -32,19 +32,19 @@ struct muxer {
     AVStream *stream;
     AVPacket *packet;
     int64_t last_dts; // in the stream's time base
-    int error;        // of writing: negative errno; nothing is written any more
-    // A file's:
+    int error;        // first write error, negative errno; nothing is written after it
+    // Files:
     muxer_write_fn *write;
     void *opaque;
     AVIOContext *io;
-    int64_t at, end;         // where the next bytes go; the bytes of the file
-    struct mp4_index *index; // of an MP4, else NULL
-    int64_t keyframe_pts;    // of the last one that was written, in the stream's time base
-    // A server's:
+    int64_t at, end;         // next write position; size of the file
+    struct mp4_index *index; // MP4 only, else NULL
+    int64_t keyframe_pts;    // of the last one written, in the stream's time base
+    // Servers:
     const _Atomic bool *stop;
     int64_t deadline_ns; // CLOCK_MONOTONIC
-    bool leaves;         // *stop does not count
-    bool connected;      // libavformat closes the connection with the trailer alone
+    bool leaves;         // leaving: ignores *stop
+    bool connected;      // libavformat closes the connection only with the trailer
     struct secrets *secrets;
 };
 
@@ -56,7 +56,7 @@ bool muxer_takes(const AVCodecParameters *stream)
            stream->codec_id == AV_CODEC_ID_MJPEG;
 }
 
-// Which of its stream's parameter sets a NAL unit is: a bit of `all`, or 0.
+// Returns the bit of `all` (below) for a parameter set; 0 for another NAL unit.
 static unsigned parameter_set(enum AVCodecID codec, const struct nal *nal)
 {
     const bool h264 = codec == AV_CODEC_ID_H264;
@@ -66,8 +66,8 @@ static unsigned parameter_set(enum AVCodecID codec, const struct nal *nal)
     return type >= first && type <= last ? 1u << (type - first) : 0;
 }
 
-// The parameter sets in front of a keyframe, between start codes, in place of the extradata. Where
-// one is missing the extradata stays.
+// Replaces the extradata with the parameter sets before a keyframe, between start codes. Keeps the
+// extradata if one is missing.
 static int take_parameter_sets(AVCodecParameters *stream, const AVPacket *keyframe)
 {
     static const uint8_t start_code[] = {0, 0, 0, 1};
@@ -81,7 +81,7 @@ static int take_parameter_sets(AVCodecParameters *stream, const AVPacket *keyfra
         return -ENOMEM;
     while (nal_next(&reader, &nal)) {
         const unsigned set = parameter_set(stream->codec_id, &nal);
-        // One more byte than the packet has for each start code of three: few of them have sets.
+        // Each start code of three bytes grows by one: 64 suffice, as few units are parameter sets.
         if (!set || size + sizeof start_code + nal.size > (size_t)keyframe->size + 64)
             continue;
         memcpy(sets + size, start_code, sizeof start_code);
@@ -100,7 +100,7 @@ static int take_parameter_sets(AVCodecParameters *stream, const AVPacket *keyfra
     return 0;
 }
 
-// Of a JPEG, from its frame header: marker, length, precision, height, width.
+// Reads a JPEG's size from its frame header: marker, length, precision, height, width.
 static void find_jpeg_size(AVCodecParameters *stream, const AVPacket *picture)
 {
     enum { SOF0 = 0xc0, SOF2 = 0xc2, HEADER = 9 };
@@ -136,7 +136,7 @@ static int find_size(AVCodecParameters *stream, const AVPacket *keyframe)
     return rc;
 }
 
-// Between its NAL units; else they stand behind their lengths, and a record of 1 at first says so.
+// Returns true for NAL units with start codes; with lengths the extradata begins with 1.
 static bool has_start_codes(const AVCodecParameters *stream)
 {
     const bool nal = stream->codec_id == AV_CODEC_ID_H264 || stream->codec_id == AV_CODEC_ID_HEVC;
@@ -171,10 +171,10 @@ static int write_bytes(void *opaque, libav_written *data, int size)
     muxer->at += size;
     if (muxer->at > muxer->end)
         muxer->end = muxer->at;
-    return size; // an error would stick to libavformat's buffer: muxer->error tells it
+    return size; // an error would stick to libavformat's buffer: it is in muxer->error
 }
 
-// Of an MP4: a fragment that begins with a keyframe has a type of its own.
+// MP4: fragments that begin with a keyframe have a type of their own.
 static int write_typed(void *opaque, libav_written *data, int size, enum AVIODataMarkerType type,
                        int64_t time)
 {
@@ -231,10 +231,10 @@ static int add_stream(struct muxer *muxer, const AVCodecParameters *stream)
     if (!muxer->packet || !muxer->stream ||
         avcodec_parameters_copy(muxer->stream->codecpar, stream) < 0)
         return -ENOMEM;
-    muxer->stream->codecpar->codec_tag = 0; // of the container that it came in
+    muxer->stream->codecpar->codec_tag = 0; // belongs to the input's container
     muxer->stream->time_base = TICKS;
-    // Decoding begins before presentation, which begins at 0: in MP4 the edit list of a moov that
-    // waits for the first fragment says so, the others have no times of decoding.
+    // Decoding begins before presentation, which begins at 0: MP4 expresses this in the edit list
+    // of a moov delayed until the first fragment; the others have no dts.
     muxer->format->avoid_negative_ts = 0;
     return 0;
 }
@@ -250,7 +250,7 @@ static int set_begin(struct muxer *muxer, int64_t begin_ns)
     return av_dict_set(&muxer->format->metadata, "creation_time", text, 0) < 0 ? -ENOMEM : 0;
 }
 
-// MP4 is only ever appended to. Matroska's header is completed at its end, and is good without.
+// MP4 is only appended to. Matroska's header is completed at the end, but is valid before.
 static int open_io(struct muxer *muxer, bool mp4)
 {
     uint8_t *buffer = av_malloc(BUFFER_BYTES);
@@ -272,8 +272,8 @@ static int open_io(struct muxer *muxer, bool mp4)
     return 0;
 }
 
-// libavformat reads each SPS of H.265 for a file's header. Behind the end of one that is cut short
-// or damaged it finds thousands of millions of reference pictures, and is busy for hours.
+// libavformat parses each SPS of H.265 for a file's header. Past the end of a truncated or damaged
+// one it finds billions of reference pictures and is busy for hours.
 static bool has_readable_sets(const AVCodecParameters *stream)
 {
     struct nal_reader reader = {.data = stream->extradata, .size = (size_t)stream->extradata_size};
@@ -310,7 +310,7 @@ int muxer_open_file(struct muxer **ret, enum protocol protocol, const AVCodecPar
         rc = add_stream(muxer, stream);
     if (rc == 0)
         rc = set_begin(muxer, begin_ns);
-    // Without libavformat's trailer: its index names fragments too that begin with no keyframe.
+    // Without libavformat's trailer: its index also lists fragments that begin without a keyframe.
     if (rc == 0 && mp4)
         rc = av_dict_set(&options, "movflags",
                          "frag_keyframe+frag_custom+empty_moov+delay_moov+default_base_moof"
@@ -338,7 +338,7 @@ int muxer_open_server(struct muxer **ret, const struct output_config *output,
                       size_t size)
 {
     const char *url = output->sink.url;
-    const struct camera_config server = {.url = (char *)url}; // whose secrets are to be hidden
+    const struct camera_config server = {.url = (char *)url}; // its secrets are hidden
     char shown[512], text[AV_ERROR_MAX_STRING_SIZE];
     AVDictionary *options = NULL;
     struct muxer *muxer = calloc(1, sizeof *muxer);
@@ -385,8 +385,8 @@ int muxer_write(struct muxer *muxer, const AVPacket *from, const struct packet_t
     const AVRational base = muxer->stream->time_base;
     if (av_packet_ref(packet, from) < 0)
         return -ENOMEM;
-    // A NAL unit ends with a one: zeros behind it belong to the next start code, which
-    // libavformat's parsers leave there.
+    // A NAL unit ends with a one: zeros after it belong to the next start code, but libavformat's
+    // parsers leave them there.
     while (has_start_codes(muxer->stream->codecpar) && packet->size > 0 &&
            packet->data[packet->size - 1] == 0)
         packet->size--;
@@ -405,7 +405,7 @@ int muxer_write(struct muxer *muxer, const AVPacket *from, const struct packet_t
     set_deadline(muxer, SEND_NS);
     const int64_t pts = packet->pts;
     const int rc = av_write_frame(muxer->format, packet);
-    // Behind it: before a keyframe libavformat writes the fragment of the one before.
+    // After the write: before a keyframe libavformat writes the previous keyframe's fragment.
     if (from->flags & AV_PKT_FLAG_KEY)
         muxer->keyframe_pts = pts;
     libav_thread()->secrets = NULL;
@@ -417,7 +417,7 @@ int muxer_flush(struct muxer *muxer)
 {
     const bool begins = muxer->end == 0;
     int rc = av_write_frame(muxer->format, NULL);
-    if (rc >= 0 && begins) // the first call writes the moov of an MP4, and no fragment
+    if (rc >= 0 && begins) // the first call only writes an MP4's moov
         rc = av_write_frame(muxer->format, NULL);
     avio_flush(muxer->io);
     return errno_of(muxer, rc);
@@ -444,7 +444,7 @@ void muxer_close(struct muxer *muxer)
     if (muxer->connected)
         muxer_finish(muxer);
     if (muxer->io)
-        muxer->error = -ECANCELED; // the bytes that libavformat still holds go nowhere
+        muxer->error = -ECANCELED; // discards bytes that libavformat still holds
     avformat_free_context(muxer->format);
     if (muxer->io)
         av_freep(&muxer->io->buffer);

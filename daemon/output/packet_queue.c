@@ -8,8 +8,8 @@
 
 #include "daemon/base/clock.h"
 
-enum { WAKE_PART = 4 }; // the writer is woken when this part of the room is taken
-static const int64_t GLANCE_NS = 50000000; // how long a wait may overlook *stop
+enum { WAKE_PART = 4 }; // the writer is woken when this fraction of the room is used
+static const int64_t GLANCE_NS = 50000000; // interval of checks of *stop
 
 // Packets in decoding order.
 struct packet_list {
@@ -20,16 +20,16 @@ struct packet_list {
 struct packet_queue {
     struct packet_queue_options options;
     pthread_mutex_t lock;      // guards all below
-    pthread_cond_t room;       // a packet was taken, or the sink is another
+    pthread_cond_t room;       // a packet was taken, or the sink's state changed
     struct packet_list wait;   // for the writer
     struct packet_list recent; // of the last before_ns, from a keyframe on
-    bool recent_broken;        // packets up to the next keyframe are not for `recent`
+    bool recent_broken;        // packets up to the next keyframe are not added to `recent`
     enum pool_sink sink;
     bool eager;
-    bool broken;      // packets up to the next keyframe are of no use...
+    bool broken;      // packets up to the next keyframe are lost...
     enum loss reason; // ...for this reason
     uint32_t clip;
-    int64_t until_ns; // of the clip; 0: there was none
+    int64_t until_ns; // end of the clip; 0: there was none
 };
 
 void queued_packet_free(struct queued_packet *packet)
@@ -72,7 +72,7 @@ static bool is_keyframe(const struct queued_packet *packet)
     return packet->stream != NULL;
 }
 
-// With references of its own; NULL: no memory.
+// Returns a copy with its own references, or NULL without memory.
 static struct queued_packet *copy_packet(const struct queued_packet *from)
 {
     struct queued_packet *copy = calloc(1, sizeof *copy);
@@ -100,7 +100,7 @@ int packet_queue_open(struct packet_queue **ret, const struct packet_queue_optio
         return -ENOMEM;
     queue->options = *options;
     queue->broken = true;
-    queue->reason = LOSS_DAMAGED; // what comes before the first keyframe cannot be decoded
+    queue->reason = LOSS_DAMAGED; // packets before the first keyframe cannot be decoded
     list_init(&queue->wait);
     list_init(&queue->recent);
     pthread_mutex_init(&queue->lock, NULL);
@@ -136,7 +136,7 @@ void packet_queue_close(struct packet_queue *queue)
 
 // --- what is remembered for clips
 
-// Whole groups of pictures go: what is left begins with a keyframe of the last before_ns.
+// Drops whole groups of pictures: the rest begins with a keyframe of the last before_ns.
 static void forget_old(struct packet_queue *queue, int64_t now_ns)
 {
     struct packet_list *recent = &queue->recent;
@@ -201,7 +201,7 @@ bool packet_queue_request(struct packet_queue *queue, int64_t until_ns)
 
 // --- adding
 
-// A clip that begins may put all that was remembered into the queue at once.
+// Leaves room for a new clip, which adds all remembered packets at once.
 static bool has_room(const struct packet_queue *queue, const struct packet *packet)
 {
     const size_t bytes = queue->wait.bytes + (size_t)packet->av->size;
@@ -219,7 +219,7 @@ static void wait_for_room(struct packet_queue *queue, const struct packet *packe
     }
 }
 
-// Why the packet cannot be queued; LOSSES: it can be.
+// Returns the reason to drop the packet, or LOSSES to queue it.
 static enum loss loss_of(const struct packet_queue *queue, const struct packet *packet)
 {
     if (queue->sink == POOL_SINK_REFUSED)
@@ -231,7 +231,7 @@ static enum loss loss_of(const struct packet_queue *queue, const struct packet *
     return has_room(queue, packet) ? LOSSES : LOSS_OVERFLOW;
 }
 
-// Packets up to the next keyframe need the old one, which is not recorded again.
+// Packets up to the next keyframe depend on the old one, which is not recorded again.
 static void skip_old(struct packet_queue *queue)
 {
     pthread_mutex_lock(&queue->lock);

@@ -1,9 +1,9 @@
-// The packets of one camera on their way to a copy of its stream: the camera's thread adds them,
-// the writer of the copy takes them. A slow disk or server fills the queue: then packets up to the
-// next keyframe are lost, and counted.
+// Queue of one camera's packets for a copy of its stream: the camera's thread adds packets, the
+// copy's writer takes them. If a slow disk or server fills the queue, packets up to the next
+// keyframe are lost and counted.
 //
-// A queue with `before` is idle at first: it only remembers the packets of that time. A request
-// (packet_queue_request) lets it begin a clip with these, and take what comes until the clip's end.
+// A queue with `before` is idle at first: it only remembers the packets of that period. A request
+// (packet_queue_request) begins a clip with these and adds new packets until the clip's end.
 //
 // Packets are held by reference. Thread-safe; each function names the thread that calls it. The
 // lock is taken last: nothing is locked, posted or logged under it.
@@ -16,53 +16,53 @@
 
 struct packet_queue;
 
-// The taker's, until queued_packet_free.
+// Owned by the taker until queued_packet_free.
 struct queued_packet {
     struct AVPacket *av;
-    struct AVCodecParameters *stream; // of a keyframe: what its stream is; of others NULL
+    struct AVCodecParameters *stream; // parameters of the stream if a keyframe; else NULL
     int64_t pts_ns;                   // INT64_MIN: unknown
     int64_t received_ns;              // CLOCK_MONOTONIC
     int64_t capture_ns;               // since 1970
-    uint32_t clip;                    // counts clips; 0 of a queue without `before`
+    uint32_t clip;                    // counts clips; 0 without `before`
     struct queued_packet *next;       // private
 };
 
 struct packet_queue_options {
-    int64_t before_ns;       // of clips; 0: everything is copied
-    size_t before_bytes_max; // what is remembered; beyond it clips begin later
-    size_t bytes_max;        // that wait for the writer
+    int64_t before_ns;       // length remembered for clips; 0: everything is copied
+    size_t before_bytes_max; // most remembered bytes; beyond it clips begin later
+    size_t bytes_max;        // most bytes that wait for the writer
     bool waits;              // the camera's thread waits for room, and nothing is lost
     struct ledger *ledger;
 };
 
 int packet_queue_open(struct packet_queue **ret, const struct packet_queue_options *);
-// No thread may use it any more. Counts what is left as LOSS_STOPPING; accepts NULL.
+// Counts waiting packets as LOSS_STOPPING. No thread may use the queue any more. Accepts NULL.
 void packet_queue_close(struct packet_queue *);
 
 // --- camera thread
-// Takes a reference. `stream` is what the packet's stream is, and *stop ends a wait for room. True:
-// the caller wakes the writer. Without memory the packet is lost.
+// Takes a reference. `stream` has the parameters of the packet's stream; *stop ends a wait for
+// room. The packet is lost if memory runs out. Returns true if the caller must wake the writer.
 bool packet_queue_add(struct packet_queue *, const struct packet *,
                       const struct AVCodecParameters *stream, const _Atomic bool *stop);
 
 // --- loop thread
-// POOL_SINK_OPEN from the start. Refused: packets are lost as LOSS_SINK, those that wait too.
-// Finishing: no more are added. Stopped: those that wait are lost as LOSS_STOPPING.
+// Sets the sink's state, initially POOL_SINK_OPEN. Refused: packets are lost as LOSS_SINK, waiting
+// ones too. Finishing: no more are added. Stopped: waiting packets are lost as LOSS_STOPPING.
 void packet_queue_set_sink(struct packet_queue *, enum pool_sink);
-// packet_queue_add wakes the writer for every packet, not only when many wait.
+// Makes packet_queue_add wake the writer for every packet, not only when many wait.
 void packet_queue_set_eager(struct packet_queue *, bool);
-// A clip goes on until CLOCK_MONOTONIC is at `until_ns`, or begins. False: the queue has no
-// `before`, or its sink is not open.
+// Extends the clip until `until_ns` (CLOCK_MONOTONIC), or begins one. Returns false if the queue
+// has no `before` or its sink is not open.
 bool packet_queue_request(struct packet_queue *, int64_t until_ns);
-// Whether packet_queue_take may return something.
+// Returns true if packet_queue_take may return a packet.
 bool packet_queue_has_next(struct packet_queue *);
 
 // --- the writer, on any thread
-// The oldest packet. NULL: none.
+// Returns the oldest packet, or NULL.
 struct queued_packet *packet_queue_take(struct packet_queue *);
-// Whether no more packets belong to the clip of the last that was taken. False without `before`.
+// Returns true if no more packets belong to the last taken one's clip. False without `before`.
 bool packet_queue_clip_is_over(struct packet_queue *);
-// Where a keyframe waits, the packets before the newest one are lost with that reason. False: none
+// Loses the packets before the newest waiting keyframe for `reason`. Returns false if no keyframe
 // waits.
 bool packet_queue_skip(struct packet_queue *, enum loss reason);
 void queued_packet_free(struct queued_packet *); // accepts NULL

@@ -1,5 +1,5 @@
-// A camera's own packets to files. Twice a second a job on libuv's thread pool writes what has
-// come: kill -9 costs less than a second, and a slow disk delays nobody but this sink.
+// Writes a camera's packets to files. A job on libuv's thread pool writes new packets twice a
+// second: kill -9 costs less than a second, and a slow disk delays only this sink.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +15,13 @@ enum { WRITE_MS = 500 };
 struct recorder {
     struct sink sink;
     struct writer_job job;
-    uv_timer_t timer; // to the next job
-    bool busy;        // the job has the members below, else the loop has
-    bool failing;     // as it was logged
+    uv_timer_t timer; // until the next job
+    bool busy;        // the job owns the members below, else the loop does
+    bool failing;     // last logged state
     bool finishing, ending;
     int status; // of the job: negative errno or 0
     struct recording recording;
-    struct leftovers leftovers; // that the first job found
+    struct leftovers leftovers; // found by the first job
 };
 
 static const struct output_config *config_of(const struct recorder *recorder)
@@ -134,7 +134,7 @@ static void job_done(struct recorder *recorder)
     start_job(recorder, finish_recording, recording_finished);
 }
 
-// What waits is written, which takes as long as it takes: nobody could end a call of the disk.
+// Writes all waiting packets, however long it takes: a disk call cannot be interrupted.
 static void finish_sink(struct sink *base, int grace_ms)
 {
     struct recorder *recorder = (struct recorder *)base;

@@ -7,11 +7,11 @@
 
 #include "daemon/base/clock.h"
 
-// Pictures that may be shown before ones that are decoded before them, where the stream does not
-// say: it costs nothing where there are none.
+// Pictures of reordering to allow for if the stream does not declare any: costs nothing if there is
+// none.
 enum { DELAY = 2 };
 static const int64_t RETRY_NS = 1000000000; // from a failure to the next file
-static const int64_t HOLD_NS = 500000000;   // that a packet waits for the next one
+static const int64_t HOLD_NS = 500000000;   // longest wait of a packet for the next one
 
 void recording_init(struct recording *recording, const struct output_config *config,
                     struct packet_queue *queue, struct ledger *ledger, gid_t group)
@@ -33,7 +33,7 @@ static void lose_packet(struct recording *recording, enum loss reason)
     ledger_lose(recording->ledger, reason);
 }
 
-// The muxer is of no use any more. What is settled stays, as a file of its own.
+// Closes the failed muxer. The settled part stays as a file of its own.
 static void abandon_file(struct recording *recording, int rc)
 {
     for (; recording->unsettled > 0; recording->unsettled--)
@@ -46,12 +46,12 @@ static void abandon_file(struct recording *recording, int rc)
     recording->muxer = NULL;
     segment_cut(&recording->segment);
     if (segment_finish(&recording->segment) < 0)
-        segment_close(&recording->segment); // the next start gives it its name
+        segment_close(&recording->segment); // the next start names it
     avcodec_parameters_free(&recording->stream);
     recording->error = rc;
     recording->broken = true;
     recording->reason = rc == -ENOTSUP ? LOSS_CONFIG : rc == -EINVAL ? LOSS_DAMAGED : LOSS_SINK;
-    // A file that may grow no more is no full disk: another one begins.
+    // A file at its size limit does not mean a full disk: another one begins.
     recording->retry_ns = rc == -EFBIG ? 0 : monotonic_ns() + RETRY_NS;
 }
 
@@ -116,7 +116,7 @@ static int finish_file(struct recording *recording)
     return rc;
 }
 
-// Takes over the keyframe's stream.
+// Takes ownership of the keyframe's stream.
 static int open_file(struct recording *recording, struct queued_packet *keyframe)
 {
     const int delay = keyframe->stream->video_delay;
@@ -134,7 +134,7 @@ static int open_file(struct recording *recording, struct queued_packet *keyframe
                            keyframe->capture_ns, write_part, recording);
 }
 
-// A stream that changes too often leaves the open file to pictures of its own stream.
+// Returns true if the stream changes too often: the open file stays for its own stream.
 static bool is_refused_change(struct recording *recording, const struct queued_packet *keyframe)
 {
     return recording->muxer && !muxer_same_stream(recording->stream, keyframe->stream) &&
@@ -149,7 +149,7 @@ static bool belongs_to_file(const struct recording *recording, const struct queu
            muxer_same_stream(recording->stream, keyframe->stream);
 }
 
-// Opens the keyframe's file, if it is not. -EAGAIN: its packets are lost, and nothing else.
+// Opens a file for the keyframe, unless the open one fits. -EAGAIN: only its packets are lost.
 static int choose_file(struct recording *recording, struct queued_packet *keyframe)
 {
     int rc;
@@ -172,7 +172,7 @@ static int choose_file(struct recording *recording, struct queued_packet *keyfra
     return rc < 0 ? rc : open_file(recording, keyframe);
 }
 
-// Takes the packet over.
+// Takes ownership of the packet.
 static void record_packet(struct recording *recording, struct queued_packet *packet)
 {
     int rc = 0;
@@ -206,7 +206,7 @@ static void record_packet(struct recording *recording, struct queued_packet *pac
     recording->held_times = times;
 }
 
-// A picture that is followed by no other lasts for as long as it has by now.
+// Writes a last picture; it lasts the usual interval, or its age if that is less.
 static int write_last(struct recording *recording)
 {
     const int64_t age_ns = recording->held ? monotonic_ns() - recording->held->received_ns : 0;

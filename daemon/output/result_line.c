@@ -12,7 +12,7 @@ static int64_t round_to_integer(double value)
     return (int64_t)(value < 0 ? value - 0.5 : value + 0.5);
 }
 
-// A finite number, with four places where it is of no great size.
+// Writes a finite number with four decimals, and with an exponent from 1e9 on.
 static char *put_score(char *to, double score)
 {
     int exponent = 0;

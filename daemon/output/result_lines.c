@@ -6,7 +6,7 @@
 #include "config/address.h"
 #include "config/detections.h"
 
-// A line that nobody is there to read is not made.
+// Makes no line without a reader.
 static void take_result(struct results_receiver *receiver, const struct found *found)
 {
     struct result_lines *lines = (struct result_lines *)receiver;
@@ -112,7 +112,7 @@ void result_lines_close(struct result_lines *lines)
     if (!lines)
         return;
     results_remove_receiver(lines->results, &lines->receiver);
-    lines->output.name = NULL; // the output's own
+    lines->output.name = NULL; // belongs to the output
     detections_free(&lines->output);
     line_labels_close(&lines->labels);
     line_queue_close(lines->queue);

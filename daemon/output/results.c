@@ -28,7 +28,7 @@ const char *const object_drop_names[OBJECT_DROPS] = {
     [OBJECT_OUTSIDE] = "outside",
 };
 
-// Bit i of each mask: the client with the index i.
+// Bit i of each mask stands for the client with index i.
 struct remembered_element {
     struct frame_info frame;
     uint64_t sequence, parent_sequence;
@@ -45,7 +45,7 @@ struct remembered {
     uint32_t slot;
     uint64_t lent, returned;
     uint32_t n;
-    struct remembered_element *element; // room for as many as a result has
+    struct remembered_element *element; // as many as a result has
 };
 
 static uint64_t bit_of(const struct results_client *client)
@@ -55,7 +55,7 @@ static uint64_t bit_of(const struct results_client *client)
 
 // --- what is remembered
 
-// One allocation, which all that is remembered fits into.
+// Allocates all remembered frames and elements in one block.
 static int allocate(struct results *results)
 {
     const struct pool_options *pool = &results->options.pool->options;
@@ -133,7 +133,7 @@ void results_lend(struct results *results, struct results_client *client,
         remembered->lent |= bit_of(client);
 }
 
-// What was lent to the client as that ticket; NULL: nothing that is remembered.
+// Returns the frame lent to the client as that ticket; NULL: not lent, or forgotten.
 static struct remembered *find_lent(const struct results *results,
                                     const struct results_client *client, uint64_t ticket)
 {
@@ -192,7 +192,7 @@ void results_forget_camera(struct results *results, const char *camera)
         }
 }
 
-// Without memory the list is left out.
+// Leaves the list out if memory runs out.
 static void keep_list(struct last_found *last, const struct found *found)
 {
     if (found->n > last->room) {
@@ -226,7 +226,7 @@ static void keep_last(struct results *results, const struct found *found)
 
 // --- messages
 
-// Returns RESULT_WRONGS for a good one, with the frame and the element that it is of.
+// Returns RESULT_WRONGS for a valid message, with its frame and element; else the reason.
 static enum result_wrong check_message(struct results *results, struct results_client *client,
                                        const struct framed_ring_result *message, size_t bytes,
                                        struct remembered **frame,
@@ -278,7 +278,7 @@ static struct framed_detection read_detection(const struct framed_detection *wir
     };
 }
 
-// In pixels of the picture and clipped to it. Returns OBJECT_DROPS for a good detection.
+// Maps a detection to pixels of the picture and clips it. Returns OBJECT_DROPS if it is valid.
 static enum object_drop map_object(const struct remembered_element *element, bool in_source,
                                    const struct framed_detection *from, struct framed_detection *to)
 {
@@ -319,7 +319,7 @@ static int map_objects(struct results *results, const struct remembered_element 
     return n;
 }
 
-// The client has neither the slot, nor did it give it back.
+// Returns true if the client no longer has the slot and did not return it.
 static bool was_revoked(const struct results *results, const struct results_client *client,
                         const struct consumer *consumer, const struct remembered *frame)
 {
@@ -415,7 +415,7 @@ void results_attach(struct results *results, struct results_client *client)
     results->clients |= bit_of(client);
 }
 
-// Another client gets its bit.
+// Clears the client's bit, which another client may get.
 void results_detach(struct results *results, struct results_client *client)
 {
     const uint64_t others = ~bit_of(client);

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-// Appends a number of at least 0 with `places` decimals. Limits it to what an int64_t holds.
+// Appends a number of at least 0 with `places` decimals, limited to the range of int64_t.
 static char *put_rounded(char *to, double value, int places)
 {
     double unit = 1;

@@ -1,4 +1,4 @@
-// What a camera's analysis says of a picture, as a line of JSON, for readers of `kernel: stats`:
+// A picture's analysis as a line of JSON, for readers of `kernel: stats`:
 //
 //     {"camera":"gate","output":"scene","seq":41,"epoch":0,"time":1760000000.123456,"pts":1.64,
 //     "width":1920,"height":1080,"luma":{"mean":98.31,"variance":1702.5,"min":3,"max":251,
@@ -7,10 +7,10 @@
 //     "fingerprint":"9f3c01ab55e07d12","light":true,"learning":true,"moving":true,"changed":12,
 //     "boxes":[[640,360,720,480]],"alarms":["dark"],"raised":["dark"],"cleared":["moved"]}
 //
-// `black` and `white` are shares of pixels that are clipped, `sharpness` is the mean of the
-// absolute Laplacian, `changed` counts cells that moved; kernels/statistics.h and motion.h define
-// them. Boxes are corners in pixels of the picture as coded, as edges. `light`, `learning`,
-// `raised` and `cleared` are left out where they say nothing.
+// `black` and `white` are shares of clipped pixels, `sharpness` is the mean of the absolute
+// Laplacian, `changed` counts cells that moved; kernels/statistics.h and motion.h define them.
+// Boxes are corners in pixels of the coded picture, as edges. `light`, `learning`, `raised` and
+// `cleared` are omitted if false or empty.
 #ifndef FRAMED_DAEMON_OUTPUT_SCENE_LINE_H
 #define FRAMED_DAEMON_OUTPUT_SCENE_LINE_H
 
@@ -23,8 +23,8 @@ enum {
                            4 * STATISTICS_GRID_MAX * STATISTICS_GRID_MAX + 48 * MOTION_BOXES_MAX,
 };
 
-// Writes the line with its newline and no final zero. Names of camera and output have 64 bytes at
-// most; without an output (NULL) the line has no sequence either. Returns the bytes.
+// Writes the line with a newline and no final zero. Names of camera and output have at most 64
+// bytes; without an output (NULL) the line has no sequence either. Returns the bytes.
 size_t scene_line(char to[SCENE_LINE_BYTES_MAX], const char *camera, const char *output,
                   uint64_t sequence, const struct scene_record *);
 

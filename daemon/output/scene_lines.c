@@ -7,7 +7,7 @@
 #include "daemon/base/clock.h"
 
 enum { RECORDS = 16 };
-static const int64_t GLANCE_NS = 50000000; // how long a wait may overlook *stop
+static const int64_t GLANCE_NS = 50000000; // interval of checks of *stop
 
 struct scene_lines {
     struct ledger *ledger;
@@ -17,8 +17,8 @@ struct scene_lines {
     struct pending {
         uint64_t sequence;
         struct scene_record record;
-    } taken;              // by the loop
-    pthread_mutex_t lock; // what follows
+    } taken;              // the record that the loop writes
+    pthread_mutex_t lock; // guards all below
     pthread_cond_t room;
     int first, n;
     struct pending pending[RECORDS];
