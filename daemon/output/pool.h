@@ -3,20 +3,19 @@
 //
 //     free -> filling (claim to complete) -> done -> ready, in the order of claims -> free
 //
-// A result is an entry of items: one for a plain output, one for each region or tile of a picture,
-// or one for each picture of a batch (output/batch.h, which fills a result by and by and seals it).
-// It is ready when it is sealed and all its items are complete. It ends when no consumer needs it
-// any more, when a newer result needs its slot, or with its device; then the ledger of each item
-// counts it: as emitted where at least one consumer got all of it, else as lost. pool.c:loss_of
-// decides the reason. A picture for which no result could be claimed is lost and counted in
-// transform/claim.c.
+// A result has one item for a plain output, one for each region or tile of a picture, or one for
+// each picture of a batch (output/batch.h, which fills a result step by step and seals it). It is
+// ready when it is sealed and all its items are complete. It ends when no consumer needs it any
+// more, when a newer result needs its slot, or with its device. Then the ledger of each item counts
+// it: as emitted if at least one consumer got all of it, else as lost for the reason of
+// pool.c:loss_of. A picture without a result is counted as lost in transform/claim.c.
 //
 // The data of all results lies in one region, which clients of a ring map; a result has the slot of
 // its number there. A larger result moves the pool to a new region; results in use stay in the old
 // one until they end (output/pool_memory.c).
 //
-// All functions are thread-safe; each names the thread that calls it. `lock` is the last in the
-// order of locks: nothing is locked, posted or logged under it.
+// All functions are thread-safe; each names its calling thread. `lock` is taken last: nothing is
+// locked, posted or logged under it.
 #ifndef FRAMED_DAEMON_OUTPUT_POOL_H
 #define FRAMED_DAEMON_OUTPUT_POOL_H
 
@@ -29,37 +28,36 @@
 
 enum {
     POOL_RESULTS_MAX = 256, // of one pool
-    POOL_BACKENDS_MAX = 65, // that fill one pool: every GPU and the CPU
+    POOL_BACKENDS_MAX = 65, // of one pool: every GPU and the CPU
 };
 
-// One picture, or an element of one, in a result: its producer fills it in between claim and
-// complete.
+// One picture, or an element of one, in a result. Its producer fills it between claim and complete.
 struct item {
     struct frame_info frame;
-    // Names, or the first 24 bytes of them: one more than the wire has, which cuts at a character.
+    // The first 24 bytes of names: one more than on the wire, which cuts at a character.
     char camera[25];
-    char region[25];          // of the camera, that the element shows; "": the picture
-    uint64_t parent_sequence; // of the picture that it is a part of: `sequence`, but of crops
-    int object;               // of crops: index of the box among those that were found
-    int part, parts;          // which element of its picture it is, and of how many
+    char region[25];          // shown by the element; "": the whole picture
+    uint64_t parent_sequence; // of the source picture: equals `sequence` except for crops
+    int object;               // crops: index of the box in the client's result
+    int part, parts;          // index of the element in its picture, and their number
     double src_to_dst[6], dst_to_src[6]; // identity for yuv without a geometry
     uint64_t sequence;                   // counts every frame that the camera offered
-    uint64_t ordinal;    // the same without the thinned and still ones: gaps are losses
-    uint64_t lost;       // of a batch: the camera's pictures since its first one that no batch got
-    bool new_epoch;      // of a batch: no picture of its epoch was in one before
-    uint64_t valid_op;   // serial of the op whose whole picture lies in the data; 0: of none
-    int64_t finished_ns; // CLOCK_MONOTONIC, by pool_complete
-    int status;          // 0, or what its job failed with
+    uint64_t ordinal;                    // the same without thinned and still ones: gaps are losses
+    uint64_t lost;       // batches: the camera's pictures since its first one that no batch got
+    bool new_epoch;      // batches: the first picture of its epoch in one
+    uint64_t valid_op;   // serial of the op whose complete picture is in the data; 0: none
+    int64_t finished_ns; // CLOCK_MONOTONIC, set by pool_complete
+    int status;          // 0, or the error of its job
     // Private to the pool, under its lock:
-    struct ledger *ledger; // that counts it; outlives the item's use; NULL: part 0 is counted, or
-                           // its camera is gone
+    struct ledger *ledger; // counts it; outlives the item's use; NULL: only part 0 counts, or its
+                           // camera is gone
     enum item_state { ITEM_EMPTY, ITEM_FILLING, ITEM_COMPLETE } state;
 };
 
-// Whether a picture is in it, whole: any thread, of a result that is ready.
+// Returns true if the item has a complete picture. Any thread, for a ready result.
 bool item_is_filled(const struct item *);
 
-// Why a batch takes no more items.
+// Reasons to close a batch.
 enum batch_close {
     CLOSED_NOT,
     CLOSED_FULL,
@@ -69,7 +67,7 @@ enum batch_close {
     CLOSED_STOPPING
 };
 
-// How to read a result's data: of the first item, and so of all.
+// Format of a result's data: of the first item, and so of all.
 struct result_format {
     struct image image; // planes point into the data; format PIXEL_TENSOR for warp
     enum dtype dtype;   // of a tensor; DTYPE_U8 for yuv
@@ -79,226 +77,224 @@ struct result_format {
     int rate_num, rate_den; // nominal frames per second of the output; 0/0: unknown
 };
 
-// What happened last to a result that nobody got: pool.c:loss_of makes the reason of it.
+// Last event of a result that no consumer got; pool.c:loss_of turns it into the reason of the loss.
 enum result_fate {
-    FATE_NOT_REACHED, // no consumer came to it, or those that would have are gone
-    FATE_FAILED,      // its job failed, or the device that its data is on
-    FATE_EVICTED,     // a newer result has its slot
-    FATE_LATE,        // it was too old for a consumer that came to it, or was held for too long
-    FATE_UNDELIVERED, // a consumer released it without having got all of it
+    FATE_NOT_REACHED, // no consumer reached it, or those are gone
+    FATE_FAILED,      // its job or the device of its data failed
+    FATE_EVICTED,     // a newer result took its slot
+    FATE_LATE,        // it was too old when a consumer reached it, or was lent for too long
+    FATE_UNDELIVERED, // a consumer released it before it got all of it
     FATE_STOPPED,     // its camera stopped before its job began
 };
 
 struct result {
     struct result_format format;
     struct item *item; // n_items of them
-    int n_items;       // that it has room for
-    void *data;        // size bytes: of each item an equal share, one behind the other
+    int n_items;       // capacity
+    void *data;        // size bytes: equal shares of the items, back to back
     size_t size;
-    enum memory memory;         // of data: what the job's result is to say
-    struct pool_region *region; // that data lies in, valid while the result is in use
-    // Of a batch; CLOSED_NOT: the result is none. Times are CLOCK_MONOTONIC.
+    enum memory memory;         // of data, for the job's result
+    struct pool_region *region; // contains data; valid while the result is in use
+    // For batches; CLOSED_NOT: no batch, or an open one. Times are CLOCK_MONOTONIC.
     enum batch_close closed_by;
     int64_t opened_ns, closed_ns;
     uint64_t batch_sequence; // counts the output's batches
     int number;              // of the slot in each of the pool's regions
-    uint64_t ticket;         // names this use of the slot, rising; never 0
+    uint64_t ticket;         // identifies this use of the slot, rising; never 0
     // Private to pool.c, under the lock:
     enum result_state { RESULT_FREE, RESULT_FILLING, RESULT_DONE, RESULT_READY } state;
     uint32_t generation; // of the region that data last lay in
-    int filling;         // items that are claimed and not complete
-    bool sealed;         // no further item is claimed
-    int awaited;         // by consumers that have not come to it
-    int held;            // by consumers that acquired it
-    int lent;            // to consumers that read it themselves
-    int64_t lent_ns;     // CLOCK_MONOTONIC: when the last of them was told
-    bool delivered;      // some consumer got all of it
+    int filling;         // items claimed and not complete
+    bool sealed;         // no further item can be claimed
+    int awaited;         // number of consumers that have not reached it
+    int held;            // number of consumers that acquired it
+    int lent;            // number of consumers that read it themselves
+    int64_t lent_ns;     // CLOCK_MONOTONIC: when the last of them was notified
+    bool delivered;      // a consumer got all of it
     enum result_fate fate;
 };
 
-// One that gets the pool's results, from pool_attach to pool_detach. Zeroed before; the pool's own.
+// A consumer, from pool_attach to pool_detach. Zeroed before; only the pool changes it.
 struct consumer {
     struct consumer *next;
-    uint64_t cursor;     // ticket from which on results are still to come to it
-    uint64_t taken;      // results that came to it
-    uint64_t missed;     // that went before it came to them
+    uint64_t cursor;     // ticket of the first result that it has not reached
+    uint64_t taken;      // results that it acquired
+    uint64_t missed;     // results that ended before it reached them
     struct result *held; // acquired and neither released nor lent; NULL: none
     struct {
-        uint64_t ticket;        // of the result whose payload the consumer detached; 0: of none
-        int items;              // to count once it is delivered or not
-        struct ledger **ledger; // of each of these; room for as many as a result has
-        bool emitted;           // they are counted already: another consumer got them
+        uint64_t ticket;        // of the result with a detached payload; 0: none
+        int items;              // to count when the delivery ends
+        struct ledger **ledger; // of each of these; as many as a result has
+        bool emitted;           // already counted: another consumer got them
     } pending;
-    int64_t acquired_ns;                  // CLOCK_MONOTONIC: when it came to what it holds
-    uint64_t lent[POOL_RESULTS_MAX / 64]; // bit i: result i
+    int64_t acquired_ns;                  // CLOCK_MONOTONIC: when it acquired `held`
+    uint64_t lent[POOL_RESULTS_MAX / 64]; // bit i: result i is lent to it
 };
 
-// What the output's sink is at. POOL_SINK_OPEN from the start.
+// State of the output's sink, initially POOL_SINK_OPEN.
 enum pool_sink {
     POOL_SINK_OPEN,      // or will be soon
-    POOL_SINK_REFUSED,   // it cannot be opened: there is nobody to wait for
-    POOL_SINK_FINISHING, // nothing is claimed any more; consumers get what is ready
-    POOL_SINK_STOPPED,   // consumers get nothing any more but what they hold
+    POOL_SINK_REFUSED,   // it cannot be opened: do not wait for consumers
+    POOL_SINK_FINISHING, // nothing can be claimed; consumers get ready results
+    POOL_SINK_STOPPED,   // consumers keep what they hold and get nothing more
 };
 
 struct pool_options {
     int n;                 // results, at most POOL_RESULTS_MAX
-    int items;             // of each, at most
+    int items;             // most items of a result
     const char *name;      // of the output, for the log; outlives the pool
-    size_t header_bytes;   // of a result, beside the data for clients of a ring; or 0
-    enum region_kind kind; // private: no ring; shared: host memory; device: fallback is shared
-    struct shared_object
-        *object;            // that a shared one has the name of; outlives the pool; NULL: none
-    enum overflow overflow; // what claims do where no result is free, from the start
-    int64_t max_age_ns;     // older results are passed over; 0: none are
-    enum loss undelivered;  // what a result counts as that consumers did not get
+    size_t header_bytes;   // per result, next to the data, for clients of a ring; or 0
+    enum region_kind kind; // private: no ring; shared: host memory; device: falls back to shared
+    struct shared_object *object; // names a shared region; outlives the pool; NULL: no name
+    enum overflow overflow;       // initial policy of claims if no result is free
+    int64_t max_age_ns;           // older results are skipped; 0: none
+    enum loss undelivered;        // reason of loss if consumers did not get a result
 };
 
 struct pool {
     struct pool_options options;
 
-    _Atomic enum overflow overflow; // of the present producers
+    _Atomic enum overflow overflow; // policy of the present producers
 
-    pthread_mutex_t memory_lock; // one thread at a time changes the memory; before `lock`
+    pthread_mutex_t memory_lock; // one thread at a time changes the memory; taken before `lock`
     struct pool_backend {
         const struct backend_driver *driver;
         struct backend *backend;
-        int users;                 // producers that it works for
-    } backends[POOL_BACKENDS_MAX]; // the first pins the memory on the host
+        int users;                 // producers that use it
+    } backends[POOL_BACKENDS_MAX]; // the first one pins host memory
     int n_backends;
-    bool logged;      // that the data is not on the device
-    int64_t retry_ns; // CLOCK_MONOTONIC: no region is opened before, since the last try failed
+    bool logged;      // logged that the data is not on the device
+    int64_t retry_ns; // CLOCK_MONOTONIC: no region is opened before this, as the last try failed
 
     pthread_mutex_t lock;        // guards all below, and users and next of the regions
-    pthread_cond_t room;         // a result may be free, or it is not to be waited for any more
-    bool wants_device;           // a region of the backend's device, as long as that gives memory
+    pthread_cond_t room;         // a result may be free, or waiting is over
+    bool wants_device;           // regions are on the backend's device, until that has no memory
     uint32_t generation;         // of the newest region
-    struct pool_region *region;  // where results are claimed; NULL: none yet
+    struct pool_region *region;  // where results are claimed; NULL: opened by the next claim
     struct pool_region *regions; // all of them, newest first
     uint64_t next_ticket;        // of the next result to be claimed
-    _Atomic uint64_t head;       // ticket of the next result to become ready; may be read without
-    int64_t held_ns;             // that consumers keep a result: a mean that the last ones rule
+    _Atomic uint64_t head; // ticket of the next result to become ready; may be read without lock
+    int64_t held_ns;       // moving mean of the time that consumers keep a result
     enum pool_sink sink;
     int n_consumers;
     struct consumer *consumers;
     struct result result[];
 };
 
-// No memory yet. 0, -ENOMEM, or -EINVAL for more results than POOL_RESULTS_MAX.
+// Opens a pool without memory. Returns 0, -ENOMEM, or -EINVAL for over POOL_RESULTS_MAX results.
 int pool_open(struct pool **ret, const struct pool_options *);
-// No thread may use it any more. Counts what is left as LOSS_STOPPING; accepts NULL. After
-// pool_remove_backend, where it had one.
+// Counts remaining results as LOSS_STOPPING. Backends must be removed before, and no thread may use
+// the pool any more. Accepts NULL.
 void pool_close(struct pool *);
 
 // --- producers: camera threads
-// A backend fills results from now on, for one producer more: it pins the pool's memory, where no
-// other does. A device pool gets a region of it with the next claim, as long as all producers have
-// that backend.
+// Adds a producer that fills results with this backend. The first backend pins the pool's memory. A
+// device pool gets a region on its device with the next claim, while all producers have that
+// backend.
 void pool_add_backend(struct pool *, const struct backend_driver *, struct backend *);
-// One producer less has the backend; none of that producer's jobs may be in flight. With the last
-// one the backend goes: results on the host stay as they are, those on its device end as
-// LOSS_BACKEND, whoever holds them.
+// Removes a producer of the backend, with no jobs in flight. The last one also removes the backend:
+// results on the host stay, results on its device end as LOSS_BACKEND, even those in use.
 void pool_remove_backend(struct pool *, struct backend *);
 
 struct pool_request {
     size_t size;              // bytes of an item
     int items;                // of the result, at most the pool's
-    struct ledger *ledger;    // that counts the picture; outlives the items' use
-    int64_t wait_until_ns;    // CLOCK_MONOTONIC: until then waits for room under any `overflow`...
-    const _Atomic bool *stop; // ...and not while this is set
-    int64_t opening_ns;       // what the opening of memory took is added here
+    struct ledger *ledger;    // counts the picture; outlives the items' use
+    int64_t wait_until_ns;    // CLOCK_MONOTONIC: waits for room until then under any `overflow`...
+    const _Atomic bool *stop; // ...unless this is set
+    int64_t opening_ns;       // the time to open memory is added here
 };
 
-// The next result to fill, with all its items claimed. Under OVERFLOW_WAIT waits for room and for a
-// first consumer, but not for a sink that is refused. Else makes room when the time to wait is
-// over. OVERFLOW_DROP_OLDEST evicts the oldest ready result that no consumer holds and that is not
-// the oldest lent to any consumer: what a client is at it keeps, and a client that is stuck loses
-// what it hoards before others lose anything newer. OVERFLOW_DROP_NEWEST evicts only what waits for
-// slower consumers: what some consumer has passed and nobody holds, or what was delivered and is no
-// consumer's oldest. 0, or: -ENOTCONN: there is no consumer; -EPIPE: the sink is refused; -EAGAIN:
-// no room; -ECANCELED: *stop; -ESHUTDOWN: the sink finishes; -ENOMEM. On error nothing is counted:
-// the caller does.
+// Claims the next result to fill, with all its items. Under OVERFLOW_WAIT waits for room and for a
+// first consumer, unless the sink is refused. Else evicts a result when the time to wait is over.
+// OVERFLOW_DROP_OLDEST evicts the oldest ready result that no consumer holds and that is not the
+// oldest lent to any consumer: a client keeps the one it reads, and a stuck client loses its hoard
+// before others lose anything newer. OVERFLOW_DROP_NEWEST evicts only results that wait for slower
+// consumers: a consumer has passed them and none holds them, or they were delivered and are no
+// consumer's oldest. Returns 0; -ENOTCONN: no consumer; -EPIPE: the sink is refused; -EAGAIN: no
+// room; -ECANCELED: *stop; -ESHUTDOWN: the sink is finishing; -ENOMEM. On error the caller counts
+// the loss.
 int pool_claim(struct pool *, struct pool_request *, struct result **ret);
-// `n` items from `first` on are complete (status 0) or will never be (negative errno). Any thread.
-// Whatever became ready by it is so when this returns.
+// Completes `n` items from `first` on: filled (status 0) or failed (negative errno). Results that
+// become ready by this are ready when it returns. Any thread.
 void pool_complete(struct pool *, struct result *, int first, int n, int status);
-// The items that the ledger counts are in no job, and consumers take too long: counts those that
-// none of them has got as LOSS_STOPPING, and nothing counts there from now on. Loop thread.
+// Detaches a ledger whose items are in no job, when consumers take too long: counts items that no
+// consumer got as LOSS_STOPPING, and nothing there from now on. Loop thread.
 void pool_forget_ledger(struct pool *, struct ledger *);
-bool pool_waits(const struct pool *); // under OVERFLOW_WAIT; any thread
-void pool_wake(struct pool *);        // lets those that wait look at *stop again; any thread
+bool pool_waits(const struct pool *); // true under OVERFLOW_WAIT; any thread
+void pool_wake(struct pool *);        // makes waiting producers check *stop; any thread
 
 // --- the sink: loop thread
 void pool_set_sink(struct pool *, enum pool_sink);
-// Results that are claimed from now on lie in a new region.
+// Places results claimed from now on in a new region.
 void pool_renew_memory(struct pool *);
-// From now on the consumer gets results, from the next one on that becomes ready; under
-// OVERFLOW_WAIT the first consumer also gets what is ready.
+// Adds a consumer, which gets all results that become ready from now on; under OVERFLOW_WAIT the
+// first consumer also gets those that are ready.
 void pool_attach(struct pool *, struct consumer *);
-// What a consumer has and had.
+// State of a consumer.
 struct consumer_report {
-    int behind; // results that are ready and have not come to it
-    int held;   // results that it has not given back
+    int behind; // ready results that it has not reached
+    int held;   // results that it has not returned
     uint64_t taken, missed;
 };
 
 struct consumer_report pool_report(struct pool *, const struct consumer *);
-// The consumer is gone: gives up all that it holds, was lent or was to get.
+// Removes a consumer, with all results that it holds, was lent or was to get.
 void pool_detach(struct pool *, struct consumer *);
-// Whether pool_acquire may find something. Takes no lock.
+// Returns true if pool_acquire may find a result. Takes no lock.
 bool pool_has_next(struct pool *, const struct consumer *);
-// The oldest result that the consumer has not got yet, but for those older than max_age, which it
-// passes. The consumer holds the result, and nothing else, until pool_release, pool_lend or
-// pool_detach_payload. NULL: none, which takes no lock where none has become ready.
+// Returns the oldest result that the consumer has not reached, and skips those older than max_age.
+// The consumer holds it, and nothing else, until pool_release, pool_lend or pool_detach_payload.
+// NULL: none; takes no lock if no more results became ready.
 struct result *pool_acquire(struct pool *, struct consumer *);
-// The consumer is through with what it holds, or with the payload that it detached; `delivered`: it
-// got every byte.
+// Releases the consumer's result, or ends the delivery of its detached payload; `delivered`: it got
+// every byte.
 void pool_release(struct pool *, struct consumer *, bool delivered);
-// Whether so many results are held that the next consumer to stall should detach its payload.
+// Returns true if so many results are held that the next stalled consumer should detach.
 bool pool_is_short(struct pool *);
-// The consumer has copied what it still needs of the result that it holds. The delivery stays
-// pending until pool_release. 0; -ENOMEM: the consumer holds it as before.
+// Releases the consumer's result, of which it has copied the rest. The delivery stays pending until
+// pool_release. Returns 0; -ENOMEM: the consumer still holds it.
 int pool_detach_payload(struct pool *, struct consumer *);
-// Whether it holds anything, was lent anything or has a delivery pending.
+// Returns true if it holds a result, was lent one or has a delivery pending.
 bool pool_is_busy(struct pool *, const struct consumer *);
 
 // --- loop thread: consumers that read the pool's memory themselves.
-// The consumer was told of the result that it holds. From now on the result may be revoked: by
-// pool_revoke, or by pool_claim for a newer one. Not `told`: pool_acquire returns it once more.
+// Lends the held result to the consumer, which was notified of it. From now on it may be revoked:
+// by pool_revoke, or by pool_claim for a newer one. Not `told`: pool_acquire returns it again.
 void pool_lend(struct pool *, struct consumer *, bool told);
-// The consumer got all of the result that was lent to it in slot `number` as `ticket`. Nothing
-// happens where it was revoked meanwhile. False: there is no such slot.
+// Takes back the result lent in slot `number` as `ticket`: the consumer got all of it. Does nothing
+// if it was revoked meanwhile. Returns false if there is no such slot.
 bool pool_return(struct pool *, struct consumer *, uint32_t number, uint64_t ticket);
-// Whether the consumer may still read what it was lent in slot `number` as `ticket`.
+// Returns true if the consumer may still read slot `number`, which was lent as `ticket`.
 bool pool_has_lent(struct pool *, const struct consumer *, uint32_t number, uint64_t ticket);
-// Revokes what was last lent before `lent_ns`. Returns when the first of the results that are still
-// lent was; 0: none is.
+// Revokes results last lent before `lent_ns`. Returns the earliest lent_ns of those still lent; 0:
+// none.
 int64_t pool_revoke(struct pool *, int64_t lent_ns);
 
-// --- between pool.c, pool_memory.c and batch.c; all but the last two with `lock` held
-// Whether results of `size` bytes fit into the present region, and that is where it should be.
+// --- between pool.c, pool_memory.c and batch.c; all but the last three with `lock` held
+// Returns true if results of `size` bytes fit into the present region, in the right memory.
 bool pool_region_fits(const struct pool *, size_t size);
-// Whether the sink takes results at all: 0, -EPIPE, -ESHUTDOWN or -ENOTCONN, as of pool_claim.
+// Returns 0 if the sink takes results, else -EPIPE, -ESHUTDOWN or -ENOTCONN, as pool_claim.
 int pool_check_sink(const struct pool *);
-// A free result; under `evicts` also one that the policy gives up for a newer one. NULL: none.
+// Returns a free result; with `evicts`, evicts one by the policy if needed. NULL: none.
 struct result *pool_find_room(struct pool *, bool evicts);
-// A free result's use begins, in the present region, which fits: none of its items is claimed.
+// Begins the use of a free result in the present region, which fits. Claims no items.
 void pool_begin_result(struct pool *, struct result *, const struct pool_request *);
-// For one picture, which `ledger` counts.
+// Claims items for one picture, which `ledger` counts.
 void pool_claim_items(struct result *, int first, int n, struct ledger *);
-// No further item of the result is claimed. May make results ready.
+// Ends the claiming of items. May make results ready.
 void pool_seal(struct pool *, struct result *);
-// Whoever calls it for a result that is not ready calls pool_publish_done afterwards.
+// Ends a result. If it was not ready, call pool_publish_done afterwards.
 void pool_end_result(struct pool *, struct result *);
-// Makes ready what is done, in the order of claims: a backend may finish a younger result first.
+// Makes done results ready in the order of claims: a backend may finish a younger one first.
 void pool_publish_done(struct pool *);
-// True while producers still fill a result that consumers will get.
+// Returns true while producers fill a result that consumers will get. Takes `lock`.
 bool pool_is_filling(struct pool *);
 
-// Opens a region for results of `size` bytes, where no other thread has meanwhile. 0 or -ENOMEM,
-// for a second after a failure without another try. May take long.
+// Opens a region for results of `size` bytes, unless another thread did. Returns 0 or -ENOMEM; does
+// not try again for a second after a failure. May take long.
 int pool_open_region(struct pool *, size_t size);
-// Closes regions that no result is in any more, but for the present one.
+// Closes unused regions, except the present one.
 void pool_close_unused_regions(struct pool *);
 
 #endif

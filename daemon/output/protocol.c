@@ -6,7 +6,7 @@
 
 #include "daemon/wire.h"
 
-enum { HEADER_MAX = 512 }; // bytes before a payload, but for the headers of elements
+enum { HEADER_MAX = 512 }; // bytes before a payload, without the headers of elements
 
 static bool is_batch(const struct result *result)
 {
@@ -33,7 +33,7 @@ void stream_advance(struct stream_position *position, const struct result *resul
     position->expected = number + 1;
 }
 
-// The elements that consumers get, filled or not.
+// Returns the number of elements that consumers get, filled or not.
 static int count_elements(const struct output_config *config, const struct result *result)
 {
     int n = result->n_items;
@@ -121,7 +121,7 @@ static float put_float(double value)
     return number;
 }
 
-// Of the element whose payload begins `offset` bytes behind the first one's.
+// Writes the planes of an element whose payload begins `offset` bytes after the first one's.
 static void put_planes(struct framed_header *to, const struct result *result, size_t offset)
 {
     int n = plane_count(&result->format);
@@ -162,7 +162,7 @@ static void put_item(struct framed_header *to, const struct item *item)
     put_name(to->camera, sizeof to->camera, item->camera);
 }
 
-// All but what `lost` and flags are, and what is an item's.
+// Sets all fields except `lost`, the flags and those of an item.
 static struct framed_header shape_header(const struct result *result, const char *output,
                                          size_t bytes, int element)
 {
@@ -290,7 +290,7 @@ static size_t batch_header(const struct output_config *config, const struct resu
 static const char *y4m_colour(const struct result_format *format)
 {
     if (is_tensor(format))
-        return "mono"; // gray u8; no other tensor is let through by the configuration
+        return "mono"; // gray u8: the configuration allows no other tensor
     if (format->image.format == PIXEL_YUV444P)
         return "444";
     switch (format->image.colour.siting) {
@@ -303,7 +303,7 @@ static const char *y4m_colour(const struct result_format *format)
     }
 }
 
-// A tensor's rows are no fields.
+// A tensor's rows are never fields.
 static char y4m_interlacing(const struct result_format *format)
 {
     static const char letters[] = {
@@ -319,7 +319,7 @@ static size_t y4m_header(const struct result_format *format, bool first, char *t
 {
     static const char frame[] = "FRAME\n";
     bool has_rate = format->rate_num > 0 && format->rate_den > 0;
-    // A gray tensor is luma over all 256 levels, whatever range its source has.
+    // A gray tensor is luma over all 256 levels, whatever its source's range.
     bool full = is_tensor(format) || format->image.colour.range == RANGE_FULL;
     if (!first)
         return (size_t)snprintf(to, HEADER_MAX, "%s", frame);
@@ -338,8 +338,8 @@ static bool is_planar(const struct result_format *format)
                              : format->image.format == PIXEL_YUV444P;
 }
 
-// The shape as a Python tuple, behind the number of elements of a batch. What has planes of
-// different sizes is one row of bytes.
+// Writes the shape as a Python tuple, for a batch with the number of elements first. A picture with
+// planes of different sizes is one row of bytes.
 static void npy_shape(const struct output_config *config, const struct result *result, char *to,
                       size_t size)
 {
@@ -359,7 +359,7 @@ static void npy_shape(const struct output_config *config, const struct result *r
         snprintf(to, size, "(%s%d, %d, %d)", count, height, width, depth);
 }
 
-// Version 1.0: magic, length of the dictionary, the dictionary, padded so that the data starts at a
+// Version 1.0: magic, length of the dictionary, dictionary, padded so that the data starts at a
 // multiple of 64.
 static size_t npy_header(const struct output_config *config, const struct result *result, char *to)
 {
@@ -375,7 +375,7 @@ static size_t npy_header(const struct output_config *config, const struct result
     memset(to + end, ' ', whole - end - 1);
     to[whole - 1] = '\n';
     uint16_t length = htole16((uint16_t)(whole - PREFIX));
-    memcpy(to, "\x93NUMPY\x01", 8); // the literal's own zero is the minor version
+    memcpy(to, "\x93NUMPY\x01", 8); // the literal's final zero is the minor version
     memcpy(to + 8, &length, sizeof length);
     return whole;
 }
@@ -405,7 +405,7 @@ bool protocol_continues(enum protocol protocol, const struct result_format *befo
                         const struct result_format *now)
 {
     if (protocol == PROTOCOL_FRAMED || protocol == PROTOCOL_NPY)
-        return true; // every record says what it is
+        return true; // every record describes itself
     return before->image.format == now->image.format && before->image.width == now->image.width &&
            before->image.height == now->image.height && before->dtype == now->dtype &&
            before->layout == now->layout && before->order == now->order &&

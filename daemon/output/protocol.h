@@ -1,4 +1,4 @@
-// What stands before the payloads of a sink: the bytes of a stream's and of each frame's header.
+// Headers before a sink's payloads: a stream's own and each frame's.
 #ifndef FRAMED_DAEMON_OUTPUT_PROTOCOL_H
 #define FRAMED_DAEMON_OUTPUT_PROTOCOL_H
 
@@ -7,44 +7,43 @@
 
 struct framed_batch;
 
-// A result is a single frame or a batch (closed_by says which); all here are of results that are
-// ready, so that at least one of their items is filled.
+// A result is a single frame or a batch, by closed_by. All results here are ready, with at least
+// one filled item.
 
-// How far one consumer has come in an output's stream. Zeroed before its first result.
+// A consumer's position in an output's stream. Zeroed before its first result.
 struct stream_position {
-    bool begun;        // it got a result before, and the rest holds:
-    bool new_epoch;    // the last frame is the first that it got of its epoch; not of batches
+    bool begun;        // it got a result before, and the rest is valid:
+    bool new_epoch;    // the last frame is its first of the epoch; not for batches
     uint32_t epoch;    // of the last frame
-    uint64_t expected; // ordinal behind the last frame, or number behind the last batch
+    uint64_t expected; // ordinal after the last frame, or number after the last batch
     uint64_t lost;     // frames, or batches, between its first one and the last
 };
 
-// The consumer gets this result. Losses count from its first one on: what was lost before was not
-// lost to this consumer.
+// Advances to a result. Counts losses from the consumer's first result on, not earlier ones.
 void stream_advance(struct stream_position *, const struct result *);
 
-// The first item that is filled: it stands for the result where that has to have a time.
+// Returns the first filled item, which gives the result its time.
 const struct item *protocol_first_item(const struct result *);
-// The bytes of the result's data that consumers get: of a batch with `tail: cut` only those up to
-// the last item that is filled.
+// Returns the bytes of payload for consumers: with `tail: cut` only up to a batch's last filled
+// item.
 size_t protocol_payload_size(const struct output_config *, const struct result *);
 
-// Most bytes that protocol_header writes for the result, or for another of its pool.
+// Returns the most bytes that protocol_header writes for this or another result of the pool.
 size_t protocol_header_max(const struct result *);
-// Writes what precedes the result's payload for a consumer at this position, by the output's
-// protocol; with `first`, the stream's own header before it (y4m). Returns the bytes written.
+// Writes the header of the result's payload for a consumer at this position, in the output's
+// protocol; with `first`, after the stream's own header (y4m). Returns the bytes written.
 size_t protocol_header(const struct output_config *, const struct result *,
                        const struct stream_position *, bool first, char *to);
 
-// --- of protocol_header of a batch by PROTOCOL_FRAMED the two parts:
-// `slot` and `ticket` are 0.
+// --- the two parts of protocol_header for a batch in PROTOCOL_FRAMED
+// Leaves `slot` and `ticket` 0.
 void protocol_batch(struct framed_batch *to, const struct output_config *, const struct result *,
                     const struct stream_position *);
-// The headers of its elements, struct framed_element_header each, which are the same for all
+// Writes the headers of its elements, each a struct framed_element_header, the same for all
 // consumers. Returns their bytes.
 size_t protocol_element_headers(void *to, const struct output_config *, const struct result *);
 
-// Whether a stream that began with a result of format `before` may go on with `now`: y4m and raw
+// Returns true if a stream that began with format `before` may continue with `now`: y4m and raw
 // cannot change their geometry, nor y4m its interlacing.
 bool protocol_continues(enum protocol, const struct result_format *before,
                         const struct result_format *now);

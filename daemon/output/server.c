@@ -38,9 +38,9 @@ static void remove_client(struct server *server, struct server_client *client)
     free(client);
 }
 
-// Edge triggered, or a client that only closed its own direction would be reported for ever. One
-// that is gone altogether is reported as EPOLLHUP. Room in its socket is of interest only where it
-// was missing: else every frame that it reads would wake the loop.
+// Edge-triggered: otherwise a client that only closed its own direction would be reported forever.
+// A client that is gone is reported as EPOLLHUP. EPOLLOUT is watched only while blocked: otherwise
+// every frame that the client reads would wake the loop.
 static int watch_client(struct server *server, int operation, struct server_client *client)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLET | (client->blocked ? EPOLLOUT : 0),
@@ -57,7 +57,7 @@ void server_send(struct server *server, struct server_client *client)
     if (client->blocked)
         rc = 0;
     if (rc == 0 && (goes_on || client->blocked != was_blocked))
-        rc = watch_client(server, EPOLL_CTL_MOD, client); // also reports what is there already
+        rc = watch_client(server, EPOLL_CTL_MOD, client); // also reports pending events
     if (rc < 0)
         remove_client(server, client);
 }
@@ -65,7 +65,7 @@ void server_send(struct server *server, struct server_client *client)
 void server_pump(struct sink *base)
 {
     struct server *server = (struct server *)base;
-    // Backwards: a client that is dropped leaves its place to the last one, which had its turn.
+    // Backwards: a dropped client's place goes to the last one, which had its turn.
     for (int i = server->n_clients - 1; i >= 0; i--)
         if (!server->clients[i]->blocked)
             server_send(server, server->clients[i]);
@@ -80,7 +80,7 @@ static void client_event(struct server *server, struct server_client *client, ui
     else if (events & EPOLLIN)
         rc = server->driver->receive(server, client);
     if (rc == -EAGAIN)
-        rc = watch_client(server, EPOLL_CTL_MOD, client); // reports again what is still there
+        rc = watch_client(server, EPOLL_CTL_MOD, client); // reports unread data again
     if (rc < 0)
         remove_client(server, client);
     else if (events & EPOLLOUT)
@@ -107,8 +107,8 @@ static int watch_listener(struct server *server, int operation, uint32_t events)
     return epoll_ctl(server->epoll, operation, server->listener.fd, &event) < 0 ? -errno : 0;
 }
 
-// Frames leave at once. A client that died without a word is noticed after a minute, with frames on
-// their way or none; so is one that reads nothing for as long, since the kernel cannot tell.
+// Sends frames at once. Detects a client that died silently, with frames in flight or none, after a
+// minute; also one that reads nothing for a minute, since the kernel cannot tell these apart.
 static void tune_tcp(int fd)
 {
     const struct {
@@ -123,7 +123,7 @@ static void tune_tcp(int fd)
                    sizeof options[i].value);
 }
 
-// The program at the other end of a unix socket. Reads what the kernel has in memory.
+// Names the program at the other end of a unix socket. Reads only kernel memory, not a disk.
 static void name_program(struct server_client *client)
 {
     struct ucred peer;
@@ -185,7 +185,7 @@ static void resume_accepting(uv_timer_t *timer)
     watch_listener(timer->data, EPOLL_CTL_MOD, EPOLLIN);
 }
 
-// Out of descriptors or memory: the connection stays in the queue, and the listener readable.
+// Out of descriptors or memory: the connection stays queued, and the listener readable.
 static void pause_accepting(struct server *server, int reason)
 {
     sink_event(&server->sink, LOG_LEVEL_WARNING, "cannot accept a client: %s", strerror(reason));
@@ -200,7 +200,7 @@ static void accept_clients(struct server *server)
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
             pause_accepting(server, errno);
         if (fd < 0)
-            return; // level triggered: what else is in the queue comes back
+            return; // level-triggered: other queued connections are reported again
         int rc = add_client(server, fd);
         if (rc == -EUSERS)
             sink_event(&server->sink, LOG_LEVEL_WARNING,
@@ -246,7 +246,7 @@ static int start_watching(struct server *server)
     uv_timer_init(loop, &server->timer);
     server->poll.data = server->timer.data = server;
     server->handles = 2;
-    uv_poll_start(&server->poll, UV_READABLE, sockets_ready); // fails on a closing handle only
+    uv_poll_start(&server->poll, UV_READABLE, sockets_ready); // fails only on a closing handle
     return 0;
 }
 
@@ -360,7 +360,7 @@ void server_finish(struct sink *base, int grace_ms)
     server_pump(base);
 }
 
-// Clients that connected before the socket was removed are accepted first.
+// First accepts the clients that connected before the socket was removed.
 static void replace_listener(struct server *server, const struct listener *fresh)
 {
     accept_clients(server);
@@ -390,7 +390,7 @@ void server_check_path(struct sink *base)
         replace_listener(server, &fresh);
 }
 
-// Closing the descriptor would not end what another one of the same socket makes epoll report.
+// Closing the descriptor alone would not end epoll's reports for a duplicate of it.
 void server_yield(struct sink *base, struct listener *ret)
 {
     struct server *server = (struct server *)base;

@@ -1,15 +1,15 @@
 // Sockets with any number of clients, each at its own pace.
 //
 // A client that stalls in the middle of a frame holds the result, whose slot cannot be reused, so
-// enough stalled clients would leave the camera none. Once the pool is short of free slots, the
-// client that stalls next copies the rest of its frame into memory of its own. Under `overflow:
-// wait` it does not: there the slowest client sets the pace, and a client that leaves hands what it
-// has not read whole to the next one that comes.
+// enough stalled clients would leave the camera none. When the pool is short of free slots, the
+// next client to stall copies the rest of its frame into memory of its own. Under `overflow: wait`
+// it does not: the slowest client sets the pace, and results that a leaving client has not read
+// whole go to the next client.
 //
-// Under `max_age` the kernel's buffers hold about one frame per client, so a client that stalls
-// finds one old frame behind its stall. A unix socket tells how much its peer has read: the next
-// frame begins when the client has read the one before. A tcp socket tells only what it has not
-// sent: that is kept small, and the peer's receive buffer is out of reach.
+// Under `max_age` the kernel buffers about one frame per client, so that a client finds only one
+// old frame after a stall. A unix socket reports how much its peer has not read: the next frame
+// begins when the client has read the previous one. A tcp socket only reports unsent bytes: these
+// are kept few; the peer's receive buffer is out of reach.
 #include <errno.h>
 #include <limits.h>
 #include <linux/sockios.h>
@@ -26,31 +26,31 @@
 #include "daemon/output/server.h"
 
 enum {
-    // The next frame begins when this part of the frame before is still unread (unix) or not sent
-    // (tcp). With nothing left the client would idle until the loop has had its turn.
+    // The next frame begins when this fraction of the previous one is still unread (unix) or unsent
+    // (tcp). With nothing left the client would idle until the loop's next turn.
     REST_PART = 8,
-    TURN_BYTES = 256 << 10, // that the loop thread copies for one client before others get a turn
+    TURN_BYTES = 256 << 10, // copied by the loop thread for one client before the next one's turn
 };
 
 struct socket_client {
     struct server_client base;
     struct result_format format; // of its first frame
 
-    // The frame on its way: `sent` bytes of header and payload are with the kernel. The payload
-    // lies in the result that the client holds, or in `spill` once that is detached.
+    // The frame being sent: the kernel has `sent` bytes of header and payload. The payload lies in
+    // the result that the client holds, or in `spill` once that is detached.
     bool sending;
     char *header;
     size_t header_size, header_capacity;
     const char *payload;
     size_t payload_size;
-    size_t frame_size; // of header and payload, of the last frame begun
+    size_t frame_size; // of header and payload of the last frame begun
     size_t sent;
     char *spill;
     size_t spill_capacity;
 };
 
-// True if the client has read what was sent, as far as the kernel tells. An error is not reported
-// here: sending reports it.
+// Returns true if the client has read the last frame, as far as the kernel reports it. Ignores
+// errors: sending reports them.
 static bool has_read_frame(const struct output_config *config, const struct socket_client *client)
 {
     int unread;
@@ -59,11 +59,11 @@ static bool has_read_frame(const struct output_config *config, const struct sock
            unread <= (int64_t)(client->frame_size / REST_PART) + 1;
 }
 
-// Sets how much the kernel takes for a tcp client before it has sent what it has.
+// Limits the unsent bytes that the kernel takes from us for a tcp client.
 static void limit_unsent(const struct socket_client *client)
 {
     const size_t part = client->frame_size / REST_PART;
-    const int unsent = part < INT_MAX ? (int)part + 1 : INT_MAX; // 0 would mean any number
+    const int unsent = part < INT_MAX ? (int)part + 1 : INT_MAX; // 0 would mean no limit
     setsockopt(client->base.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
 }
 
@@ -79,9 +79,8 @@ static int grow(char **buffer, size_t *capacity, size_t needed)
     return 0;
 }
 
-// Begins the next result that is ready for the client. -ENODATA: there is none. -EAGAIN: the client
-// has not read the one before. -ESTALE: the protocol cannot go on with it on this connection.
-// -ENOMEM.
+// Begins the client's next ready result. Returns 0; -ENODATA: none; -EAGAIN: the client has not
+// read the previous one; -ESTALE: the protocol cannot continue with it on this connection; -ENOMEM.
 static int begin_frame(struct server *server, struct socket_client *client)
 {
     const struct output_config *config = server->sink.context.config;
@@ -119,7 +118,7 @@ static size_t count_rest(const struct socket_client *client)
     return client->header_size + client->payload_size - client->sent;
 }
 
-// The first `size` of the bytes not yet sent, in at most two pieces.
+// Returns the pieces, at most two, of the first `size` unsent bytes.
 static int get_rest(const struct socket_client *client, size_t size, struct iovec piece[2])
 {
     size_t sent = client->sent, header = client->header_size;
@@ -134,8 +133,8 @@ static int get_rest(const struct socket_client *client, size_t size, struct iove
     return n;
 }
 
-// Takes what was sent off *budget. 0: all of the frame is with the kernel; -EAGAIN; -EINPROGRESS:
-// the budget is used up; other negative errno: the client is gone.
+// Sends the rest and subtracts it from *budget. Returns 0: the kernel has the whole frame; -EAGAIN;
+// -EINPROGRESS: the budget is used up; another negative errno: the client is gone.
 static int send_rest(struct socket_client *client, size_t *budget)
 {
     struct iovec piece[2];
@@ -154,8 +153,8 @@ static int send_rest(struct socket_client *client, size_t *budget)
     return 0;
 }
 
-// The kernel takes no more of the frame. Where the pool is short of slots, copies the rest and
-// gives up the slot. -EAGAIN, or -ENOMEM.
+// Handles a full socket. If the pool is short of slots, copies the rest of the frame and releases
+// the slot. Returns -EAGAIN or -ENOMEM.
 static int detach_stalled(struct server *server, struct socket_client *client)
 {
     struct pool *pool = server->sink.context.pool;
@@ -164,7 +163,7 @@ static int detach_stalled(struct server *server, struct socket_client *client)
     size_t size = 0;
     if (server_waits(server) || !consumer->held || !pool_is_short(pool))
         return -EAGAIN;
-    // Room for a whole frame, so that no later one of this size asks again.
+    // Room for a whole frame, so that later ones of this size need no more.
     int rc = grow(&client->spill, &client->spill_capacity,
                   protocol_header_max(consumer->held) + consumer->held->size);
     if (rc < 0)
