@@ -6,13 +6,13 @@
 
 #include "daemon/base/clock.h"
 
-static const int64_t LIVE_NS = 250 * 1000000;          // without a picture, of a fast camera
-static const int64_t GAP_NS = 2000 * INT64_C(1000000); // after which a period is measured anew
-static const int64_t WAIT_MIN_NS = 2 * 1000000;        // by the periods
-static const int64_t WAIT_MAX_NS = 100 * 1000000;      // the same, and before there are any
-static const int64_t PARKED_NS = 500 * 1000000;        // that a picture may wait under any max_age
-static const uint64_t OP_OF_FILL = UINT64_MAX; // as an item's valid_op: no op has that serial
-enum { LIVE_PERIODS = 3, PERIODS_MIN = 8 };    // pictures that say what a member's period is
+static const int64_t LIVE_NS = 250 * 1000000;          // a fast camera stays live without a picture
+static const int64_t GAP_NS = 2000 * INT64_C(1000000); // a longer gap resets the period
+static const int64_t WAIT_MIN_NS = 2 * 1000000;        // least wait by the periods
+static const int64_t WAIT_MAX_NS = 100 * 1000000;      // most wait by the periods, wait without any
+static const int64_t PARKED_NS = 500 * 1000000; // longest wait when parked, whatever max_age is
+static const uint64_t OP_OF_FILL = UINT64_MAX;  // as an item's valid_op: no op has that serial
+enum { LIVE_PERIODS = 3, PERIODS_MIN = 8 };     // PERIODS_MIN: pictures to measure a period
 
 const char *batch_close_name(enum batch_close reason)
 {
@@ -33,7 +33,7 @@ static void unlock(const struct batch *batch)
     pthread_mutex_unlock(&batch->options.pool->lock);
 }
 
-// Under lock, as all below but for what is declared in batch.h.
+// Lock held, as in all functions below that batch.h does not declare.
 static void wake_collector(const struct batch *batch)
 {
     pthread_cond_broadcast(&batch->options.pool->room);
@@ -41,7 +41,7 @@ static void wake_collector(const struct batch *batch)
 
 // --- members
 
-// 0: not known.
+// Returns 0 if unknown.
 static int64_t period_of(const struct batch_member *member)
 {
     if (member->n_arrivals < PERIODS_MIN)
@@ -73,7 +73,7 @@ static bool is_live(const struct batch_member *member, int64_t now_ns)
            now_ns - last_arrival(member) < (periods > LIVE_NS ? periods : LIVE_NS);
 }
 
-// How long a batch that opens now stays open.
+// Returns how long a batch opened now stays open.
 static int64_t wait_of(const struct batch *batch, int64_t now_ns)
 {
     int64_t shortest = INT64_MAX;
@@ -95,7 +95,7 @@ static int pictures_in_open(const struct batch_member *member)
 
 // --- the open batch
 
-// Its pool may have ended it, with the device that it lay on.
+// The pool may have ended the open batch with its device.
 static bool is_open(const struct batch *batch)
 {
     const struct result *open = batch->open;
@@ -114,7 +114,7 @@ static void count_filled(struct batch *batch, const struct result *result)
     atomic_fetch_add(&batch->elements, (uint64_t)n);
 }
 
-// A tensor of nothing but fill; NULL without memory.
+// Returns a tensor of fill only, or NULL without memory.
 static void *make_blank(const struct batch_request *request)
 {
     const struct result_format *format = &request->format;
@@ -129,7 +129,7 @@ static void *make_blank(const struct batch_request *request)
     return blank;
 }
 
-// Without the lock.
+// Lock not held.
 static void fill_item(const struct batch *batch, struct result *result, int item)
 {
     const struct region *device = &result->region->device;
@@ -139,17 +139,17 @@ static void fill_item(const struct batch *batch, struct result *result, int item
         rc = device->driver->export_write(device->backend, to, batch->blank, batch->item_size);
     else
         memcpy(to, batch->blank, batch->item_size);
-    result->item[item].valid_op = rc == 0 ? OP_OF_FILL : 0; // its next job finds that it failed
+    result->item[item].valid_op = rc == 0 ? OP_OF_FILL : 0; // the next job detects the failure
 }
 
-// True if the result is closed and only its empty items are still to be filled.
+// Returns true if the result is closed and only its empty items need fill.
 static bool is_unfilled(const struct result *result)
 {
     return result->state == RESULT_FILLING && result->closed_by != CLOSED_NOT && !result->sealed &&
            result->filling == 0;
 }
 
-// The oldest of these; NULL: none.
+// Returns the oldest such result; NULL: none.
 static struct result *find_unfilled(const struct batch *batch)
 {
     const struct pool *pool = batch->options.pool;
@@ -162,8 +162,8 @@ static struct result *find_unfilled(const struct batch *batch)
     return found;
 }
 
-// The items that consumers see: without `fills_tail` those up to the last that has, or may get, a
-// picture.
+// Returns the number of items that consumers see: without `fills_tail` up to the last that has, or
+// may get, a picture.
 static int count_seen(const struct batch *batch, const struct result *result)
 {
     int n = result->n_items;
@@ -173,7 +173,7 @@ static int count_seen(const struct batch *batch, const struct result *result)
     return n;
 }
 
-// True if consumers would see an item without a picture: it has the pixels of an earlier batch.
+// Returns true if consumers would see an item without a picture, with pixels of an earlier batch.
 static bool has_holes(const struct batch *batch, const struct result *result)
 {
     for (int i = 0; i < count_seen(batch, result); i++)
@@ -182,14 +182,14 @@ static bool has_holes(const struct batch *batch, const struct result *result)
     return false;
 }
 
-// Fills the empty items of closed batches and delivers the batches. The collector's alone: leaves
-// the lock meanwhile, because these are megabytes, or a device.
+// Fills the empty items of closed batches and delivers these. Only for the collector: releases the
+// lock meanwhile, because it writes megabytes, or to a device.
 static void fill_closed(struct batch *batch)
 {
     struct result *result;
     while ((result = find_unfilled(batch))) {
         const int n = count_seen(batch, result);
-        result->held++; // its device waits
+        result->held++; // keeps its device
         unlock(batch);
         for (int i = 0; i < n; i++)
             if (!item_is_filled(&result->item[i]) && result->item[i].valid_op != OP_OF_FILL)
@@ -218,7 +218,7 @@ static void close_open(struct batch *batch, enum batch_close reason)
     batch->open = NULL;
     for (struct batch_member *m = batch->members; m && reason == CLOSED_WAIT; m = m->next)
         m->missed |= m->ticket != open->ticket && m->n_parked == 0;
-    if (is_empty(open)) { // the jobs of all its pictures failed: it is no batch
+    if (is_empty(open)) { // the jobs of all its pictures failed: not a batch
         pool_seal(batch->options.pool, open);
         return;
     }
@@ -248,7 +248,7 @@ static bool is_full(const struct result *open)
     return true;
 }
 
-// The first item of a run of free ones for the member's picture; -1: there is none.
+// Returns the first item of a free run for the member's picture; -1: none.
 static int find_items(const struct batch_member *member, int parts)
 {
     const struct batch *batch = member->batch;
@@ -270,7 +270,7 @@ static bool has_room_for(const struct batch_member *member, int parts)
            find_items(member, parts) >= 0;
 }
 
-// But those whose parked pictures it has no room for.
+// Returns true if all live members are in the batch, except those whose parked pictures do not fit.
 static bool has_all(const struct batch *batch, int64_t now_ns)
 {
     for (const struct batch_member *m = batch->members; m; m = m->next) {
@@ -294,7 +294,7 @@ static void close_when_due(struct batch *batch)
         close_open(batch, CLOSED_WAIT);
 }
 
-// Whether no other member has any of these items under `fixed`.
+// Returns true if no other member has any of these items under `fixed`.
 static bool are_unreserved(const struct batch_member *member, int first, int n)
 {
     if (first + n > member->batch->options.capacity)
@@ -308,8 +308,8 @@ static bool are_unreserved(const struct batch_member *member, int first, int n)
     return true;
 }
 
-// Under `fixed` gives the member items of its own for pictures of so many parts: where all members
-// have as many, by their indices. 0 or -ENOSPC.
+// Under `fixed` reserves items for the member's pictures of `parts` items, by its index if all
+// members have as many. Returns 0 or -ENOSPC.
 static int reserve_items(struct batch_member *member, int parts)
 {
     const struct batch_options *options = &member->batch->options;
@@ -329,7 +329,7 @@ static int reserve_items(struct batch_member *member, int parts)
     return 0;
 }
 
-// Opens the next batch where there is a free result for it. Leaves the lock while memory is opened.
+// Opens the next batch if there is a free result. Releases the lock while memory is opened. Returns
 // 0, -EAGAIN or -ENOMEM.
 static int open_next(struct batch *batch, int64_t *opening_ns)
 {
@@ -347,7 +347,7 @@ static int open_next(struct batch *batch, int64_t *opening_ns)
         lock(batch);
         batch->opening = false;
         batch->was_unlocked = true;
-        wake_collector(batch); // what was parked meanwhile
+        wake_collector(batch); // for pictures parked meanwhile
     }
     struct result *result = NULL;
     if (rc == 0 && !(result = pool_find_room(pool, !pool_waits(pool))))
@@ -367,7 +367,7 @@ static int open_next(struct batch *batch, int64_t *opening_ns)
     return 0;
 }
 
-// Says in the first of a picture's items what was lost before it.
+// Records in the first of a picture's items the losses before it.
 static void mark_item(struct batch_member *member, struct item *item, uint64_t ordinal,
                       uint32_t epoch)
 {
@@ -396,8 +396,8 @@ static int claim_items(struct batch_member *member, int parts, uint64_t ordinal,
 
 // --- parked pictures
 
-// The member with parked pictures to be served next: of all, or where a batch is open of those that
-// it has room for.
+// Returns the next member whose parked picture is served: of all, or of those with room in the open
+// batch.
 static struct batch_member *next_waiting(const struct batch *batch)
 {
     const bool open = is_open(batch);
@@ -420,7 +420,7 @@ static struct parked unpark(struct batch_member *member)
     return oldest;
 }
 
-// The present memory is not that of the open batch: a larger region, or another device.
+// Closes the open batch if the pool's memory moved: to a larger region, or another device.
 static void close_moved(struct batch *batch)
 {
     const struct pool *pool = batch->options.pool;
@@ -429,7 +429,7 @@ static void close_moved(struct batch *batch)
         close_open(batch, CLOSED_RELOAD);
 }
 
-// Whether a picture of the member may be served at once, before all that wait.
+// Returns true if a picture of the member may be served now, before all parked ones.
 static bool is_next(const struct batch_member *member, int parts)
 {
     const struct batch *batch = member->batch;
@@ -449,7 +449,7 @@ void batch_wait(struct batch_member *member, int parked, const _Atomic bool *sto
     unlock(batch);
 }
 
-// Of the first picture: those of all later ones are like it.
+// Takes the format of the first picture: all later ones have the same.
 static int learn_format(struct batch *batch, const struct batch_request *request)
 {
     if (batch->item_size > 0)
@@ -479,7 +479,7 @@ int batch_claim(struct batch_member *member, struct batch_request *request, stru
         rc = is_next(member, request->parts) ? 0 : -EAGAIN;
     if (rc == 0 && !is_open(batch))
         rc = open_next(batch, &request->opening_ns);
-    if (rc == 0 && !has_room_for(member, request->parts)) // opening took the lock away
+    if (rc == 0 && !has_room_for(member, request->parts)) // opening released the lock
         rc = -EAGAIN;
     if (rc == 0) {
         *ret = batch->open;
@@ -490,7 +490,7 @@ int batch_claim(struct batch_member *member, struct batch_request *request, stru
     return rc;
 }
 
-// Under OVERFLOW_WAIT more than BATCH_PARKED_WAIT come only where nothing was worth the wait.
+// Under OVERFLOW_WAIT more than BATCH_PARKED_WAIT are parked only if waiting was pointless.
 static int parked_max(const struct parked *parked)
 {
     return parked->frame.image.memory == MEMORY_CUDA ? BATCH_PARKED_DEVICE : BATCH_PARKED_MAX;
@@ -544,7 +544,7 @@ void batch_complete(struct batch_member *member, struct result *result, int firs
     lock(batch);
     const bool again = status < 0 && is_open(batch) && batch->open == result;
     if (status < 0) {
-        member->position.lost++; // as items claimed from now on will say
+        member->position.lost++; // items claimed from now on report it
         member->position.epoch_failed |= result->item[first].new_epoch;
     }
     if (again) {
@@ -578,7 +578,7 @@ void batch_wake(struct batch_member *member)
 
 // --- the collector
 
-// CLOCK_MONOTONIC: when the first parked picture of a member has waited for too long.
+// Returns when the member's first parked picture is overdue (CLOCK_MONOTONIC).
 static int64_t overdue_ns(const struct batch_member *member)
 {
     const int64_t late_ns = frame_late_ns(&member->parked[0].frame.info, member->max_age_ns);
@@ -587,7 +587,7 @@ static int64_t overdue_ns(const struct batch_member *member)
     return late_ns < parked_ns ? late_ns : parked_ns;
 }
 
-// The first picture that has waited for too long; false: there is none.
+// Takes the first overdue picture. Returns false if there is none.
 static bool take_overdue(struct batch *batch, struct frame *ret)
 {
     const int64_t now_ns = monotonic_ns();
@@ -602,7 +602,7 @@ static bool take_overdue(struct batch *batch, struct frame *ret)
     return false;
 }
 
-// The next parked picture that has room, or *lost where memory cannot be had. False: there is none.
+// Takes the next parked picture with room. Without memory moves it to *lost. False: none taken.
 static bool serve_next(struct batch *batch, struct batch_grant *ret, struct frame *lost)
 {
     struct batch_member *member = next_waiting(batch);
@@ -611,7 +611,7 @@ static bool serve_next(struct batch *batch, struct batch_grant *ret, struct fram
         return false;
     if (!is_open(batch)) {
         const int rc = open_next(batch, &opening_ns);
-        member = next_waiting(batch); // opening may have taken the lock away
+        member = next_waiting(batch); // opening may have released the lock
         if (rc == -ENOMEM && member) {
             *lost = unpark(member).frame;
             ledger_lose(member->ledger, LOSS_BACKEND);
@@ -630,7 +630,7 @@ static bool serve_next(struct batch *batch, struct batch_grant *ret, struct fram
     return true;
 }
 
-// Until the open batch's wait is over, or the first picture has waited for too long.
+// Waits for a change, the end of the open batch's wait, or an overdue picture.
 static void wait_for_change(struct batch *batch)
 {
     int64_t until_ns = is_open(batch) ? batch->due_ns : INT64_MAX;
@@ -642,7 +642,7 @@ static void wait_for_change(struct batch *batch)
     pthread_cond_timedwait(&batch->options.pool->room, &batch->options.pool->lock, &until);
 }
 
-// What closes a batch beside its members.
+// Closes the open batch if memory moved, the sink stopped or it is due; delivers closed ones.
 static void update_open(struct batch *batch)
 {
     const struct pool *pool = batch->options.pool;
@@ -702,7 +702,7 @@ static const struct batch_member *find_member(const struct batch *batch, int ind
     return member;
 }
 
-// That of the member of the same name, or the first that no member has.
+// Returns the index of the member of the same name, or the first free one.
 static int find_index(const struct batch *batch, const char *camera)
 {
     int index = 0;
@@ -714,7 +714,7 @@ static int find_index(const struct batch *batch, const char *camera)
     return index;
 }
 
-// Where one member loses nothing, the pool gives up nothing.
+// If one member loses nothing, the pool evicts nothing.
 static void update_policy(struct batch *batch)
 {
     struct pool *pool = batch->options.pool;

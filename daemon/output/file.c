@@ -1,6 +1,6 @@
-// Frames or lines to files, one after another. A job on libuv's thread pool opens the file where
-// need be and writes one whole frame, or the lines that wait, so that a slow disk delays nobody but
-// this sink. After an error what comes in the next second is lost, and then one job is tried.
+// Writes frames or lines to files, one after another. A job on libuv's thread pool opens the file
+// if needed and writes one whole frame, or the waiting lines, so that a slow disk delays only this
+// sink. After an error everything is lost for a second, and then one job is tried.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,20 +14,20 @@
 
 enum {
     RETRY_MS = 1000,
-    LINES_BYTES = 256 << 10, // that one job writes; a line has less
+    LINES_BYTES = 256 << 10, // most bytes of one job; a line has fewer
 };
 
 struct file_sink;
 
-// What the files hold.
+// The content of the files.
 struct file_content {
-    // The loop: the next piece to be written is the sink's until `release`. False: there is none.
+    // Loop: takes the next piece to write, until `release`. Returns false if there is none.
     bool (*acquire)(struct file_sink *);
     void (*release)(struct file_sink *, bool written);
     void (*finishing)(struct file_sink *); // no more will come
     void (*stop)(struct file_sink *);      // nothing is acquired any more; may be called twice
-    // The job: the piece's time in ns since 1970, whether it belongs into the open file, and the
-    // writing of all of it or nothing, as segment_append.
+    // Job: `time` in ns since 1970; `continues` if the piece belongs in the open file; `append`
+    // writes all of it or nothing, as segment_append.
     int64_t (*time)(const struct file_sink *);
     bool (*continues)(const struct file_sink *);
     int (*append)(struct file_sink *);
@@ -37,29 +37,29 @@ struct file_sink {
     struct sink sink;
     const struct file_content *content;
     struct writer_job job;
-    uv_timer_t timer; // from a failure to the next attempt; once finishing: the grace
-    bool busy;        // the job has the members below, else the loop has
+    uv_timer_t timer; // from a failure to the next attempt; when finishing: the grace
+    bool busy;        // the job owns the members below, else the loop does
     bool failing;     // since the last attempt; waiting for the timer or for a frame to try
     bool waiting;     // failing, and it is too early for another attempt
     bool finishing;
     bool ending; // the last job is under way, or over
     int status;  // of the job: negative errno or 0
     struct segment segment;
-    struct leftovers leftovers; // that the first job found
+    struct leftovers leftovers; // found by the first job
 
-    // Of frames:
+    // Frames:
     struct consumer consumer;
-    const struct result *result;     // that is written, held
+    const struct result *result;     // being written, held
     struct stream_position position; // of the frames written
 
-    // Of lines:
-    uint64_t next; // line to come
+    // Lines:
+    uint64_t next; // number of the next line
     struct {
         char *text; // room for LINES_BYTES
         size_t bytes;
         int n;
         int64_t time_ns; // of the first; all are of the same second
-    } lines;             // that are written
+    } lines;             // being written
 };
 
 static const struct output_config *config_of(const struct file_sink *file)
@@ -100,7 +100,7 @@ static bool frame_continues(const struct file_sink *file)
     return segment_takes(&file->segment, file->result);
 }
 
-// A frame that failed is lost to the file as well.
+// A failed frame keeps the position: the file's next frame counts it as lost.
 static int append_frame(struct file_sink *file)
 {
     struct stream_position position = file->position;
@@ -117,7 +117,7 @@ static const struct file_content frames = {acquire_frame, release_frame, finish_
 
 // --- lines
 
-// Takes a copy of the lines that wait, as far as they are of one second: files may begin at each.
+// Copies the waiting lines of one second: a file may begin at each second.
 static bool acquire_lines(struct file_sink *file)
 {
     const struct line_queue *queue = file->sink.context.lines;
@@ -185,7 +185,7 @@ static const struct file_content lines = {acquire_lines, release_lines,  finish_
 
 // --- the job
 
-// The open file is the one that the piece belongs into.
+// Opens the file that the piece belongs in. -EXFULL: the stream changes too often.
 static int choose_file(struct file_sink *file)
 {
     struct segment *segment = &file->segment;
@@ -201,7 +201,7 @@ static int choose_file(struct file_sink *file)
     return rc;
 }
 
-// A file that may grow no more is no full disk: another one begins.
+// A file at its size limit does not mean a full disk: another one begins.
 static int append_to_next(struct file_sink *file)
 {
     int rc = segment_finish(&file->segment);
@@ -308,7 +308,7 @@ static void piece_written(uv_work_t *job, int status)
     write_next(file);
 }
 
-// Starts the job on the next piece, if there is one and it may start.
+// Starts the job on the next piece, if there is one and the job may start.
 static void write_next(struct file_sink *file)
 {
     struct pool *pool = file->sink.context.pool;
@@ -404,7 +404,7 @@ static int explain_failure(const char *path, int rc, char *why, size_t size)
     return rc;
 }
 
-// The first file, or where the frames' times give the names: whether there can be files.
+// Opens the first file, or checks that files can be made if the frames' times name them.
 static int try_open(struct file_sink *file, char *why, size_t size)
 {
     const struct output_config *config = config_of(file);

@@ -11,7 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/wire.h"
 
-// A line that nobody is there to read is not made.
+// Makes no line without a reader.
 static void write_scene_lines(struct output *output)
 {
     const bool keeps = output->config->sink.kind == SINK_FILE;
@@ -31,7 +31,7 @@ static void results_are_ready(struct event *event)
         sink_pump(output->sink);
 }
 
-// Clients of a ring map the pool's memory; nobody but us sees that of other sinks.
+// Clients of a ring map the pool's memory; with other sinks it is private.
 static enum region_kind memory_kind(const struct output_config *config)
 {
     if (config->sink.kind != SINK_RING)
@@ -59,8 +59,8 @@ static int open_pool(struct output *output)
         .max_age_ns = config->max_age.ns,
         .undelivered = config->sink.kind == SINK_FILE ? LOSS_SINK : LOSS_CLIENT,
     };
-    // Frames wait for a batch (output/batch.h), which follows its members: at most what slower
-    // clients leave is given up.
+    // Frames wait for a batch (output/batch.h), which follows its members: at most results that
+    // slower clients have not read are evicted.
     if (config->is_batch)
         options.overflow = OVERFLOW_DROP_NEWEST;
     int rc = pool_open(&output->pool, &options);
@@ -88,7 +88,7 @@ static int open_batch(struct output *output)
 }
 
 enum {
-    PACKETS_BYTES = 32 << 20, // that wait for a disk or server: a minute of 4 Mbit/s
+    PACKETS_BYTES = 32 << 20, // that wait for a disk or server: a minute at 4 Mbit/s
     BEFORE_BYTES = 256 << 20,
 };
 
@@ -220,11 +220,11 @@ static void set_sink(struct output *output, enum pool_sink sink)
 }
 
 enum {
-    LINES_GRACE_MS = 100,     // at least, that readers of lines have after the last result
-    OLD_LINES_GRACE_MS = 500, // that they have where a reload replaces the lines
+    LINES_GRACE_MS = 100,     // least time for readers of lines after the last result
+    OLD_LINES_GRACE_MS = 500, // their time when a reload replaces the lines
 };
 
-// Clients that took the last frames may have sent results of them until now.
+// Lines end last: clients may have sent results of the last frames until now.
 static void sink_was_closed(void *opaque)
 {
     struct output *output = opaque;

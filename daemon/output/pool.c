@@ -8,7 +8,7 @@
 
 enum {
     FREE_MIN = 2,  // results that stalled consumers leave: one to fill while another is read
-    HELD_PART = 5, // of pool.held_ns is what the last result was held for
+    HELD_PART = 5, // weight of the last result in pool.held_ns: 1/HELD_PART
 };
 
 static uint64_t *lent_word(struct consumer *consumer, int number)
@@ -33,7 +33,7 @@ bool pool_waits(const struct pool *pool)
 
 // --- the end of a result
 
-// Under lock, for what nobody got: the one place that decides what a loss is counted as.
+// Returns the reason to lose a result that no consumer got; no other place decides it. Lock held.
 static enum loss loss_of(const struct pool *pool, enum result_fate fate)
 {
     switch (fate) {
@@ -53,8 +53,8 @@ static enum loss loss_of(const struct pool *pool, enum result_fate fate)
     return pool->sink == POOL_SINK_STOPPED ? LOSS_STOPPING : pool->options.undelivered;
 }
 
-// Under lock: whether the result's delivery is pending for some consumer; `emitted` is told to all
-// of these.
+// Returns true if the result's delivery is pending for a consumer, and passes `emitted` on to all
+// of these. Lock held.
 static bool is_pending(struct pool *pool, uint64_t ticket, bool emitted)
 {
     bool found = false;
@@ -91,16 +91,16 @@ static void account_item(struct pool *pool, struct ledger *ledger, bool delivere
                          enum result_fate fate)
 {
     if (!ledger)
-        return; // an element of a picture whose first one counts
+        return; // only the picture's first element counts
     if (delivered)
         ledger_emit(ledger);
     else
         ledger_lose(ledger, loss_of(pool, fate));
 }
 
-// Under lock: the one end of every result. The slot's word falls before anything of the next result
-// can be written there: that is how a late reader knows. What a consumer has detached the payload
-// of is counted when its delivery ends, unless another consumer got it.
+// Ends a result; no other place does. Clears the slot's word before the next result can be written
+// there: that is how a late reader notices. A result with a payload that a consumer detached counts
+// when that delivery ends, unless another consumer got it. Lock held.
 void pool_end_result(struct pool *pool, struct result *result)
 {
     const bool pending = is_pending(pool, result->ticket, result->delivered);
@@ -121,8 +121,8 @@ void pool_end_result(struct pool *pool, struct result *result)
     pthread_cond_broadcast(&pool->room);
 }
 
-// Under lock, after each change of what needs a ready result. Under OVERFLOW_WAIT what is ready
-// when there is no consumer stays for the next one.
+// Ends a ready result that nothing needs any more. Under OVERFLOW_WAIT ready results stay for the
+// next consumer if there is none. Lock held.
 static void end_unneeded(struct pool *pool, struct result *result)
 {
     bool kept = pool_waits(pool) && pool->n_consumers == 0 && pool->sink == POOL_SINK_OPEN;
@@ -132,7 +132,7 @@ static void end_unneeded(struct pool *pool, struct result *result)
 
 // --- producers
 
-// Under lock: the result that was not used for longest of those that are free.
+// Returns the free result that is unused for longest; NULL: none. Lock held.
 static struct result *find_free(struct pool *pool)
 {
     struct result *found = NULL;
@@ -142,7 +142,7 @@ static struct result *find_free(struct pool *pool)
     return found;
 }
 
-// Under lock: the result that is to make room for a newer one by the policy; NULL: none.
+// Returns the result to evict for a newer one, by the policy; NULL: none. Lock held.
 static struct result *find_evictable(struct pool *pool)
 {
     bool is_oldest_lent[POOL_RESULTS_MAX] = {false};
@@ -161,7 +161,7 @@ static struct result *find_evictable(struct pool *pool)
         if (result->state != RESULT_READY || result->held > 0)
             continue;
         if (result->lent == 0 && result->awaited < pool->n_consumers)
-            passed = older_result(passed, result); // it waits for slower consumers only
+            passed = older_result(passed, result); // it only waits for slower consumers
         if (!is_oldest_lent[i] && (result->delivered || !newest))
             spare = older_result(spare, result);
     }
@@ -177,7 +177,7 @@ int pool_check_sink(const struct pool *pool)
     return pool->n_consumers == 0 ? -ENOTCONN : 0;
 }
 
-// Under lock.
+// Lock held.
 static bool is_worth_waiting(struct pool *pool)
 {
     if (pool->sink != POOL_SINK_OPEN)
@@ -197,7 +197,7 @@ struct result *pool_find_room(struct pool *pool, bool evicts)
     return found;
 }
 
-// Under lock: the result to claim, by the policy, or why there is none.
+// Finds the result to claim, by the policy. Returns 0 or an error of pool_claim. Lock held.
 static int wait_for_room(struct pool *pool, const struct pool_request *request, struct result **ret)
 {
     bool waits = pool_waits(pool);
@@ -272,7 +272,7 @@ int pool_claim(struct pool *pool, struct pool_request *request, struct result **
     return rc;
 }
 
-// Under lock: the result that was claimed as `ticket` and has not ended; NULL: it has.
+// Returns the result claimed as `ticket`, or NULL if it has ended. Lock held.
 static struct result *find_ticket(struct pool *pool, uint64_t ticket)
 {
     for (int i = 0; i < pool->options.n; i++)
@@ -312,7 +312,7 @@ bool pool_is_filling(struct pool *pool)
     return found;
 }
 
-// Under lock.
+// Lock held.
 static void finish_when_complete(struct pool *pool, struct result *result)
 {
     if (!result->sealed || result->filling > 0)
@@ -409,7 +409,7 @@ void pool_attach(struct pool *pool, struct consumer *consumer)
     pthread_mutex_unlock(&pool->lock);
 }
 
-// Under lock: the delivery that was pending is over.
+// Ends the pending delivery. Lock held.
 static void end_delivery(struct pool *pool, struct consumer *consumer, bool delivered)
 {
     const uint64_t ticket = consumer->pending.ticket;
@@ -498,7 +498,7 @@ struct result *pool_acquire(struct pool *pool, struct consumer *consumer)
             if (result->state == RESULT_READY && result->ticket >= consumer->cursor)
                 found = older_result(found, result);
         }
-        if (consumer->cursor) // else it takes what was ready before it came
+        if (consumer->cursor) // else it takes earlier ready results
             consumer->missed += (found ? found->ticket : pool->head) - consumer->cursor;
         consumer->cursor = found ? found->ticket + 1 : pool->head;
         if (!found)
@@ -519,13 +519,13 @@ struct result *pool_acquire(struct pool *pool, struct consumer *consumer)
     return found;
 }
 
-// Under lock: a consumer kept a result for so long.
+// Adds the time for which a consumer kept a result to the mean. Lock held.
 static void observe_held(struct pool *pool, int64_t ns)
 {
     pool->held_ns += (ns - pool->held_ns) / HELD_PART;
 }
 
-// Under lock.
+// Lock held.
 static struct result *end_hold(struct pool *pool, struct consumer *consumer)
 {
     struct result *result = consumer->held;

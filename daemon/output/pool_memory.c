@@ -1,6 +1,6 @@
-// The memory of a pool: its regions, and the backends that they are pinned by or lie on. Mapping
-// and page-locking take their time, which nobody waits for under `lock`. The list of regions
-// changes under both locks, so that either is enough to walk it.
+// The memory of a pool: its regions, and the backends that pin or hold them. Mapping and
+// page-locking are slow and never done under `lock`. The list of regions changes under both locks:
+// either is enough to walk it.
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 static const int64_t RETRY_NS = 1000000000; // between tries to get memory
 
-// Under memory_lock.
+// memory_lock held.
 static void close_unused_regions(struct pool *pool)
 {
     struct pool_region *unused = NULL;
@@ -45,7 +45,7 @@ static void pin_region(struct pool *pool, struct pool_region *region)
         region_pin(&region->host, pool->backends[0].driver, pool->backends[0].backend);
 }
 
-// Once: without a device it is so with every new size, on a full one with every backend.
+// Logs once: without a device this recurs with every new size, on a full one with every backend.
 static void log_host_memory(struct pool *pool, int error)
 {
     const char *why = error                  ? "the device gives no memory: "
@@ -61,7 +61,7 @@ static void log_host_memory(struct pool *pool, int error)
 static void log_unnamed_memory(const struct pool *pool, int error)
 {
     if (error == -ESHUTDOWN)
-        return; // the sink has given the name up
+        return; // the sink has released the name
     log_event(LOG_LEVEL_ERROR, "output=%s shared: its memory has no name in /dev/shm: %s",
               pool->options.name,
               error == -ENOMEM ? "there is no room for the slots" : strerror(-error));
@@ -73,7 +73,7 @@ static int open_at(const struct pool *pool, struct pool_region **ret, size_t siz
     return pool_region_open(ret, place, pool->options.n, size, pool->options.header_bytes);
 }
 
-// Clients of the ring get their frames also where the name cannot be had.
+// Clients of the ring get frames even if the name is not available.
 static int open_region(struct pool *pool, struct pool_region **ret, size_t size)
 {
     const struct pool_backend *first = &pool->backends[0];
@@ -119,7 +119,7 @@ int pool_open_region(struct pool *pool, size_t size)
     if (opens && monotonic_ns() < pool->retry_ns) {
         rc = -ENOMEM;
     } else if (opens) {
-        close_unused_regions(pool); // first: where nothing is in use, no need for both at a time
+        close_unused_regions(pool); // first: unused memory need not coexist with the new
         rc = open_region(pool, &region, size);
         pool->retry_ns = rc < 0 ? monotonic_ns() + RETRY_NS : 0;
     }
@@ -128,7 +128,7 @@ int pool_open_region(struct pool *pool, size_t size)
         region->generation = ++pool->generation;
         region->next = pool->regions;
         pool->region = pool->regions = region;
-        // A device that is full is not asked again until the pool's backends change.
+        // A full device is not tried again until the pool's backends change.
         pool->wants_device = pool_region_on_device(region);
         pthread_mutex_unlock(&pool->lock);
     }
@@ -151,8 +151,8 @@ static struct pool_backend *find_backend(struct pool *pool, const struct backend
     return NULL;
 }
 
-// Under memory_lock, after the list of backends has changed: results lie on the device only where
-// all producers have it.
+// Call after the list of backends changed: results lie on the device only if all producers have it.
+// memory_lock held.
 static void update_device(struct pool *pool)
 {
     pool->retry_ns = 0;
@@ -185,8 +185,8 @@ static bool is_on(const struct result *result, const struct backend *backend)
            result->region->device.backend == backend;
 }
 
-// Under lock: a consumer is about to be told of a result on the device, with the region's
-// descriptor.
+// Returns true while a consumer is being notified of a result on the device, with the region's
+// descriptor. Lock held.
 static bool is_device_held(const struct pool *pool, const struct backend *backend)
 {
     for (int i = 0; i < pool->options.n; i++)
@@ -198,7 +198,7 @@ static bool is_device_held(const struct pool *pool, const struct backend *backen
 static void end_results_on(struct pool *pool, const struct backend *backend)
 {
     pthread_mutex_lock(&pool->lock);
-    while (is_device_held(pool, backend)) // that takes no time
+    while (is_device_held(pool, backend)) // for a moment only
         pthread_cond_wait(&pool->room, &pool->lock);
     for (int i = 0; i < pool->options.n; i++) {
         struct result *result = &pool->result[i];
@@ -207,14 +207,13 @@ static void end_results_on(struct pool *pool, const struct backend *backend)
         result->fate = FATE_FAILED;
         pool_end_result(pool, result);
     }
-    pool_publish_done(pool); // those behind them
+    pool_publish_done(pool); // the results after them
     if (pool->region && pool_region_on_device(pool->region))
         pool->region = NULL;
     pthread_mutex_unlock(&pool->lock);
 }
 
-// The backend that is the first from now on pins what the former one had pinned. Others may be
-// filling it.
+// Lets the new first backend pin the former one's memory. Other backends may be filling it.
 static void hand_over_pins(struct pool *pool)
 {
     for (struct pool_region *region = pool->regions; region; region = region->next)
@@ -233,7 +232,7 @@ void pool_remove_backend(struct pool *pool, struct backend *backend)
         const bool first = known == pool->backends;
         *known = pool->backends[--pool->n_backends];
         update_device(pool);
-        close_unused_regions(pool); // those on the device among them
+        close_unused_regions(pool); // including those on the device
         if (first)
             hand_over_pins(pool);
     }

@@ -1,6 +1,6 @@
-// A camera's own packets to an RTSP server, each as soon as it has come. A job on libuv's thread
-// pool connects and sends: a server that hangs delays nobody but this sink. After a failure it is
-// tried again with growing pauses, in which packets are lost.
+// Publishes a camera's packets to an RTSP server, each as soon as it arrives. A job on libuv's
+// thread pool connects and sends: a server that hangs delays only this sink. After a failure it
+// retries with growing pauses, in which packets are lost.
 #include <errno.h>
 #include <libavcodec/avcodec.h>
 #include <stdio.h>
@@ -17,25 +17,25 @@
 #include "daemon/output/sink.h"
 
 enum {
-    LOOK_MS = 500, // between looks at packets that nobody told of
-    DELAY = 2,     // as of a file
+    LOOK_MS = 500, // between checks for packets that caused no wake-up
+    DELAY = 2,     // as for a file
 };
-static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // of sending: the server is well
+static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // connected: resets the pauses
 
 struct publisher {
     struct sink sink;
     struct writer_job job;
     uv_timer_t timer;
-    bool busy; // the job has the members below, else the loop has
+    bool busy; // the job owns the members below, else the loop does
     bool finishing, ending;
-    bool failing;        // as it was logged
+    bool failing;        // last logged state
     _Atomic bool stop;   // ends connecting and sending
     struct muxer *muxer; // NULL: not connected
     struct AVCodecParameters *stream;
     struct timeline timeline;
-    int64_t base;     // time of the timeline that the connection began at
+    int64_t base;     // timeline time at which the connection began
     bool broken;      // packets up to the next keyframe are lost...
-    enum loss reason; // ...as this
+    enum loss reason; // ...for this reason
     struct retry retry;
     int64_t connected_ns, next_try_ns; // CLOCK_MONOTONIC
     int error;                         // of the last try: 0 or negative errno
@@ -92,7 +92,7 @@ static int connect_server(struct publisher *publisher, struct queued_packet *key
     return 0;
 }
 
-// 0 where it was sent.
+// Returns 0 if the packet was sent.
 static int send_packet(struct publisher *publisher, struct queued_packet *packet)
 {
     struct packet_queue *packets = publisher->sink.context.packets;
@@ -103,7 +103,7 @@ static int send_packet(struct publisher *publisher, struct queued_packet *packet
         const bool connects = !publisher->muxer;
         rc = connect_server(publisher, packet);
         publisher->broken = rc < 0;
-        // What came while connecting is old by now.
+        // Packets that arrived while connecting are old by now.
         if (rc == 0 && connects && packet_queue_skip(packets, LOSS_SINK)) {
             publisher->broken = true;
             publisher->reason = LOSS_SINK;
@@ -223,7 +223,7 @@ static void time_to_look(uv_timer_t *timer)
 static void finish_sink(struct sink *base, int grace_ms)
 {
     struct publisher *publisher = (struct publisher *)base;
-    (void)grace_ms; // what a live stream still has to send is of no use behind its end
+    (void)grace_ms; // unsent packets of a live stream are useless after its end
     if (publisher->finishing)
         return;
     publisher->finishing = true;

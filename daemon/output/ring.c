@@ -1,6 +1,6 @@
 // A socket whose clients read the pool's memory themselves: frames, returns and results are
-// messages (daemon/wire.h), and no pixel is copied. A result is lent to a client from the message
-// on, until the client returns it, is gone, or the result is revoked: by age, or for a newer one.
+// messages (daemon/wire.h), and no pixel is copied. A result is lent to a client from its message
+// until the client returns it or leaves, or until it is revoked: by age, or for a newer one.
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -14,28 +14,28 @@
 enum {
     RETURNS_MAX = 256, // in one message
     MESSAGES_A_READ = 8,
-    LAST_READS = 64, // of what a client sent before it went
+    LAST_READS = 64, // reads of a leaving client's last messages
 };
-static const int64_t LENT_NS = 1000000000; // that a result may be lent, where max_age does not say
+static const int64_t LENT_NS = 1000000000; // longest time that a result is lent, without max_age
 
 struct ring_client {
     struct server_client base;
     struct results_client results;
     bool wrong;                  // it sent a message that is neither a return nor a result
-    uint32_t generation;         // of the region in its last hello; 0: there was none
-    struct result_format format; // of the frame behind its last hello
+    uint32_t generation;         // of the region in its last hello; 0: none so far
+    struct result_format format; // of the frame after its last hello
 };
 
 struct ring_sink {
     struct server server;
     uv_timer_t timer;                      // runs while results are lent
     uint64_t headers_of[POOL_RESULTS_MAX]; // ticket of the batch whose headers lie in each slot
-    bool logged;                           // the log knows that the memory has lost its name
+    bool logged;                           // logged that the memory lost its name
 };
 
 // --- the age of what is lent
 
-// 0: it may be lent for ever.
+// Returns how long a result may be lent; 0: without limit.
 static int64_t lent_ns_max(const struct ring_sink *ring)
 {
     int64_t max_age = ring->server.sink.context.config->max_age.ns;
@@ -80,8 +80,7 @@ static void close_shared(const struct sink_context *context)
         shared_object_close(context->shared);
 }
 
-// Where somebody has removed the object or cut it short, frames go to memory that has the name
-// again.
+// If the object was removed or truncated, moves frames to new memory with that name.
 static void check_shared(struct ring_sink *ring)
 {
     struct sink *sink = &ring->server.sink;
@@ -138,7 +137,7 @@ static int send_message(int fd, void *bytes, size_t size, const int fds[], int n
     return 0;
 }
 
-// The one message that tells a client of a result.
+// The message that notifies a client of a result.
 struct notice {
     union {
         struct framed_ring_frame frame;
@@ -147,7 +146,7 @@ struct notice {
     size_t size;
 };
 
-// Writes the headers of a batch's elements to where all clients read them.
+// Writes the headers of a batch's elements to the region, where all clients read them.
 static void share_headers(struct ring_sink *ring, const struct result *result)
 {
     void *headers = pool_region_headers(result->region, result->number);
@@ -191,7 +190,7 @@ static void put_shape(struct framed_ring_hello *to, const struct framed_header *
     memcpy(to->output, from->output, sizeof to->output);
 }
 
-// The shape stands in the header of a frame, or of a batch's first element.
+// Takes the shape from the header of the frame, or of the batch's first element.
 static void put_result(struct framed_ring_hello *to, const struct result *result,
                        const struct notice *notice)
 {
@@ -241,8 +240,7 @@ static int send_hello(int fd, const struct server *server, const struct result *
     return send_message(fd, &whole, size, fds, memory == FRAMED_RING_CUDA ? 2 : 1);
 }
 
-// Tells the client of the result that it holds. -EAGAIN: it could not be told, as if nothing had
-// been tried.
+// Notifies the client of the result that it holds. -EAGAIN: not notified, try again later.
 static int tell_client(struct server *server, struct ring_client *client,
                        const struct result *result)
 {
@@ -283,7 +281,7 @@ static int tell_ready(struct server *server, struct server_client *base)
 
 // --- receiving
 
-// What clients send, with room for the longest.
+// A client's message, with room for the longest.
 union message {
     struct framed_ring_return returned[RETURNS_MAX];
     struct framed_ring_result result;
@@ -291,7 +289,7 @@ union message {
 };
 _Static_assert(sizeof(union message) == RESULT_BYTES_MAX, "a result is the longest message");
 
-// The client gives a slot back. False: there is no such slot.
+// Takes back a slot from the client. Returns false if there is no such slot.
 static bool take_return(struct server *server, struct ring_client *client, uint32_t slot,
                         uint64_t ticket)
 {
@@ -315,8 +313,8 @@ static bool take_returns(struct server *server, struct ring_client *client,
     return true;
 }
 
-// Returns or a result, of more `bytes` than there is room for where it was cut. False: it is
-// neither.
+// Takes returns or a result; a truncated message has more `bytes` than there is room for. Returns
+// false if it is neither.
 static bool take_message(struct server *server, struct ring_client *client,
                          const union message *message, size_t bytes)
 {
@@ -342,7 +340,7 @@ static int receive_messages(int fd, union message received[MESSAGES_A_READ],
     return n < 0 ? -errno : n;
 }
 
-// -EPIPE: the client has ended; -EPROTO: it sent what is no message, which is logged.
+// Returns 0; -EAGAIN: there may be more; -EPIPE: the client has ended; -EPROTO: invalid, logged.
 static int read_messages(struct server *server, struct server_client *base)
 {
     struct ring_client *client = (struct ring_client *)base;
@@ -372,11 +370,11 @@ static void attach_client(struct server *server, struct server_client *base)
     results_attach(server->sink.context.results, &((struct ring_client *)base)->results);
 }
 
-// A client may send its last results and slots and go at once.
+// A client may send its last results and slots and leave at once: reads these first.
 static void detach_client(struct server *server, struct server_client *base)
 {
     struct ring_client *client = (struct ring_client *)base;
-    int rc = -EAGAIN; // or -ECONNRESET, reported once, before what is there to read
+    int rc = -EAGAIN; // or -ECONNRESET, reported once, before unread data
     for (int i = 0; i < LAST_READS && !client->wrong && (rc == -EAGAIN || rc == -ECONNRESET); i++)
         rc = read_messages(server, base);
     results_detach(server->sink.context.results, &client->results);

@@ -62,8 +62,8 @@ void segment_close(struct segment *segment)
     segment->whole = 0;
 }
 
-// Whether the open file is still what its path names: it may have been deleted or moved away. A
-// path that cannot be asked does not make it so.
+// Returns true if the path still names the open file, which may have been deleted or moved away.
+// Errors other than a missing path count as true.
 static bool is_in_place(const struct segment *segment)
 {
     struct stat st;
@@ -72,7 +72,7 @@ static bool is_in_place(const struct segment *segment)
     return st.st_dev == segment->device && st.st_ino == segment->inode;
 }
 
-// "gate.y4m.part" is to become "gate.y4m".
+// Makes "gate.y4m" of "gate.y4m.part".
 static void final_name(const char *part, char to[PATH_BYTES])
 {
     snprintf(to, PATH_BYTES, "%.*s", (int)(strlen(part) - strlen(SEGMENT_PART)), part);
@@ -87,8 +87,8 @@ static int give_final_name(const char *part)
 
 // --- making the file
 
-// Whoever writes a file holds its lock, so that two outputs with one path do not push each other's
-// file aside. A file that cannot be asked counts as free.
+// The writer of a file holds its lock, so that two outputs with one path do not move each other's
+// file aside. A file that cannot be opened counts as free.
 bool segment_is_written(const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -122,8 +122,8 @@ int segment_check(const struct output_config *config)
     return rc == 0 && !config->sink.timed ? check_plain(config->sink.path) : rc;
 }
 
-// Gives what stands at the path the first free name with a number. Only files are moved; one with
-// nothing in it is deleted.
+// Renames a file at the path to the first free name with a number. Moves only files; deletes an
+// empty one.
 static int move_aside(const char *path)
 {
     struct stat st;
@@ -155,7 +155,7 @@ static int create_plain(struct segment *segment)
     return rc < 0 ? rc : create_file(segment);
 }
 
-// The first number whose name is free, both unfinished and finished.
+// Uses the first number whose name is free, both unfinished and finished.
 static int create_part(struct segment *segment, int64_t time_ns)
 {
     char name[PATH_BYTES], numbered[PATH_BYTES];
@@ -175,7 +175,7 @@ static int create_part(struct segment *segment, int64_t time_ns)
     return rc < 0 ? rc : -EEXIST;
 }
 
-// Locks the new file and sets what the configuration says of it. fchmod: whatever the umask.
+// Locks the new file and sets its configured mode and group. fchmod ignores the umask.
 static int own_file(struct segment *segment)
 {
     struct stat st;
@@ -185,7 +185,7 @@ static int own_file(struct segment *segment)
     segment->inode = st.st_ino;
     if (flock(segment->fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? -EBUSY : -errno;
-    // Somebody who looks for leftovers may have taken it for one before it was locked.
+    // A search for leftovers may have taken the file before it was locked.
     if (!is_in_place(segment))
         return -EBUSY;
     if (fchmod(segment->fd, mode_of(segment)) < 0 ||
@@ -215,7 +215,7 @@ int segment_open(struct segment *segment, int64_t time_ns)
         return rc;
     rc = own_file(segment);
     if (rc < 0) {
-        if (is_in_place(segment)) // else somebody else's has the name by now
+        if (is_in_place(segment)) // else the name is another file's by now
             unlink(segment->path);
         segment_close(segment);
         return rc;
@@ -226,9 +226,8 @@ int segment_open(struct segment *segment, int64_t time_ns)
 
 // --- its frames
 
-// A time that is a little earlier than that of the frame before, as when the camera's own clock
-// comes to be known, begins no file; one of another run does, and so does a change to or from
-// summer time.
+// Also accepts the run before, since times go back slightly when the camera's own clock becomes
+// known. Another run begins a file, and so does a change to or from summer time.
 static bool is_of_run(const struct segment *segment, int64_t time_ns)
 {
     struct segment_run run = run_of(segment->config, time_ns);
@@ -314,9 +313,9 @@ void segment_cut(struct segment *segment)
     if (segment->fd < 0)
         return;
     if (ftruncate(segment->fd, segment->whole) < 0)
-        segment_close(segment); // what follows goes to a new file
+        segment_close(segment); // later frames go to a new file
     else if (segment->whole == 0 && is_timed(segment))
-        segment_finish(segment); // the file's name is to be of the time of its first frame
+        segment_finish(segment); // the file's name must have the time of its first frame
 }
 
 // --- its end
@@ -389,7 +388,7 @@ bool segment_is_leftover(const char *pattern, const char *name)
     return false;
 }
 
-// What is locked is being written, and what is gone has been finished, by somebody else.
+// A locked file is being written, a missing one was finished, both elsewhere.
 static void count_leftover(struct leftovers *left, const char *part, int rc)
 {
     if (rc == 0)
