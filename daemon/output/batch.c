@@ -6,10 +6,10 @@
 
 #include "daemon/base/clock.h"
 
-static const int64_t LIVE_NS = 250 * 1000000;          // a fast camera stays live without a picture
+static const int64_t LIVE_NS = 250 * 1000000;          // least time that a member stays live
 static const int64_t GAP_NS = 2000 * INT64_C(1000000); // a longer gap resets the period
 static const int64_t WAIT_MIN_NS = 2 * 1000000;        // least wait by the periods
-static const int64_t WAIT_MAX_NS = 100 * 1000000;      // most wait by the periods, wait without any
+static const int64_t WAIT_MAX_NS = 100 * 1000000;      // most wait by the periods; wait without any
 static const int64_t PARKED_NS = 500 * 1000000; // longest wait when parked, whatever max_age is
 static const uint64_t OP_OF_FILL = UINT64_MAX;  // as an item's valid_op: no op has that serial
 enum { LIVE_PERIODS = 3, PERIODS_MIN = 8 };     // PERIODS_MIN: pictures to measure a period
@@ -396,8 +396,8 @@ static int claim_items(struct batch_member *member, int parts, uint64_t ordinal,
 
 // --- parked pictures
 
-// Returns the next member whose parked picture is served: of all, or of those with room in the open
-// batch.
+// Returns the next member with a parked picture to serve: of all, or of members with room in the
+// open batch.
 static struct batch_member *next_waiting(const struct batch *batch)
 {
     const bool open = is_open(batch);
@@ -429,7 +429,7 @@ static void close_moved(struct batch *batch)
         close_open(batch, CLOSED_RELOAD);
 }
 
-// Returns true if a picture of the member may be served now, before all parked ones.
+// Returns true if a new picture of the member may be served at once, as no parked one comes first.
 static bool is_next(const struct batch_member *member, int parts)
 {
     const struct batch *batch = member->batch;

@@ -53,7 +53,7 @@ struct batch_member {
     struct batch *batch;
     struct batch_member *next;
     bool joined, ended;
-    int index;       // among the members; equal for those of the same name
+    int index;       // among the members; a name keeps one index
     int first, n;    // its items under `fixed`, since its first picture; n 0: none so far
     bool unplaced;   // it needs more items than are free
     uint64_t served; // batch.serial when it was last served

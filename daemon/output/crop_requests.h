@@ -36,7 +36,7 @@ void crop_requests_close(struct crop_requests *);
 // Makes requests from these results of the other output from now on, in place of earlier ones;
 // NULL: none. The results outlive that.
 void crop_requests_follow(struct crop_requests *, struct results *);
-// Adds a request for the selected boxes, if any: those of the configured classes with a pixel
+// Adds a request for the selected boxes, if any: boxes of the configured classes with a pixel
 // within the picture, best scores first. If too many requests wait, the oldest is lost, or the new
 // one under OVERFLOW_DROP_NEWEST.
 void crop_requests_add(struct crop_requests *, const struct found *);

@@ -39,7 +39,7 @@ struct file_sink {
     struct writer_job job;
     uv_timer_t timer; // from a failure to the next attempt; when finishing: the grace
     bool busy;        // the job owns the members below, else the loop does
-    bool failing;     // since the last attempt; waiting for the timer or for a frame to try
+    bool failing;     // the last attempt failed; waits for the timer or for a frame
     bool waiting;     // failing, and it is too early for another attempt
     bool finishing;
     bool ending; // the last job is under way, or over

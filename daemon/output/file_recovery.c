@@ -81,7 +81,7 @@ static off_t npy_record(int fd, off_t offset, off_t end)
     return (off_t)size;
 }
 
-// Returns the bytes of the stream's header, 0 if it is cut; sets *frame to those of each frame.
+// Returns the bytes of the stream's header, 0 if it is cut; sets *frame to the bytes of each frame.
 static off_t y4m_header(int fd, off_t *frame)
 {
     char text[TEXT_BYTES] = "";

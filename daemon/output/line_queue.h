@@ -15,8 +15,7 @@ struct line {
     int64_t time_ns; // capture time of its frame, since 1970
 };
 
-// Counts of lines, once per reader that a line was offered to: it is delivered, lost or still
-// waits.
+// Counts a line once per reader: when it is offered, and later as delivered or lost.
 struct line_account {
     uint64_t offered, delivered, lost;
 };

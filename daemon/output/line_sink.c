@@ -109,7 +109,7 @@ static int open_sink(struct sink **ret, const struct sink_context *context, char
     return rc;
 }
 
-// Stuck readers lose lines at once: counts these here.
+// Counts the lines that stuck readers lose, too.
 static void pump_lines(struct sink *sink)
 {
     struct server *server = (struct server *)sink;

@@ -81,7 +81,7 @@ static int take_parameter_sets(AVCodecParameters *stream, const AVPacket *keyfra
         return -ENOMEM;
     while (nal_next(&reader, &nal)) {
         const unsigned set = parameter_set(stream->codec_id, &nal);
-        // Each start code of three bytes grows by one: 64 suffice, as few units are parameter sets.
+        // Start codes of three bytes become four: 64 more suffice, as few units are parameter sets.
         if (!set || size + sizeof start_code + nal.size > (size_t)keyframe->size + 64)
             continue;
         memcpy(sets + size, start_code, sizeof start_code);

@@ -29,8 +29,8 @@ typedef int muxer_write_fn(void *opaque, const void *data, size_t size, int64_t 
 // lacks its size or readable parameter sets; the error of `write`; or -ENOMEM.
 int muxer_open_file(struct muxer **ret, enum protocol, const struct AVCodecParameters *,
                     int64_t begin_ns, muxer_write_fn *write, void *opaque);
-// Connects to the sink's server and announces the stream. Blocks at most 10 s for connecting and 5
-// s for each packet, and only until *stop is set. Returns 0, -EACCES if the password is refused, or
+// Connects to the sink's server and announces the stream. Blocks at most 10 s to connect and 5 s
+// per packet, and only until *stop is set. Returns 0, -EACCES if the password is refused, or
 // another negative errno, with one sentence without a password in `why`.
 int muxer_open_server(struct muxer **ret, const struct output_config *,
                       const struct AVCodecParameters *, const _Atomic bool *stop, char *why,

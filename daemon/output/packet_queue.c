@@ -9,7 +9,7 @@
 #include "daemon/base/clock.h"
 
 enum { WAKE_PART = 4 }; // the writer is woken when this fraction of the room is used
-static const int64_t GLANCE_NS = 50000000; // interval of checks of *stop
+static const int64_t GLANCE_NS = 50000000; // interval at which a wait checks *stop
 
 // Packets in decoding order.
 struct packet_list {

@@ -33,7 +33,7 @@ bool pool_waits(const struct pool *pool)
 
 // --- the end of a result
 
-// Returns the reason to lose a result that no consumer got; no other place decides it. Lock held.
+// Returns the loss of a result that no consumer got; no other place decides it. Lock held.
 static enum loss loss_of(const struct pool *pool, enum result_fate fate)
 {
     switch (fate) {

@@ -229,7 +229,7 @@ void pool_set_sink(struct pool *, enum pool_sink);
 // Places results claimed from now on in a new region.
 void pool_renew_memory(struct pool *);
 // Adds a consumer, which gets all results that become ready from now on; under OVERFLOW_WAIT the
-// first consumer also gets those that are ready.
+// first consumer also gets earlier ready ones.
 void pool_attach(struct pool *, struct consumer *);
 // State of a consumer.
 struct consumer_report {
@@ -252,7 +252,7 @@ struct result *pool_acquire(struct pool *, struct consumer *);
 void pool_release(struct pool *, struct consumer *, bool delivered);
 // Returns true if so many results are held that the next stalled consumer should detach.
 bool pool_is_short(struct pool *);
-// Releases the consumer's result, of which it has copied the rest. The delivery stays pending until
+// Releases the consumer's result after it copied the rest. The delivery stays pending until
 // pool_release. Returns 0; -ENOMEM: the consumer still holds it.
 int pool_detach_payload(struct pool *, struct consumer *);
 // Returns true if it holds a result, was lent one or has a delivery pending.

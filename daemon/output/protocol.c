@@ -162,7 +162,7 @@ static void put_item(struct framed_header *to, const struct item *item)
     put_name(to->camera, sizeof to->camera, item->camera);
 }
 
-// Sets all fields except `lost`, the flags and those of an item.
+// Sets all fields except `lost`, the flags and an item's fields.
 static struct framed_header shape_header(const struct result *result, const char *output,
                                          size_t bytes, int element)
 {

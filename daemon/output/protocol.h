@@ -7,7 +7,7 @@
 
 struct framed_batch;
 
-// A result is a single frame or a batch, by closed_by. All results here are ready, with at least
+// A result is a single frame or a batch (see closed_by). All results here are ready, with at least
 // one filled item.
 
 // A consumer's position in an output's stream. Zeroed before its first result.

@@ -20,7 +20,7 @@ enum {
     LOOK_MS = 500, // between checks for packets that caused no wake-up
     DELAY = 2,     // as for a file
 };
-static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // connected: resets the pauses
+static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // connected for so long: resets pauses
 
 struct publisher {
     struct sink sink;

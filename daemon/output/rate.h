@@ -8,7 +8,7 @@
 struct rate {
     double fps;     // 0 keeps all
     bool begun;     // due_ns is valid
-    int64_t due_ns; // pts from which the next frame is kept
+    int64_t due_ns; // the first frame at this pts or later is kept
 };
 
 bool rate_keeps(struct rate *, int64_t pts_ns);

@@ -18,7 +18,7 @@
 
 enum {
     RESULTS_TICKETS_MAX = 256,   // remembered frames or batches; never fewer than slots
-    RESULTS_ELEMENTS_MAX = 4096, // remembered elements: limits the above
+    RESULTS_ELEMENTS_MAX = 4096, // remembered elements in all; lowers the above
     RESULTS_CLIENTS_MAX = RING_CLIENTS_MAX,
     RESULT_BYTES_MAX =
         sizeof(struct framed_ring_result) + FRAMED_DETECTIONS_MAX * sizeof(struct framed_detection),

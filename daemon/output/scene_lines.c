@@ -7,7 +7,7 @@
 #include "daemon/base/clock.h"
 
 enum { RECORDS = 16 };
-static const int64_t GLANCE_NS = 50000000; // interval of checks of *stop
+static const int64_t GLANCE_NS = 50000000; // interval at which a wait checks *stop
 
 struct scene_lines {
     struct ledger *ledger;

@@ -226,7 +226,7 @@ int segment_open(struct segment *segment, int64_t time_ns)
 
 // --- its frames
 
-// Also accepts the run before, since times go back slightly when the camera's own clock becomes
+// Accepts the run before as well, since times go back slightly when the camera's own clock becomes
 // known. Another run begins a file, and so does a change to or from summer time.
 static bool is_of_run(const struct segment *segment, int64_t time_ns)
 {
@@ -388,7 +388,7 @@ bool segment_is_leftover(const char *pattern, const char *name)
     return false;
 }
 
-// A locked file is being written, a missing one was finished, both elsewhere.
+// A locked file is being written and a missing one was finished, both elsewhere: neither is stuck.
 static void count_leftover(struct leftovers *left, const char *part, int rc)
 {
     if (rc == 0)

@@ -88,7 +88,7 @@ void sink_check_path(struct sink *);
 int sink_clients(const struct sink *);
 // Returns client i, below sink_clients; its name is NULL if this kind of sink has no names.
 struct sink_client sink_client(const struct sink *, int i);
-int sink_port(const struct sink *); // of a tcp sink, which is useful for port 0; else 0
+int sink_port(const struct sink *); // actual port of a tcp sink, also for port 0; else 0
 
 // --- for the kinds of sinks
 // Checks that an output's file can be written, as far as possible without creating it. `ours`:

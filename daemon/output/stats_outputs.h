@@ -9,8 +9,8 @@
 void stats_outputs_offer(const struct subscriptions *, struct event_queue *,
                          const struct frame_info *, const struct scene_record *,
                          const _Atomic bool *stop);
-// Counts a picture as lost that is not analysed: it cannot be decoded or exceeds the camera's
-// `fps`. Camera thread.
+// Counts a picture without analysis as lost: it cannot be decoded or exceeds the camera's `fps`.
+// Camera thread.
 void stats_outputs_lose(const struct subscriptions *, enum loss);
 
 #endif

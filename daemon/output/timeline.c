@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const int64_t INTERVAL_NS = 40000000;            // until the stream shows its own
-static const int64_t JUMP_NS = 5 * INT64_C(1000000000); // from the arrival time: times restarted
+static const int64_t JUMP_NS = 5 * INT64_C(1000000000); // larger deviation from arrival: a restart
 
 // Uses the arrival time if the camera's own time is missing or restarts.
 static int64_t continuous_pts(struct timeline *line, int64_t pts_ns, int64_t received_ns)
