@@ -142,8 +142,8 @@ int batch_claim(struct batch_member *, struct batch_request *, struct result **r
 // Parks a picture that needs `parts` items: takes ownership and empties `parked`. If too many are
 // parked, the oldest is lost, or the new one under OVERFLOW_DROP_NEWEST.
 void batch_park(struct batch_member *, struct parked *, int parts);
-// Loses parked pictures for `reason` and waits until the collector has submitted the picture that
-// it took before.
+// Loses parked pictures for `reason`, or the sink's reason if that is not open, and waits until the
+// collector has submitted the picture that it took before.
 void batch_withdraw(struct batch_member *, enum loss reason);
 // Completes items as pool_complete. If the job failed while the batch is open, the items are free
 // again, and the picture is lost. Any thread.

@@ -91,7 +91,7 @@ static void account_item(struct pool *pool, struct ledger *ledger, bool delivere
                          enum result_fate fate)
 {
     if (!ledger)
-        return; // only the picture's first element counts
+        return; // another element counts, or the camera is gone
     if (delivered)
         ledger_emit(ledger);
     else
