@@ -110,7 +110,7 @@ static int claim_of_batch(struct output *output, const struct elements *elements
     return rc < 0 ? rc : first;
 }
 
-// Whether the batch has taken the frame over, to fill its items later.
+// Hands the frame to the batch, which fills its items later. False: the frame cannot be shared.
 static bool park(struct output *output, struct claim *claim, int parts, uint64_t sequence,
                  uint64_t ordinal)
 {
@@ -121,8 +121,8 @@ static bool park(struct output *output, struct claim *claim, int parts, uint64_t
     return true;
 }
 
-// As pool_claim, or the index of the first item. Consumers may take as long as they like, but those
-// of batches: transform.c waits for them before it claims anything.
+// Returns the index of the first item, or an error as pool_claim. Waits for consumers without a
+// limit, except for those of batches: transform.c waits for these before it claims anything.
 static int claim_items(struct output *output, const struct elements *elements, struct claim *claim,
                        uint64_t ordinal, struct result **ret)
 {
@@ -145,9 +145,9 @@ int claim_frame(const struct subscription *subscription, const struct elements *
     uint64_t sequence = output->sequence++;
     ledger_offer(&output->ledger);
     const bool opens = gate_opens(&output->gate, &output->config->gate, info);
-    // No picture behind a closed gate delays the first one that goes through.
+    // A picture behind a closed gate must not delay the first one that passes.
     const bool kept = opens && rate_keeps(&output->rate, info->pts_ns);
-    if (!kept) { // which is no loss to a client, and takes no ordinal
+    if (!kept) { // no loss to a client: takes no ordinal
         ledger_lose(&output->ledger, opens ? LOSS_THINNED : LOSS_STILL);
         return -1;
     }

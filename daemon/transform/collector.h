@@ -1,5 +1,5 @@
-// The thread of one batch: submits pictures that waited for room in it, and closes it when its wait
-// is over (output/batch.h).
+// The thread of one batch: submits parked pictures once there is room for them, and closes the
+// batch when its wait is over (output/batch.h).
 #ifndef FRAMED_DAEMON_TRANSFORM_COLLECTOR_H
 #define FRAMED_DAEMON_TRANSFORM_COLLECTOR_H
 
@@ -7,12 +7,12 @@
 
 struct collector;
 
-// Of a batch's own output, which outlives it. Loop thread. 0 or negative errno.
+// Starts the thread of a batch's own output, which outlives it. Loop thread. 0 or negative errno.
 int collector_open(struct collector **ret, struct output *, struct event_queue *);
-// Tells the thread to end, once the batch has no members. True: it has ended, so that
-// collector_close waits for nothing. Accepts NULL.
+// Requests the thread's end, once the batch has no members. True: it has ended, and collector_close
+// does not block. Accepts NULL.
 bool collector_stop(struct collector *);
-// Waits for the end of the thread. Accepts NULL.
+// Waits for the thread to end. Accepts NULL.
 void collector_close(struct collector *);
 
 #endif

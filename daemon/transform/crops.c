@@ -16,8 +16,8 @@
 // One request in the backend: the job, its picture, and the batch that it fills.
 struct crop_job {
     struct job job;
-    struct job_result *results; // as many as the batch has elements
-    struct element *elements;   // likewise; the first n of them are made
+    struct job_result *results; // one per element of the batch
+    struct element *elements;   // the same number; the first n are made
     int n;
     struct frame frame;
     struct result *result;
@@ -29,23 +29,23 @@ struct crops {
     struct crops_context context;
     struct subscription subscription;
     struct output *output;
-    int most; // elements of a batch
+    int most; // elements per batch
     pthread_t thread;
 
     // The camera's thread changes these while no job is busy and no picture is kept:
-    struct image source; // of the pictures; PIXEL_NONE: prepared for none
-    struct op whole;     // makes an element of all of a picture
+    struct image source; // like the pictures; PIXEL_NONE: not prepared
+    struct op whole;     // makes an element from a whole picture
     struct plan *plan;   // NULL: elements cannot be made
-    size_t reserved;     // device memory, of the lease
+    size_t reserved;     // bytes of the lease's device
 
-    // The own thread's:
-    uint64_t first_sequence, claimed; // of the first batch; how many there were
-    uint32_t epoch;                   // of the last
+    // Crops thread only:
+    uint64_t first_sequence, claimed; // of the first batch; number of batches
+    uint32_t epoch;                   // of the last batch
 
-    pthread_mutex_t lock;           // guards the jobs' `busy`, and what follows
-    pthread_cond_t done;            // a job is not busy any more
+    pthread_mutex_t lock;           // guards the jobs' `busy` and the fields below
+    pthread_cond_t done;            // a job is no longer busy
     struct kept_pictures *pictures; // NULL: none are kept
-    int depth;                      // jobs that the backend wants at once
+    int depth;                      // jobs that the backend takes at once
     struct crop_job jobs[FRAMES_IN_FLIGHT_MAX];
 };
 
@@ -61,7 +61,7 @@ static void lose(struct crops *crops, enum loss reason)
     ledger_lose(&crops->output->ledger, reason);
 }
 
-// Any thread: with it nothing of the job is in use.
+// Any thread. The caller's last access to the job.
 static void release_job(struct crop_job *job)
 {
     struct crops *crops = job->crops;
@@ -95,7 +95,7 @@ static void job_done(struct job *job, int status)
 
 // --- a request
 
-// Under lock: a job that is not busy. NULL: no pictures are kept.
+// Under lock: waits for a job that is not busy. NULL: no pictures are kept.
 static struct crop_job *wait_for_job(struct crops *crops)
 {
     while (crops->pictures) {
@@ -107,8 +107,8 @@ static struct crop_job *wait_for_job(struct crops *crops)
     return NULL;
 }
 
-// A job with the request's picture: as long as it is busy, the plan stays. NULL: the picture is not
-// kept any more.
+// Starts a job with the request's picture; the plan stays open while the job is busy. NULL: the
+// picture is not kept any more.
 static struct crop_job *begin_job(struct crops *crops, const struct crop_request *request)
 {
     pthread_mutex_lock(&crops->lock);
@@ -121,7 +121,7 @@ static struct crop_job *begin_job(struct crops *crops, const struct crop_request
     return job;
 }
 
-// Makes the ops of the request's boxes, but for boxes that no op can show.
+// Makes ops for the request's boxes, and drops boxes that no op can show.
 static void make_elements(struct crop_job *job, struct crop_request *request)
 {
     const struct crops *crops = job->crops;
@@ -171,7 +171,7 @@ static void describe(struct crop_job *job, const struct crop_request *request)
     result->opened_ns = result->closed_ns = monotonic_ns();
 }
 
-// A batch for the job's elements; the rest of it is empty. 0, or as pool_claim.
+// Claims a batch for the job's elements; the rest of it is empty. Returns 0, or as pool_claim.
 static int claim_batch(struct crop_job *job, const struct crop_request *request)
 {
     static const _Atomic bool never = false;
@@ -274,7 +274,7 @@ void crops_keep(struct crops *crops, struct frame *frame)
 {
     const int rc = crops->pictures ? kept_pictures_add(crops->pictures, frame) : 0;
     if (rc > 0)
-        crop_requests_wake(crops->output->requests); // to let go of it in time
+        crop_requests_wake(crops->output->requests); // so that the thread releases it in time
     else if (rc == -EIO)
         device_failed(crops->context.lease, rc);
 }
@@ -290,7 +290,7 @@ void crops_drain(struct crops *crops)
 {
     pthread_mutex_lock(&crops->lock);
     struct kept_pictures *pictures = crops->pictures;
-    crops->pictures = NULL; // no job begins any more
+    crops->pictures = NULL; // no new job begins
     pthread_mutex_unlock(&crops->lock);
     crop_requests_drain(crops->output->requests);
     pthread_mutex_lock(&crops->lock);
@@ -325,7 +325,7 @@ static int open_plan(struct crops *crops, const struct image *source, int most, 
                               ops, crops->most, notice, size);
 }
 
-// With a plan, unless the output cannot be made from such pictures.
+// Opens a plan, unless the output cannot be made from such pictures.
 static int open_geometry(struct crops *crops, const struct image *source, int most, char *notice,
                          size_t size)
 {

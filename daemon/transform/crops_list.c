@@ -4,7 +4,7 @@
 
 #include "daemon/base/log.h"
 
-// Takes the crops of that output out of the list; NULL: there are none.
+// Removes the crops of that output from the list and returns them; NULL: there are none.
 static struct crops *take_out(struct crops_list *list, const struct output *output)
 {
     for (int i = 0; i < list->n; i++) {

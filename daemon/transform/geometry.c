@@ -35,8 +35,8 @@ void geometry_note(const struct image *source, const char *output, int rc, char 
                                 : strerror(-rc));
 }
 
-// The regions of the source that a subscription's elements show. Returns how many, or as
-// tiles_make.
+// Computes the regions of the source that a subscription's elements show. Returns their number, or
+// an error as tiles_make.
 static int regions_of(struct rect regions[TILES_MAX], const struct subscription *subscription,
                       const struct image *source)
 {
@@ -71,7 +71,7 @@ static void finish_elements(struct geometry *geometry, int from)
         op_finish(&geometry->elements[--geometry->n].op);
 }
 
-// All elements of a subscription, or none of them. The array grows by them. 0 or negative errno.
+// Appends all elements of a subscription, or none. Returns 0 or a negative errno.
 static int open_elements(struct geometry *geometry, const struct subscription *subscription)
 {
     const int before = geometry->n;
@@ -103,7 +103,7 @@ static int open_elements(struct geometry *geometry, const struct subscription *s
     return rc;
 }
 
-// 0, or -ENOMEM.
+// Returns 0 or -ENOMEM.
 static int open_all(struct geometry *geometry, const struct subscriptions *subscriptions,
                     char *notice, size_t size)
 {
@@ -121,8 +121,8 @@ static int open_all(struct geometry *geometry, const struct subscriptions *subsc
     return geometry->results ? 0 : -ENOMEM;
 }
 
-// What the camera takes of the device: the plan's buffers, NVDEC's surfaces, and results that lie
-// there.
+// Returns the camera's device memory: the plan's buffers, NVDEC's surfaces, and results on the
+// device.
 static size_t device_bytes(const struct geometry *geometry, const struct backend_driver *driver,
                            const struct subscriptions *subscriptions, const struct frame *frame,
                            const struct op *const ops[])
@@ -135,7 +135,7 @@ static size_t device_bytes(const struct geometry *geometry, const struct backend
     for (int i = 0; driver->export_open && i < subscriptions->n_pictures; i++) {
         const struct output_config *output = subscriptions->list[i].output->config;
         for (int k = geometry->first[i]; k < geometry->first[i + 1]; k++)
-            if (output->memory != RING_HOST) // of a batch a share
+            if (output->memory != RING_HOST) // for a batch: this camera's share
                 bytes += pool_region_need(REGION_DEVICE, output->slots,
                                           geometry->elements[k].op.dst_bytes)
                              .device;

@@ -8,8 +8,8 @@
 #include "daemon/device/budget.h"
 
 enum {
-    ROW_BYTES = 256, // that rows of copies are multiples of
-    // Copies beside those that are kept: of jobs under way, and the newest before the oldest goes.
+    ROW_BYTES = 256, // rows of copies are multiples of this
+    // Copies beyond those kept: for jobs in progress, and the newest before the oldest is dropped.
     COPIES_MORE = FRAMES_IN_FLIGHT_MAX + 1,
 };
 
@@ -22,8 +22,8 @@ struct kept_pictures {
     struct kept_pictures_options options;
     struct device_export memory; // of the copies; address NULL: there are none
     struct copy *copies;         // most + COPIES_MORE of them
-    pthread_mutex_t lock;        // guards all below; that of a decoder's buffers may follow
-    int first, n;                // of a ring, the oldest first
+    pthread_mutex_t lock;        // guards all below; a decoder's lock may be taken under it
+    int first, n;                // ring, the oldest first
     struct kept {
         struct frame frame;
         int64_t since_ns; // CLOCK_MONOTONIC
@@ -32,7 +32,7 @@ struct kept_pictures {
 
 // --- copies
 
-// At `base`. Returns the bytes that it takes.
+// Lays out a copy at `base`. Returns its size in bytes.
 static size_t lay_out_copy(struct image *image, const struct image *source, uint8_t *base)
 {
     *image = *source;
@@ -81,7 +81,7 @@ static int copy_frame(struct kept_pictures *pictures, const struct frame *frame,
 {
     const struct device_lease *lease = pictures->options.lease;
     struct copy *copy = pictures->copies;
-    while (atomic_load(&copy->busy)) // one of them is not
+    while (atomic_load(&copy->busy)) // at least one is free
         copy++;
     int rc = lease->driver->picture_copy(lease->backend, &copy->image, &frame->image);
     if (rc < 0)
@@ -112,7 +112,7 @@ int kept_pictures_open(struct kept_pictures **ret, const struct kept_pictures_op
     return rc;
 }
 
-// Under lock: the i-th oldest.
+// Under lock: returns the i-th oldest.
 static struct kept *kept_at(struct kept_pictures *pictures, int i)
 {
     return &pictures->list[(pictures->first + i) % pictures->options.most];

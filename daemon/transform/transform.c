@@ -13,41 +13,41 @@
 #include "daemon/transform/crops_list.h"
 #include "daemon/transform/geometry.h"
 
-static const int64_t NOMINAL_NS = 40000000; // between frames, where the stream does not say
+static const int64_t NOMINAL_NS = 40000000; // between frames of a stream without a rate
 static const int64_t BURST_NS = 250000000;  // that frames in a row may wait beyond their patience
 static const int64_t SHORT_DELAY_NS = 10000000; // shorter ones delay no frame of a nominal rate
 static const int64_t RETRY_NS = 1000000000;     // between tries to get a backend's buffers
 static const int64_t RESUME_NS = 1000000000;    // that a batch waits for one camera's backend, once
 
-// One frame in the backend: the job, its source, and the result of each output that wants it.
+// One frame in the backend: the job, its source, and the result of each output that takes it.
 struct in_flight {
     struct job job;
     struct frame frame;
-    struct result *result[CAMERA_OUTPUTS_MAX]; // NULL: the output does not want the frame
-    int first[CAMERA_OUTPUTS_MAX];             // item of that result
+    struct result *result[CAMERA_OUTPUTS_MAX]; // NULL: the output does not take the frame
+    int first[CAMERA_OUTPUTS_MAX];             // first item in that result
     struct transform *transform;
     bool busy; // under the transform's lock
 };
 
 struct transform {
     struct transform_context context;
-    struct subscriptions *subscriptions; // under lock where another thread reads them
+    struct subscriptions *subscriptions; // under lock if another thread reads them
     bool attached;                       // *lease is acquired
     struct geometry geometry;            // of the last picture
     struct crops_list crops;
     struct rate rate; // the camera's `fps`
     uint32_t epoch;
-    int64_t waited_ns; // beyond their patience, by the last frames; what others need less goes off
-    int64_t patient_until_ns; // CLOCK_MONOTONIC: until then frames wait rather than be lost
-    int64_t retry_ns;         // when making a plan may be tried again, after it failed
+    int64_t waited_ns; // excess of the last frames over their patience; shorter waits reduce it
+    int64_t patient_until_ns; // CLOCK_MONOTONIC: until then frames wait instead of being lost
+    int64_t retry_ns;         // earliest next try to open a plan after a failure
     char notice[256];
-    bool noticed; // notice was handed out
-    bool stuck;   // under lock: a batch waited in vain for the backend, and no job has ended since
+    bool noticed; // notice was returned
+    bool stuck;   // under lock: a batch waited for the backend in vain, and no job has ended since
     pthread_mutex_t lock;
     pthread_cond_t room;      // an entry of in_flight became free, or transform_wake
     _Atomic bool job_failed;  // a job failed on a device that goes on
-    int64_t job_failed_ns;    // when the camera's thread saw that last
-    _Atomic bool interrupted; // nobody is to wait for clients: *stop, or the device has failed
+    int64_t job_failed_ns;    // when the camera's thread last saw that
+    _Atomic bool interrupted; // waits for clients end: *stop, or the device has failed
     struct in_flight in_flight[FRAMES_IN_FLIGHT_MAX];
 };
 
@@ -73,7 +73,7 @@ int transform_open(struct transform **ret, const struct transform_context *conte
     return 0;
 }
 
-// Under OVERFLOW_WAIT, until at most so many pictures are parked in each batch.
+// Under OVERFLOW_WAIT, waits until each batch has at most `parked` pictures of this camera.
 static void wait_for_batches(const struct transform *transform, int parked)
 {
     const struct subscriptions *outputs = transform->subscriptions;
@@ -86,7 +86,7 @@ static void wait_for_batches(const struct transform *transform, int parked)
     }
 }
 
-// Pictures that are parked are of the geometry that goes.
+// Loses the parked pictures: they have the old geometry.
 static void withdraw_parked(const struct transform *transform)
 {
     const struct subscriptions *outputs = transform->subscriptions;
@@ -98,7 +98,7 @@ static void withdraw_parked(const struct transform *transform)
             batch_withdraw(&outputs->list[i].output->share, reason);
 }
 
-// Pictures that are kept for crops stay.
+// Leaves the pictures kept for crops alone.
 static void drain_pictures(struct transform *transform)
 {
     wait_for_batches(transform, 0);
@@ -209,7 +209,7 @@ const char *transform_notice(struct transform *transform)
     return transform->notice;
 }
 
-// A delay within the time to catch up took some of that time, and brings more frames.
+// A delay while still catching up used up that much time and brings more frames: twice `ns`.
 void transform_delayed(struct transform *transform, int64_t ns)
 {
     int64_t now = monotonic_ns();
@@ -250,8 +250,8 @@ static bool any_waits(const struct subscriptions *outputs)
     return false;
 }
 
-// How long a frame may wait for the backend. Half its interval falls behind no camera that sends at
-// its nominal rate, however long it lasts.
+// Returns how long a frame may wait for the backend. With waits of half an interval, a camera at
+// its nominal rate never falls behind.
 static int64_t patience_of(const struct subscriptions *outputs, int rate_num, int rate_den)
 {
     if (any_waits(outputs))
@@ -260,8 +260,8 @@ static int64_t patience_of(const struct subscriptions *outputs, int rate_num, in
     return interval < NOMINAL_NS * 5 ? interval / 2 : NOMINAL_NS * 5 / 2;
 }
 
-// Waits until an entry of in_flight is free, the transform is woken to stop, or CLOCK_MONOTONIC has
-// reached `until_ns`.
+// Waits until an entry of in_flight is free, the transform is woken to stop, or CLOCK_MONOTONIC
+// reaches `until_ns`.
 static struct in_flight *wait_for_free(struct transform *transform, int64_t until_ns)
 {
     struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
@@ -283,9 +283,9 @@ static struct in_flight *take_in_flight(struct transform *transform, int64_t unt
     return flight;
 }
 
-// NULL where the backend has its hands full for longer than the frame may wait. A burst (what was
-// read while probing comes all at once, and other cameras start too) may wait for longer: what is
-// behind it is in the socket.
+// NULL: the backend is busy for longer than the frame may wait. A burst may wait longer (packets
+// read while probing come all at once, and other cameras start too): the frames behind it are still
+// in the socket.
 static struct in_flight *begin_in_flight(struct transform *transform, int64_t patience_ns)
 {
     int64_t now = monotonic_ns(), until = INT64_MAX;
@@ -302,8 +302,8 @@ static struct in_flight *begin_in_flight(struct transform *transform, int64_t pa
     return flight;
 }
 
-// Any thread. What the device itself fails with is up to the devices; the rest is the
-// caller's, and stays what it was.
+// Any thread. Reports a failure of the device itself to the devices, and returns 0. Returns any
+// other error as it was, for the caller.
 static int report_failure(const struct transform *transform, int rc)
 {
     if (rc != -EIO && rc != -ENODEV)
@@ -370,7 +370,7 @@ static struct elements elements_of(const struct transform *transform, int subscr
     return (struct elements){geometry->elements + at, geometry->first[subscription + 1] - at};
 }
 
-// The job is to fill the items from `first` on with the elements of that subscription.
+// Makes the job fill the items from `first` on with the elements of that subscription.
 static void add_elements(struct in_flight *flight, int subscription, struct result *result,
                          int first)
 {
@@ -400,7 +400,7 @@ static int start_job(struct in_flight *flight)
     return rc;
 }
 
-// Claims what the job is to fill, of shares in batches or of the other outputs. False: nothing.
+// Claims items for the job, of shares in batches or of the other outputs. False: claimed none.
 static bool claim_outputs(struct in_flight *flight, struct claim *claim, bool shares)
 {
     const struct transform *transform = flight->transform;
@@ -420,8 +420,8 @@ static bool claim_outputs(struct in_flight *flight, struct claim *claim, bool sh
     return any;
 }
 
-// Gives the frame in `flight` to every output that wants it, as one job. Batches come last: other
-// cameras wait for what is claimed there, and a client of an output may take its time.
+// Offers the frame in `flight` to every output, as one job. Batches come last: other cameras wait
+// for items claimed there, and a client of an output may take its time.
 static int submit(struct transform *transform, struct in_flight *flight, int rate_num, int rate_den)
 {
     rate_limit(&transform->rate, &rate_num, &rate_den);
@@ -453,8 +453,8 @@ static int find_subscription(const struct subscriptions *outputs, const struct b
     return i;
 }
 
-// The collector serves all cameras of the batch: it waits for a backend that hangs once, not with
-// each picture.
+// The collector serves all cameras of the batch: it waits for a hung backend once, not for each
+// picture.
 static struct in_flight *resume_in_flight(struct transform *transform)
 {
     pthread_mutex_lock(&transform->lock);
@@ -489,7 +489,7 @@ void transform_resume(struct batch_grant *grant)
     report_failure(transform, start_job(flight));
 }
 
-// The device holds all of it, or nothing.
+// Drains on failure: the device must not hold a part of it.
 static int open_geometry(struct transform *transform, const struct frame *frame)
 {
     int num = frame->rate_num, den = frame->rate_den;
@@ -505,7 +505,7 @@ static int open_geometry(struct transform *transform, const struct frame *frame)
     return rc;
 }
 
-// Closes a plan with a failed job: the other cameras of the device go on.
+// Closes the plan of a failed job; the other cameras of the device go on.
 static void close_failed_plan(struct transform *transform)
 {
     drain_pictures(transform);
@@ -515,7 +515,7 @@ static void close_failed_plan(struct transform *transform)
     transform->retry_ns = again ? now + RETRY_NS : 0;
 }
 
-// Opens ops and plan for a source that differs from the last one. -EAGAIN: opening failed less than
+// Opens ops and a plan if the source differs from the last one. -EAGAIN: opening failed less than
 // RETRY_NS ago.
 static int update_geometry(struct transform *transform, const struct frame *frame)
 {
@@ -539,7 +539,7 @@ static int update_geometry(struct transform *transform, const struct frame *fram
     return rc;
 }
 
-// In a new epoch timestamps may start anew.
+// Timestamps may restart in a new epoch.
 static void update_epoch(struct transform *transform, uint32_t epoch)
 {
     if (transform->epoch == epoch)
