@@ -5,7 +5,7 @@
 static const int64_t MS = 1000000, HOUR_NS = 3600 * INT64_C(1000000000);
 static const int64_t HOUR_MS = 3600000;
 
-// Makes `hour` the newest bucket; those that were skipped are empty.
+// Makes `hour` the newest bucket; clears those that were skipped.
 static void advance(struct availability *a, int64_t hour)
 {
     if (hour - a->hour >= AVAILABILITY_HOURS)
@@ -21,8 +21,8 @@ void availability_add(struct availability *a, int64_t realtime_ns, int64_t passe
     const int64_t hour = (realtime_ns - passed_ns) / HOUR_NS;
     if (realtime_ns < passed_ns || passed_ns <= 0 || passed_ns > HOUR_NS)
         return;
-    // A machine without a battery starts in 1970 and learns the time later. Where the clock stays
-    // behind, the buckets are of a time that was wrong.
+    // A machine without a battery starts in 1970 and gets the time later. If the clock stays
+    // behind, the time of the buckets was wrong.
     if (hour <= a->hour - AVAILABILITY_HOURS) {
         if ((a->behind_ns += passed_ns) < HOUR_NS)
             return;

@@ -94,8 +94,8 @@ int camera_start(struct camera *camera)
     return rc;
 }
 
-// The reference of camera->subscriptions goes first: a list that the thread has worked by is closed
-// by its event, behind the events of its outputs.
+// Releases camera->subscriptions first. A list that the thread has used is closed by its event,
+// which comes after the events of its outputs.
 void camera_subscribe(struct camera *camera, struct subscriptions *subscriptions)
 {
     subscriptions_release(camera->subscriptions);

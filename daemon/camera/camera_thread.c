@@ -19,20 +19,20 @@
 #include "daemon/input/demux.h"
 #include "daemon/output/copies.h"
 
-static const int64_t LOGIN_NS = INT64_C(1000000000);    // between looks for a reload
-static const int64_t WARM_NS = 2500 * INT64_C(1000000); // of a pause with all that is open
-// All cameras come to a device at once when another one fails.
+static const int64_t LOGIN_NS = INT64_C(1000000000);    // between checks for a reload
+static const int64_t WARM_NS = 2500 * INT64_C(1000000); // of a pause, with everything kept open
+// Long, since all cameras of a device that fails move to another one at once.
 static const int64_t CHANGE_DEVICE_NS = 60 * INT64_C(1000000000);
 
 struct camera_thread {
     struct camera_thread_context context;
     pthread_t id;
-    bool running; // id is to be joined
+    bool running; // id must be joined
     struct subscriptions *subscriptions;
-    _Atomic(struct subscriptions *) next_subscriptions; // from the loop thread; NULL: no others
+    _Atomic(struct subscriptions *) next_subscriptions; // from the loop thread; NULL: no change
     struct demux_memory *memory;
     struct demux *demux;     // NULL: not connected
-    struct decoder *decoder; // kept over connections; NULL: none
+    struct decoder *decoder; // kept across connections; NULL: none
     struct scene *scene;
     struct transform *transform;
     struct preview_source *preview; // NULL: there is none
@@ -56,16 +56,16 @@ static void describe_frame(struct camera_thread *t, struct frame *frame);
 static void note_submitted(struct camera_thread *t, int rc);
 static int end_of_stream(struct camera_thread *t, int input);
 
-// Passes frames on until the stream ends or breaks. What came before is whole, and is given out.
-// Returns -ENODATA at the end, -ECANCELED, -ETIME where no picture was decoded for too long, or
-// another negative errno.
+// Passes frames on until the stream ends or breaks. Packets received before are complete, so the
+// decoder is drained. Returns -ENODATA at the end, -ECANCELED, -ETIME if no picture was decoded for
+// too long, or another negative errno.
 static int pass_frames(struct camera_thread *t)
 {
     struct packet packet;
     struct frame frame;
     int rc = 0;
     while (rc == 0) {
-        const int input = demux_read(t->demux, &packet); // 0, or why there is no packet
+        const int input = demux_read(t->demux, &packet); // 0, or the reason for no packet
         if (input == -ECANCELED || is_fenced(t))
             return -ECANCELED;
         if (input == 0) {
@@ -80,30 +80,29 @@ static int pass_frames(struct camera_thread *t)
                (rc = is_fenced(t) ? -ECANCELED : decoder_receive(t->decoder, &frame)) == 0) {
             describe_frame(t, &frame);
             preview_offer(t->preview, &frame, t->subscriptions);
-            note_submitted(t, transform_submit(t->transform, &frame)); // gives the frame away
+            note_submitted(t, transform_submit(t->transform, &frame)); // takes the frame
             camera_report_alarms(t->context.report);
         }
-        if (rc == -EAGAIN) // the decoder wants packets
+        if (rc == -EAGAIN) // the decoder needs packets
             rc = 0;
-        else if (rc == -ENODATA) // the decoder has given out everything
+        else if (rc == -ENODATA) // the decoder is drained
             rc = end_of_stream(t, input);
     }
     return rc;
 }
 
-// Another box may show the camera from then on, though this process was frozen, or its loop hangs.
+// After the fence another node may show the camera, even if this process was frozen or hung.
 static bool is_fenced(struct camera_thread *t)
 {
     const _Atomic int64_t *fence_ns = t->context.config->fence_ns;
-    const int64_t now_ns = boottime_ns(); // before the fence is looked at, which may be moved
+    const int64_t now_ns = boottime_ns(); // before the fence is read, which may be moved
     if (!fence_ns || now_ns < atomic_load(fence_ns))
         return false;
     atomic_store(&t->stop, true);
     return true;
 }
 
-// Another connection may begin with a keyframe, or say that the codec is another one by now. Files
-// say what they are once and for all.
+// Another connection may begin with a keyframe, or announce another codec. A file never changes.
 static bool is_stalled(struct camera_thread *t, const struct packet *packet)
 {
     if (packet->old || (!packet->keyframe && decoder_decodes(t->decoder) == PICTURES_KEYFRAMES))
@@ -121,11 +120,11 @@ static bool is_stalled(struct camera_thread *t, const struct packet *packet)
 static const char CUT_SHORT[] =
     "the file is cut short: it ends within a picture, or before the last one that it lists";
 
-// With `loop` the file begins again, also where it is cut short. 0, or why the stream ends: `input`
-// says why there are no packets.
+// With `loop` restarts the file, even one that is cut short. Returns 0, or why the stream ends.
+// `input` is the reason for no packets.
 static int end_of_stream(struct camera_thread *t, int input)
 {
-    if (input == -EREMCHG) { // it goes on as another one
+    if (input == -EREMCHG) { // it continues as another stream
         decoder_restart(t->decoder);
         stream_rewind(&t->stream);
         return 0;
@@ -136,7 +135,7 @@ static int end_of_stream(struct camera_thread *t, int input)
     if (input == -EPROTO && !t->cut_short_logged)
         log_event(LOG_LEVEL_WARNING, "%s", CUT_SHORT);
     t->cut_short_logged |= input == -EPROTO;
-    // A file without a picture would only make the camera spin.
+    // Looping over a file without a picture would only spin.
     if (!t->stream.has_picture || atomic_load(&t->stop))
         return -ENODATA;
     int rc = demux_rewind(t->demux);
@@ -149,7 +148,7 @@ static int end_of_stream(struct camera_thread *t, int input)
 
 // --- a picture
 
-// What the pictures say themselves goes before what the container says.
+// The orientation in the pictures takes precedence over the container's.
 static int orientation_of_pictures(const struct camera_thread *t)
 {
     const int orientation = decoder_orientation(t->decoder);
@@ -158,7 +157,7 @@ static int orientation_of_pictures(const struct camera_thread *t)
     return orientation == -ENODATA ? demux_orientation(t->demux) : orientation;
 }
 
-// A camera that fails again and again is logged once it has stayed.
+// A camera that keeps failing is logged as running only once it has stayed up.
 static void log_running(struct camera_thread *t, const struct frame *frame, bool begins)
 {
     const bool over = outage_is_over(&t->outage);
@@ -169,7 +168,7 @@ static void log_running(struct camera_thread *t, const struct frame *frame, bool
                   frame->image.memory == MEMORY_CUDA ? " on the device" : "");
 }
 
-// Completes what is known of the frame, and reports what it says of the camera.
+// Completes the frame's metadata, and updates the camera's report from it.
 static void describe_frame(struct camera_thread *t, struct frame *frame)
 {
     struct camera_report *report = t->context.report;
@@ -209,7 +208,7 @@ static void log_error(struct camera_thread *t, const char *what)
     camera_report_error(t->context.report, what);
 }
 
-// With what transform_submit returned: where that failed, the frame is lost and the camera goes on.
+// `rc` is the result of transform_submit. On failure the frame is lost and the camera goes on.
 static void note_submitted(struct camera_thread *t, int rc)
 {
     char what[128];
@@ -236,7 +235,7 @@ struct subscriptions *camera_thread_update(struct camera_thread *t)
     return subscriptions_release(former) ? former : NULL;
 }
 
-// The most pictures per second that the analysis or any output wants; 0: all; -1: none.
+// Returns the most pictures per second that the analysis or any output needs; 0: all; -1: none.
 static double wanted_fps(const struct camera_thread *t)
 {
     const double fps = t->context.config->fps;
@@ -254,7 +253,7 @@ static double wanted_fps(const struct camera_thread *t)
     return fps > 0 && fps < most ? fps : most;
 }
 
-// Whether an output wants to know what is seen in pictures.
+// True if an output needs the analysis of the pictures.
 static bool wants_analysis(const struct camera_thread *t)
 {
     const struct subscriptions *outputs = t->subscriptions;
@@ -318,10 +317,10 @@ static int change_device(struct camera_thread *t)
     if (rc == 0 && (rc = join_decoder(t)) < 0)
         release_device(t);
     transform_delayed(t->transform, monotonic_ns() - begun_ns);
-    return rc == -EAGAIN ? -ENOMEM : rc; // -EAGAIN is the decoder's, which wants packets
+    return rc == -EAGAIN ? -ENOMEM : rc; // -EAGAIN would mean that the decoder needs packets
 }
 
-// The connection and the decoder go on over all of these changes.
+// The connection and the decoder survive all of these changes.
 static int camera_update(struct camera_thread *t)
 {
     if (atomic_load(&t->stop))
@@ -336,7 +335,7 @@ static int open_decoder(struct camera_thread *t)
 {
     const struct camera_config *config = t->context.config;
     struct decode_options options = {
-        // Whether NVDEC is there was the start's question; if it fails, the cpu is to go on.
+        // The start has checked for NVDEC; if it fails later, the cpu takes over.
         .decode = config->decode,
         .verified = devices_verified_decoders(t->context.devices),
         .threads = config->threads,
@@ -361,7 +360,7 @@ static void close_decoder(struct camera_thread *t)
     t->decoder = NULL;
 }
 
-// Keeps the decoder of the connection before where it will do: NVDEC takes long to open.
+// Keeps the decoder of the previous connection if it fits: NVDEC takes long to open.
 static int prepare_decoder(struct camera_thread *t)
 {
     const int64_t begun_ns = monotonic_ns();
@@ -380,7 +379,7 @@ static int prepare_decoder(struct camera_thread *t)
     if (rc == 0 && !t->lease.device)
         rc = acquire_device(t);
     if (rc == 0 && joins && (rc = join_decoder(t)) < 0)
-        release_device(t); // the next connection joins a decoder that is kept
+        release_device(t); // the decoder is kept; the next connection joins it
     transform_delayed(t->transform, monotonic_ns() - begun_ns);
     return rc;
 }
@@ -415,7 +414,7 @@ int camera_thread_connect(struct camera_thread *t, char *why, size_t size)
     if (rc < 0)
         return rc;
     if (!t->stream.begun && !demux_knows_losses(t->demux))
-        malloc_trim(0); // of the pictures that libavformat decoded to know the stream
+        malloc_trim(0); // frees what libavformat decoded to identify the stream
     stream_connect(&t->stream);
     camera_report_connect(t->context.report);
     decode_stall_connect(&t->stall);
@@ -425,7 +424,7 @@ int camera_thread_connect(struct camera_thread *t, char *why, size_t size)
         rc = pass_frames(t);
     camera_report_network(t->context.report, t->demux);
     explain_end(t, rc, why, size);
-    // The decoder of a stream that it could not decode may have kept anything of it.
+    // A decoder that could not decode the stream may be in any state.
     if (t->stream.width == 0 || rc == -ENOTSUP || rc == -ETIME)
         close_decoder(t);
     demux_close(t->demux);
@@ -435,8 +434,8 @@ int camera_thread_connect(struct camera_thread *t, char *why, size_t size)
 
 // --- from one connection to the next
 
-// Waits `ns`, or less when the camera is stopped. Takes new outputs meanwhile: the former ones keep
-// their memory until then.
+// Waits `ns`, or less if the camera is stopped. Takes new outputs meanwhile, since the former ones
+// keep their memory until then.
 static void wait_for_next_try(struct camera_thread *t, int64_t ns)
 {
     const int64_t due_ns = monotonic_ns() + ns;
@@ -462,8 +461,8 @@ static void drain(struct camera_thread *t)
     close_decoder(t);
 }
 
-// A short outage finds decoder and buffers as they were. In a long one nothing is held of the
-// device: it may have failed, or others need the room.
+// Keeps decoder and buffers through a short outage. Holds nothing of the device in a long one: it
+// may have failed, or others need the room.
 static void pause_between_tries(struct camera_thread *t, int64_t ns)
 {
     stage_enter(&t->context.report->stages, STAGE_PAUSE, ns);
@@ -475,7 +474,7 @@ static void pause_between_tries(struct camera_thread *t, int64_t ns)
     wait_for_next_try(t, ns - WARM_NS);
 }
 
-// A refused password waits longer than any other failure, but for a reload.
+// Waits out a refused password, longer than after any other failure; a reload ends the wait.
 static void wait_for_login(struct camera_thread *t)
 {
     struct camera_report *report = t->context.report;
@@ -506,7 +505,7 @@ static void wait_and_retry(struct camera_thread *t, int rc, const char *why)
     atomic_fetch_add(&report->reconnects, 1);
 }
 
-// What the end of a connection means: to try again, or the state that the camera ends in.
+// Returns CAMERA_RETRYING, or the final state of a camera whose connection ended with `rc`.
 static enum camera_state state_after(struct camera_thread *t, int rc)
 {
     const struct camera_config *config = t->context.config;
@@ -515,11 +514,11 @@ static enum camera_state state_after(struct camera_thread *t, int rc)
     if (t->live || config->loop)
         return CAMERA_RETRYING;
     if (rc == -ETIMEDOUT && config_url_kind(config->url) == URL_PIPE)
-        return CAMERA_RETRYING; // its writer may go on
+        return CAMERA_RETRYING; // its writer may continue
     return rc == -ENODATA ? CAMERA_ENDED : CAMERA_FAILED;
 }
 
-// The input has ended, and clients still look at its last pictures.
+// Waits after the end of the input: clients still look at its last pictures.
 static void wait_for_results(struct camera_thread *t)
 {
     const int64_t ns = transform_keeps_ns(t->transform);
@@ -527,7 +526,7 @@ static void wait_for_results(struct camera_thread *t)
     wait_for_next_try(t, ns);
 }
 
-// For `top -H` and debuggers: what the kernel takes of the name.
+// For `top -H` and debuggers; the kernel takes 15 characters.
 static void name_thread(const char *name)
 {
     char cut[16];
@@ -689,6 +688,6 @@ void camera_thread_release_device(struct camera_thread *t)
 
 void camera_thread_continue(struct camera_thread *t, const struct camera_thread *before)
 {
-    if ((int32_t)(t->stream.epoch - before->stream.epoch) <= 0) // they are serial numbers
+    if ((int32_t)(t->stream.epoch - before->stream.epoch) <= 0) // epochs are serial numbers
         t->stream.epoch = before->stream.epoch + 1;
 }

@@ -1,5 +1,5 @@
-// The thread of one camera: connects, passes pictures on from the input through the decoder to the
-// transform, and comes back after an outage.
+// The thread of one camera: connects, passes pictures from the input through the decoder to the
+// transform, and reconnects after an outage.
 #ifndef FRAMED_DAEMON_CAMERA_CAMERA_THREAD_H
 #define FRAMED_DAEMON_CAMERA_CAMERA_THREAD_H
 
@@ -12,12 +12,12 @@ struct camera_thread;
 struct camera_thread_context {
     const struct camera_config *config;
     struct devices *devices;
-    struct login_pause *logins; // of all cameras; NULL: wrong passwords are tried like any other
+    struct login_pause *logins; // of all cameras; NULL: wrong passwords are tried every 30 s
     struct event_queue *events;
-    struct subscriptions *subscriptions; // at first; the thread takes a reference of its own
-    struct histogram *decode, *process;  // as of struct transform_context
-    struct camera_report *report;        // all that the thread says
-    struct previews *previews;           // NULL: nobody looks at its pictures
+    struct subscriptions *subscriptions; // initial; the thread takes its own reference
+    struct histogram *decode, *process;  // as in struct transform_context
+    struct camera_report *report;        // everything that the thread reports
+    struct previews *previews;           // NULL: its pictures have no previews
     struct event *ended;                 // posted when the thread ends
 };
 
@@ -25,26 +25,25 @@ struct camera_thread_context {
 int camera_thread_open(struct camera_thread **ret, const struct camera_thread_context *);
 void camera_thread_close(struct camera_thread *); // after camera_thread_join; accepts NULL
 int camera_thread_start(struct camera_thread *);  // 0 or negative errno
-void camera_thread_stop(struct camera_thread *);  // asks; may be repeated
-// From the next picture on these are the outputs; the thread takes a reference of its own, and
-// posts the event of the list that it worked by before. Returns a list that it never worked by, to
-// be closed, or NULL.
+void camera_thread_stop(struct camera_thread *);  // returns at once; may be repeated
+// Sets the outputs from the next picture on. The thread takes its own reference, and posts the
+// event of the list that it used before. Returns a list that it never used, to be closed, or NULL.
 struct subscriptions *camera_thread_subscribe(struct camera_thread *, struct subscriptions *);
-// Where its pictures may be looked at; NULL: nowhere.
+// Returns the source of its previews; NULL: it has none.
 struct preview_source *camera_thread_preview(const struct camera_thread *);
-// The same at once, while the thread is not running: returns the former list, to be closed, or
+// Does the same at once, while the thread is not running. Returns the former list, to be closed, or
 // NULL.
 struct subscriptions *camera_thread_update(struct camera_thread *);
 void camera_thread_join(struct camera_thread *); // waits for its end; accepts one never started
-// After camera_thread_join: releases the device, and takes back results that lie there. The
-// watchdog sees a driver that hangs in it.
+// Releases the device, and takes back results on it. Call after camera_thread_join. The watchdog
+// notices a driver that hangs here.
 void camera_thread_release_device(struct camera_thread *);
-// Before camera_thread_start: epochs begin after those of `before`, which has ended.
+// Call before camera_thread_start: epochs begin after those of `before`, which has ended.
 void camera_thread_continue(struct camera_thread *, const struct camera_thread *before);
 
 // --- camera thread, or a test in its place
-// One connection, from connecting to the end of the stream. Returns negative errno, -ENODATA where
-// the stream ended well; `why` says in words what ended it. Decoder, buffers and device stay for
+// Runs one connection, from connecting to the end of the stream. Returns a negative errno, -ENODATA
+// if the stream ended well; `why` gets the reason in words. Decoder, buffers and device stay for
 // the next connection.
 int camera_thread_connect(struct camera_thread *, char *why, size_t size);
 

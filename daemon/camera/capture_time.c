@@ -2,12 +2,12 @@
 
 #include "daemon/wire.h"
 
-// Less is held up until the clock has caught up: a frame period at the first sender report, or a
-// camera's clock that is corrected.
+// Smaller steps back are held until the clock catches up: a frame period at the first sender
+// report, or a correction of the camera's clock.
 static const int64_t BACK_MAX_NS = 10 * INT64_C(1000000000);
-// Between two reports a camera's clock drifts by less.
+// A camera's clock drifts by less between two reports.
 static const int64_t STEP_NS = INT64_C(500000000);
-// Cameras send a report every 5 s or so. One that set its clock too is believed after this time.
+// Cameras send a report about every 5 s. One that set its clock too is trusted after this time.
 static const int64_t DOUBT_NS = 30 * INT64_C(1000000000);
 
 void capture_time_doubt(struct capture_time *time, const struct frame_info *info)
@@ -15,7 +15,7 @@ void capture_time_doubt(struct capture_time *time, const struct frame_info *info
     time->doubted_until_ns = info->received_ns + DOUBT_NS;
 }
 
-// Counts on from the last picture by the time of arrival, as long as the report's time is far off.
+// Continues from the last picture by the time of arrival while the report's time is far off.
 static void replace_doubted(struct capture_time *time, struct frame_info *info)
 {
     const int64_t expected_ns = time->last_ns + (info->received_ns - time->last_received_ns);

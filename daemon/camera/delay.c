@@ -5,13 +5,13 @@
 #include "daemon/base/bounds.h"
 
 static const int64_t WINDOW_NS = 10 * INT64_C(1000000000);
-static const int64_t PAUSE_NS = 1000000000; // that a window counts of a longer one
-static const int64_t GAIN_NS = 300000000;   // by which one that catches up does so in a window
+static const int64_t PAUSE_NS = 1000000000; // most that a pause adds to a window's age
+static const int64_t GAIN_NS = 300000000;   // least gain in a window while catching up
 
 static const int64_t BLOCK_NS = 300000000, AGREE_NS = 10000000;
 enum {
     BLOCK_PICTURES = 3,
-    WAITED_SHARE = 3, // of a block's pictures: the input keeps up with the camera
+    WAITED_SHARE = 3, // the input keeps up if it waited for 1 picture in 3
 };
 
 static void begin_window(struct delay *delay, int64_t distance)
@@ -20,8 +20,8 @@ static void begin_window(struct delay *delay, int64_t distance)
     delay->window_age_ns = 0;
 }
 
-// Who is behind and does not catch up for a whole window has another clock, or stopped it: clocks
-// drift apart, and a stream that was paused goes on where it was.
+// A camera that is behind and does not catch up in a whole window has another clock, or stopped it:
+// clocks drift apart, and a paused stream resumes where it was.
 static void end_window(struct delay *delay, int64_t distance)
 {
     if (delay->first_ns - delay->window_ns <= GAIN_NS)
@@ -29,7 +29,7 @@ static void end_window(struct delay *delay, int64_t distance)
     begin_window(delay, distance);
 }
 
-// By how much the distance grew from each block to the next; 0: not steadily.
+// Returns how much the distance grew over all blocks; 0: not steadily.
 static int64_t steady_growth(const struct delay *delay)
 {
     int64_t least = INT64_MAX, most = INT64_MIN;
@@ -43,7 +43,7 @@ static int64_t steady_growth(const struct delay *delay)
     return steady ? delay->leasts[DELAY_BLOCKS - 1] - delay->leasts[0] : 0;
 }
 
-// Pictures that lie ready when they are read are late: the box is too busy.
+// Pictures that are ready when read are late: this machine is too busy.
 static void end_block(struct delay *delay)
 {
     const bool waited = WAITED_SHARE * delay->waited >= delay->pictures;

@@ -8,10 +8,11 @@
 #include "daemon/base/log.h"
 #include "daemon/input/demux.h"
 
-enum { LOGGED_FAILURES = 6 };                              // in a row that are logged one by one
-static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // of pictures: the camera is well
+enum { LOGGED_FAILURES = 6 };                              // consecutive ones logged one by one
+static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // of pictures: the camera is steady
 static const int64_t QUIET_NS = 600 * INT64_C(1000000000); // between log lines of later failures
-static const int64_t FORGETS_NS = 1000000000; // later than it says a camera forgets a session
+static const int64_t FORGETS_NS =
+    1000000000; // until a camera forgets a session, beyond its timeout
 
 void outage_open(struct outage *outage, const char *url, struct login_pause *logins)
 {
@@ -54,8 +55,8 @@ void outage_end(struct outage *outage)
         login_pause_accepted(outage->logins, &outage->login, outage->running_ns);
 }
 
-// Cameras lock accounts and addresses after a few wrong passwords. Another scheme of authentication
-// is tried at once.
+// Cameras lock accounts and addresses after a few wrong passwords. Another authentication scheme is
+// tried at once.
 static int64_t note_refusal(struct outage *outage, const struct demux_memory *memory)
 {
     const bool other_before = outage->has_other_login;
@@ -66,8 +67,8 @@ static int64_t note_refusal(struct outage *outage, const struct demux_memory *me
     return outage_login_ns(outage);
 }
 
-// A camera without room for a session may keep one of ours, of a framed that was killed or over a
-// connection that broke. One try falls right behind when it has forgotten that.
+// A camera without room may still hold a session of ours, from a framed that was killed or a
+// connection that broke. Times one try to just after it forgets that session.
 static int64_t aim_at_room(struct outage *outage, int64_t ns, const struct demux_memory *memory)
 {
     const int64_t now_ns = monotonic_ns();
@@ -77,8 +78,8 @@ static int64_t aim_at_room(struct outage *outage, int64_t ns, const struct demux
     return left_ns > 0 && left_ns < ns ? left_ns : ns;
 }
 
-// A camera that stays away, or gives a picture and hangs up again and again, is logged every ten
-// minutes and not at every try.
+// Logs a camera that stays away, or keeps hanging up after a picture, every ten minutes instead of
+// at each try.
 static void log_failure(struct outage *outage, const char *why, int64_t pause_ns, bool refused)
 {
     const int64_t now_ns = monotonic_ns();
@@ -102,7 +103,7 @@ int64_t outage_begin(struct outage *outage, int rc, const char *why,
     const bool pauses = outage->logins && outage->login.host[0];
     if (outage->running_ns && monotonic_ns() - outage->running_ns >= STEADY_NS)
         outage->failures = 0;
-    // A camera that has just sent packets is there, and need not come back first.
+    // A camera that has just sent packets is there: retry at once.
     const bool sent = rc == -ETIME || (rc == -ETIMEDOUT && outage->running_ns);
     const bool at_once = sent && outage->failures == 0;
     const bool refused = rc == -EPERM || (rc == -EACCES && !pauses);

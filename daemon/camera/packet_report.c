@@ -4,7 +4,7 @@
 
 #include "daemon/input/demux.h"
 
-// Pictures that a figure is the mean of, with weights that fade: some seconds.
+// Pictures that a mean covers, with fading weights: some seconds.
 enum { MEAN_PICTURES = 64 };
 
 static int64_t load(const _Atomic int64_t *from)
@@ -23,7 +23,7 @@ void packet_report_connect(struct packet_report *report)
     atomic_store(&report->has_clock, false);
 }
 
-// A file that begins again goes back in time: what lies between its keyframes is not known.
+// A file that restarts goes back in time: the distance of its keyframes is unknown then.
 static void read_keyframe(struct packet_report *report, int64_t pts_ns)
 {
     if (report->has_key && pts_ns > report->key_pts_ns)

@@ -14,7 +14,7 @@ void stream_connect(struct stream *stream)
     stream->delay = (struct delay){0};
 }
 
-// What comes before and after the start of a file does not belong together.
+// The end and the start of a file do not belong together.
 void stream_rewind(struct stream *stream)
 {
     stream->has_picture = false;
@@ -42,7 +42,7 @@ static void log_orientation(int orientation, const struct subscriptions *subscri
                       : "");
 }
 
-// The first picture of a connection, and of another size, begins another stream.
+// The first picture of a connection, or of another size, begins another stream.
 static void follow_signal(struct stream *stream, struct frame *frame, bool begins)
 {
     struct video_signal *signal = &stream->signal;
@@ -56,8 +56,8 @@ static void follow_signal(struct stream *stream, struct frame *frame, bool begin
                   video_signal_explain_hdr(signal));
 }
 
-// Back in time, or so far ahead that the pictures between are missing or the clock was set. Live
-// pictures may be late, but not early; some cameras send one a minute.
+// True if time goes back, or so far ahead that pictures between are missing or the clock was set.
+// Live pictures may be late, but not early; some cameras send one a minute.
 static bool time_jumps(const struct stream *stream, const struct frame_info *info, bool is_live)
 {
     const int64_t since_ns = info->pts_ns - stream->last_pts_ns;
@@ -66,7 +66,7 @@ static bool time_jumps(const struct stream *stream, const struct frame_info *inf
            (since_ns < 0 || (is_live ? since_ns - arrived_ns > AHEAD_NS : since_ns > JUMP_NS));
 }
 
-// Whether an epoch begins with the picture, which continues a stream of the same size.
+// True if the picture begins an epoch although it continues a stream of the same size.
 static bool is_discontinuous(struct stream *stream, const struct frame_info *info, bool is_live)
 {
     if (time_jumps(stream, info, is_live)) {
@@ -106,8 +106,7 @@ enum stream_change stream_picture(struct stream *stream, struct frame *frame, in
         orientation < 0 ? ORIENTATION_UPRIGHT : (enum orientation)orientation;
     info->epoch = stream->epoch;
     capture_time_rise(&stream->capture_time, info);
-    // By when they were decoded, since pictures arrive in another order than that of their
-    // timestamps.
+    // The time of decoding, since pictures arrive in another order than that of their timestamps.
     info->delay_ns =
         is_live ? delay_read(&stream->delay, info->pts_ns, info->waited, info->decoded_ns) : 0;
     stream->begun = stream->has_picture = true;
