@@ -4,17 +4,17 @@
 #include <string.h>
 
 static const int64_t SECOND = 1000000000;
-static const int64_t STEP_MAX = SECOND;      // that one picture counts for in an average
-static const int64_t USUAL = 600 * SECOND;   // that what is usual is an average over
-static const int64_t LEARNT = 30 * SECOND;   // after which it is known
+static const int64_t STEP_MAX = SECOND;      // most that one picture counts for in an average
+static const int64_t USUAL = 600 * SECOND;   // period of the averages
+static const int64_t LEARNT = 30 * SECOND;   // after which they are valid
 static const int64_t SETTLED = 600 * SECOND; // after which another view is the usual one
 static const int64_t FROZEN = 15 * SECOND;
-static const int64_t LIVELY = 2 * SECOND; // within which pictures that are not frozen differ
+static const int64_t LIVELY = 2 * SECOND; // pictures that differ within this are not frozen
 enum { FROZEN_PICTURES = 10 };
 
 static const struct {
     const char *name;
-    int64_t raise, clear; // how long the sign lasts before
+    int64_t raise, clear; // how long the sign must last before
 } kinds[ALARMS] = {
     [ALARM_DARK] = {"dark", 5 * SECOND, 5 * SECOND},
     [ALARM_GLARE] = {"glare", 5 * SECOND, 5 * SECOND},
@@ -23,7 +23,7 @@ static const struct {
     [ALARM_MOVED] = {"moved", 10 * SECOND, 10 * SECOND},
 };
 
-// What a picture says of an alarm; between good and bad it says nothing.
+// The sign of an alarm in one picture; SIGN_NONE: between good and bad.
 enum sign { SIGN_GOOD = -1, SIGN_NONE, SIGN_BAD };
 
 const char *alarm_name(enum alarm alarm)
@@ -54,7 +54,7 @@ static void follow(struct alarms *alarms, enum alarm alarm, enum sign sign, int6
 
 // --- light
 
-// Shares of the range from black to white.
+// Shares of the range from black to white; `white` is a share of the pixels.
 struct light {
     double mean, deviation, white;
 };
@@ -102,8 +102,8 @@ static enum sign sign_of_frozen(struct alarms *alarms, const struct alarm_signs 
 
 // --- what is usual
 
-// The weight of a picture that comes `step` after the one before, in an average that was learnt
-// from so much.
+// Returns the weight of a picture that comes `step` after the one before, in an average over
+// `learnt` so far.
 static double weight_of(int64_t learnt, int64_t step)
 {
     const int64_t before = learnt < USUAL ? learnt : USUAL;
@@ -129,7 +129,7 @@ static enum sign sign_of_blur(struct alarms *alarms, const struct alarm_signs *s
     return sign;
 }
 
-// Pearson's, of the grid and the usual one; -2: one of both has next to no contrast.
+// Returns Pearson's correlation with the usual grid; -2: one of the two has hardly any contrast.
 static double correlation(const struct alarms *alarms, const uint8_t *grid)
 {
     const double n = alarms->cells, least = 4 * n; // a variance of 2 levels squared
@@ -175,7 +175,7 @@ static enum sign sign_of_move(struct alarms *alarms, const struct alarm_signs *s
 
 // ---
 
-// Durations begin anew where timestamps do.
+// Durations restart with the timestamps.
 static void enter_epoch(struct alarms *alarms, const struct alarm_signs *signs)
 {
     for (int i = 0; i < ALARMS; i++) {

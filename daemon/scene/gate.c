@@ -4,7 +4,7 @@
 
 #include "daemon/wire.h"
 
-// Timestamps of another epoch, and fingerprints of another geometry, say nothing of these.
+// Timestamps of another epoch, and fingerprints of another geometry, cannot be compared.
 static void follow(struct gate *gate, const struct frame_info *info)
 {
     if (gate->epoch == info->epoch && gate->width == info->source_width &&

@@ -1,7 +1,7 @@
 #include "daemon/scene/mask.h"
 
-// Whether a ray from (x, y) to the right crosses the edge from a to b. Coordinates are doubled, as
-// the middle of a cell may lie between two pixels.
+// True if a ray from (x, y) to the right crosses the edge from a to b. x and y are doubled, as the
+// middle of a cell may lie between two pixels.
 static bool crosses(struct point a, struct point b, int64_t x, int64_t y)
 {
     const int64_t ay = 2 * a.y, by = 2 * b.y;

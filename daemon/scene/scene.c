@@ -14,22 +14,22 @@ enum {
     LIGHT_GAIN = (1 << 10) / 20, // a twentieth
     LIGHT_SHIFT = 4 << 7,        // four levels
 };
-static const int64_t RETRY_NS = 1000000000; // after what failed for want of memory
+static const int64_t RETRY_NS = 1000000000; // after the analyser failed to open
 static const int64_t NEVER = INT64_MAX;
 enum { RATE_PICTURES = 16 };          // that the rate is measured over
-static const double RATE_ERROR = 1.5; // that the stream may be wrong about its rate
-static const double RATE_CHANGE = 2;  // that a rate is another by, twice in a row
+static const double RATE_ERROR = 1.5; // factor by which the stream's rate may be wrong
+static const double RATE_CHANGE = 2;  // factor between different rates, twice in a row
 
 struct scene {
     struct scene_context context;
     bool wanted;
     const struct backend_driver *driver; // of the analyser
     struct analyser *analyser;           // NULL: not open
-    struct image source;                 // that the analysis is for; PIXEL_NONE: for none
+    struct image source;                 // the analysis is for such pictures; PIXEL_NONE: none
     struct analysis analysis;
     uint8_t mask[MOTION_CELLS_MAX];
-    int64_t retry_ns; // CLOCK_MONOTONIC: when a try may follow one that failed, or NEVER
-    // The rate of the pictures, and what it is measured by:
+    int64_t retry_ns; // CLOCK_MONOTONIC: earliest next try after a failure, or NEVER
+    // The rate of the pictures, and its measurement:
     int rate_num, rate_den;
     bool rate_measured;
     bool rate_changed; // by the last measurement
@@ -65,14 +65,14 @@ void scene_close(struct scene *scene)
     free(scene);
 }
 
-// What is in memory of the host knows the camera's background still.
+// An analyser on the host stays: it has the camera's background.
 void scene_detach(struct scene *scene)
 {
     if (scene && scene->driver != &cpu_backend)
         close_analyser(scene);
 }
 
-// Alarms of pictures that nobody looks at any more would never end.
+// Alarms would never end once pictures are not analysed any more.
 void scene_want(struct scene *scene, bool wanted)
 {
     const bool ends = scene->wanted && !wanted && !scene->context.config->stats;
@@ -101,7 +101,7 @@ static bool is_full_range(const struct image *image)
            colour_resolve(image->colour, image->height).range == RANGE_FULL;
 }
 
-// Makes the tables for pictures like this. 0, or -EINVAL, which is logged.
+// Makes the tables for pictures like this one. Returns 0, or -EINVAL, which is logged.
 static int init_analysis(struct scene *scene, const struct image *image)
 {
     const struct camera_config *config = scene->context.config;
@@ -131,8 +131,8 @@ static int init_analysis(struct scene *scene, const struct image *image)
     return rc;
 }
 
-// An analyser of such pictures on the device where they lie. 0; -EAGAIN: not now, as a try has
-// failed; other negative errno.
+// Opens an analyser for such pictures on their device. Returns 0; -EAGAIN: not now, since a try has
+// failed; or another negative errno.
 static int prepare(struct scene *scene, const struct image *image)
 {
     const struct device_lease *lease = scene->context.lease;
@@ -175,9 +175,9 @@ static void take_rate_of_stream(struct scene *scene, const struct frame *frame)
     scene->rate_den = sane ? frame->rate_den : 0;
 }
 
-// Motion is told from the background by time. The stream may not say its rate, or the decoder may
-// leave pictures out, also later: then the analysis begins anew with the rate that was measured.
-// After the first measurement this takes two in a row, as a gap alone looks like a lower rate.
+// Motion is separated from the background by time. If the stream has no rate, or the decoder leaves
+// pictures out (also later), the analysis restarts with the measured rate. After the first
+// measurement this takes two in a row, as a gap alone looks like a lower rate.
 static void follow_rate(struct scene *scene, const struct frame *frame)
 {
     if (scene->pictures == 0 || scene->epoch != frame->info.epoch) {
@@ -219,7 +219,7 @@ static void note_alarms(const struct scene_record *record)
                       (double)facts->mean, (double)facts->sharpness);
 }
 
-// What users take for a change of light is more than the drift of a camera's exposure.
+// True if the light changed by more than the drift of a camera's exposure.
 static bool is_light(const struct motion_boxes *motion)
 {
     return motion->flags & MOTION_JUMP || abs(motion->light.gain - (1 << 10)) > LIGHT_GAIN ||

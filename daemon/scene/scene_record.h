@@ -1,4 +1,4 @@
-// All that a camera's analysis says of one picture.
+// The analysis of one picture of a camera.
 #ifndef FRAMED_DAEMON_SCENE_SCENE_RECORD_H
 #define FRAMED_DAEMON_SCENE_SCENE_RECORD_H
 
