@@ -15,43 +15,43 @@
 #include "daemon/decode/packet_history.h"
 
 enum {
-    DEVICE_PERCENT = 95, // that cameras may take of a device
-    // Assumed of a stream until its first picture.
+    DEVICE_PERCENT = 95, // of a device, for cameras
+    // Assumed for a stream until its first picture.
     WIDTH = 1920,
     HEIGHT = 1080,
     PIXEL_BITS = 12, // 4:2:0
     PICTURES = 16,   // the most reference pictures of H.264
-    SURFACES = 22,   // for one more, and the five that libavcodec adds
+    SURFACES = 22,   // for one more, and five that libavcodec adds
     MACROBLOCK_BYTES = 200,
-    BITS_OF_PIXELS = 10,    // that a bit of a packet stands for, on average
-    CAMERA_BYTES = 5 << 19, // its input, its decoder, its thread, and what malloc keeps of them
-    PACKETS = 5, // at once: of libavformat, of the decoder, its unescaped copy, and larger ones
+    BITS_OF_PIXELS = 10,    // per bit of a packet, on average
+    CAMERA_BYTES = 5 << 19, // its input, decoder and thread, and malloc's share
+    PACKETS = 5, // at once: in libavformat, in the decoder, its unescaped copy, larger ones
     PACKETS_A_SECOND = 25,
     COPY_BYTES = 1 << 20,       // of a copy's muxer
-    ANALYSIS_BYTES = 512 << 10, // tables and background; on the GPU cells and background
-    // Of `detections`: lines that wait, and the frames that clients may send results of; and what
-    // the latter are more where these are batches.
+    ANALYSIS_BYTES = 512 << 10, // tables and background; on the GPU: cells and background
+    // For `detections`: lines that wait, and frames that clients may send results for; and the
+    // additional memory of such frames in batches.
     LINES_BYTES = 1600 << 10,
     REMEMBERED_BYTES = 1400 << 10,
     KEPT_PICTURES_MAX = 256,
-    PICTURES_A_SECOND = 30, // where the stream does not say
-    // CUDA, on the host: its kernels and NVDEC's library, once a process; and of each camera the
-    // driver's share in its streams and its decoder.
+    PICTURES_A_SECOND = 30, // if the stream has no rate
+    // CUDA on the host: its kernels and NVDEC's library, once per process; and per camera the
+    // driver's share of its streams and its decoder.
     CUDA_BYTES = 30 << 20,
     CUDA_CAMERA_BYTES = 3 << 20,
     // NVDEC.
     SURFACES_MAX = 32,     // of one decoder
-    DECODED_PITCH = 64,    // bytes, of a surface that is decoded into
-    MAPPED_PITCH = 512,    // bytes, of a surface that is handed out
+    DECODED_PITCH = 64,    // bytes, of a surface to decode into
+    MAPPED_PITCH = 512,    // bytes, of a surface to hand out
     SURFACE_ROWS = 32,     // two rows of macroblocks, for interlaced pictures
-    DEVICE_PAGE = 2 << 20, // the driver gives out such pages, or equal parts of one
+    DEVICE_PAGE = 2 << 20, // the driver allocates such pages, or equal parts of one
 };
 
-// What a decoder of NVDEC keeps beside its surfaces: bytes, and bytes a pixel of its pictures.
+// State of an NVDEC decoder beside its surfaces: bytes, and bytes per pixel of its pictures.
 static const struct {
     size_t fixed, per_pixel;
 } nvdec_state[] = {
-    [STREAM_OTHER] = {5 << 20, 8}, // H.265, which needs most but for VP9
+    [STREAM_OTHER] = {5 << 20, 8}, // H.265, which needs the most after VP9
     [STREAM_H264] = {5 << 20, 2},
     [STREAM_VP9] = {51 << 20, 2},
 };
@@ -67,13 +67,13 @@ static size_t surface_bytes(size_t row_bytes, size_t rows, size_t pitch)
     return bytes > DEVICE_PAGE ? round_up(bytes, DEVICE_PAGE) : DEVICE_PAGE / (DEVICE_PAGE / bytes);
 }
 
-// libavcodec has as many surfaces to decode into as to hand out.
 int frames_in_flight(const struct backend_driver *driver)
 {
     return driver->depth > 0 && driver->depth < FRAMES_IN_FLIGHT_MAX ? driver->depth
                                                                      : FRAMES_IN_FLIGHT_MAX;
 }
 
+// libavcodec has as many surfaces to decode into as to hand out.
 size_t budget_nvdec(enum stream_codec codec, int width, int height, int bits, int surfaces)
 {
     const size_t row = (size_t)width * (bits > 8 ? 2 : 1), rows = (size_t)height;
@@ -93,7 +93,7 @@ static int64_t area(const struct dimensions *size)
     return (int64_t)size->width * size->height;
 }
 
-// `picture` may expect more than the stream has now.
+// `picture` may be larger than the stream's present size.
 struct stream_memory budget_stream(const struct camera_config *camera)
 {
     struct stream_memory stream = camera->stream;
@@ -132,7 +132,7 @@ static struct image picture_of(const struct stream_memory *stream,
     return source;
 }
 
-// With NVDEC: pictures that are downloaded, and the packets from which the cpu could take over.
+// Host memory with NVDEC: downloaded pictures, and packets from which the cpu could take over.
 static size_t nvdec_host_bytes(const struct stream_memory *stream, const struct image *source,
                                int depth)
 {
@@ -158,7 +158,7 @@ static struct memory_need slots_need(const struct output_config *output, size_t 
     return need;
 }
 
-// A copy's packets of a second, which wait to be written, and those that wait for a request.
+// Packets of a second that wait to be written, and packets that wait for a request.
 static size_t copy_bytes(const struct output_config *output, int packet_bytes)
 {
     const int64_t seconds = 1 + output->before.ns / 1000000000;
@@ -178,8 +178,8 @@ int budget_planned_pictures(const struct camera_config *camera, const struct out
     return budget_kept_pictures(&output->crops, slower ? (int)ceil(camera->fps) : 0, 1);
 }
 
-// Beside the slots and the decoder's pictures: a plan of its own, and the pictures that are kept,
-// which are copied where they lie on the device.
+// Needs beside the slots and the decoder's pictures: a plan of its own, and the kept pictures,
+// which are copied if they are on the device.
 static struct memory_need crops_need(const struct camera_config *camera,
                                      const struct output_config *output,
                                      const struct backend_driver *driver,
@@ -225,7 +225,7 @@ static struct memory_need outputs_need(const struct camera_config *camera,
         if (op_init(&op[made], &params, source) < 0)
             continue;
         const size_t elements = output->crops.of ? (size_t)output->capacity : 1;
-        if (!output->is_batch) // else budget_batch has them
+        if (!output->is_batch) // else budget_batch counts them
             add(&need, slots_need(output, op[made].dst_bytes * elements, driver->takes_cuda));
         if (output->crops.of)
             add(&need, crops_need(camera, output, driver, stream, source, &op[made]));
@@ -240,8 +240,8 @@ static struct memory_need outputs_need(const struct camera_config *camera,
     return need;
 }
 
-// The size of a file's pictures is assumed only for lack of better: it refuses no configuration. A
-// size that is known refuses none either: the decoder may run without the memory of this plan.
+// True if the picture size is only assumed, for lack of better: it refuses no configuration. A
+// known size refuses none either: the decoder may run without the memory of this plan.
 static bool reserves_later(const struct camera_config *camera)
 {
     return camera->picture.width == 0 && config_url_kind(camera->url) == URL_FILE;
@@ -277,7 +277,7 @@ struct memory_need budget_camera(const struct camera_config *camera,
                                  const struct backend_driver *driver, bool nvdec)
 {
     if (camera->paused.line)
-        return (struct memory_need){0}; // whether it fits is asked once it is resumed
+        return (struct memory_need){0}; // it is checked once resumed
     const struct stream_memory stream = budget_stream(camera);
     const struct image source = picture_of(&stream, driver, nvdec);
     struct memory_need need = outputs_need(camera, driver, &stream, &source);
@@ -298,7 +298,7 @@ bool budget_wants_nvdec(const struct camera_config *camera, const struct backend
            (camera->decode.by == DECODE_AUTO && driver->takes_cuda);
 }
 
-// Without the memory that the camera takes only with its first picture, if there is some.
+// Leaves out memory that the camera takes only with its first picture, if any.
 static struct memory_need certain_need(const struct camera_config *camera,
                                        const struct backend_driver *driver, bool nvdec)
 {
@@ -326,7 +326,7 @@ struct gpu_share budget_share(const struct camera_config *camera,
 
 // --- batches
 
-// The camera's share in the batch; NULL: it has none.
+// Returns the camera's share in the batch; NULL: it has none.
 static const struct output_config *find_share(const struct camera_config *camera, const char *batch)
 {
     for (int i = 0; i < camera->n_outputs; i++)
@@ -441,7 +441,7 @@ static int check_host(size_t need, const char *what, char *why, size_t size)
                      size);
 }
 
-// Gives out all cameras as they would go to the GPUs.
+// Places all cameras as they would go to the GPUs.
 static void place_cameras(const struct config *config, const struct backend_driver *driver,
                           bool nvdec, struct placement_gpu gpus[], int n)
 {
@@ -477,7 +477,7 @@ int budget_check(const struct config *config, const struct backend_driver *drive
     for (int i = 0; i < config->n_batches; i++) {
         const struct memory_need need = budget_batch(config, &config->batches[i], driver);
         pinned += need.pinned;
-        for (int k = 0; k < (n > 0 ? n : 1); k++) // on one of them, or of several GPUs on the host
+        for (int k = 0; k < (n > 0 ? n : 1); k++) // on any, or of several on the host
             placed[k].taken.bytes += need.device;
         pinned += n > 1 ? need.device : 0;
     }

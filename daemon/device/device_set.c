@@ -17,11 +17,11 @@ bool devices_have_gpu(const struct devices *devices)
     return false;
 }
 
-// The first GPU that works, else the CPU.
+// Returns the first GPU that works, else the CPU.
 static struct device *first_device(struct devices *devices)
 {
     struct device *device = devices->device;
-    while (atomic_load(&device->failed)) // never the CPU
+    while (atomic_load(&device->failed)) // the CPU never has
         device++;
     return device;
 }
@@ -55,8 +55,8 @@ struct gpu_list devices_wanted(const struct config *config, const struct backend
     return wanted;
 }
 
-// Keeps what opens. Returns 0; or, where a GPU is demanded, -ENODEV. What a box without any GPU
-// misses is not worth a line.
+// Keeps the GPUs that open. Returns 0, or -ENODEV if a GPU is demanded and missing. A machine
+// without any GPU logs no missing ones.
 static int add_gpus(struct devices *devices, const struct backend_driver *gpu)
 {
     const struct config *config = devices->config;
@@ -78,7 +78,7 @@ static int add_gpus(struct devices *devices, const struct backend_driver *gpu)
     return -ENODEV;
 }
 
-// Without a GPU the CPU is opened at once, else when somebody needs it.
+// Opens the CPU at once if there is no GPU, else when it is needed.
 static int add_devices(struct devices *devices, const struct backend_driver *gpu,
                        const struct backend_driver *cpu)
 {
@@ -92,7 +92,7 @@ static int add_devices(struct devices *devices, const struct backend_driver *gpu
     }
     if (rc < 0)
         return rc;
-    // Its number is for NVDEC, which the CPU may decode with.
+    // The number is for NVDEC, which may decode for the CPU.
     add_device(devices, cpu, config->cuda.devices.number[0], false);
     if (devices->n_gpus == 0) {
         rc = device_open_backend(devices, devices->device);
@@ -110,7 +110,7 @@ static const char *camera_that_demands_nvdec(const struct config *config)
     return NULL;
 }
 
-// 0, also where it will be opened with a GPU that is to come back.
+// Returns 0 also if NVDEC will be opened with a GPU that is expected back.
 static int add_nvdec_of(struct devices *devices, struct device *device)
 {
     while (device->busy && !atomic_load(&device->failed))
@@ -121,8 +121,8 @@ static int add_nvdec_of(struct devices *devices, struct device *device)
     return device->nvdec_wanted ? 0 : device_open_nvdec(devices, device);
 }
 
-// NVDEC is worth it where frames may stay on the device; elsewhere only where a camera demands it.
-// 0; or -ENODEV: the camera *demanding, NULL where none does, demands it and no device has it.
+// Opens NVDEC if frames may stay on the device; else only if a camera demands it. Returns 0, or
+// -ENODEV: camera *demanding (NULL: none does) demands it and no device has it.
 static int add_nvdec(struct devices *devices, const struct config *config, const char **demanding)
 {
     const int n = devices->n_gpus > 0 ? devices->n_gpus : 1;
@@ -253,7 +253,7 @@ int devices_provide(struct devices *devices, const struct config *config, char *
     return rc;
 }
 
-// The GPUs that work, for the budget. Under the lock. Returns their number.
+// Under the lock: lists the GPUs that work, for the budget. Returns their number.
 static int working_gpus(struct devices *devices, struct placement_gpu ret[GPUS_MAX])
 {
     int n = 0;
@@ -263,7 +263,7 @@ static int working_gpus(struct devices *devices, struct placement_gpu ret[GPUS_M
     return n;
 }
 
-// Whether one of the GPUs is what the camera chooses, also where it has failed.
+// True if one of the GPUs, failed or not, is the camera's choice.
 static bool has_chosen_gpu(const struct devices *devices, const struct gpu_choice *choice)
 {
     bool found = choice->by == GPU_AUTO;
@@ -281,7 +281,7 @@ static void warn_of_camera(const char *camera, const char *text)
     log_camera(NULL);
 }
 
-// Cameras that choose a GPU that this box does not have, or has not for framed.
+// Warns of cameras whose chosen GPU is missing or not framed's; backend cuda: returns -ENODEV.
 static int check_choices(struct devices *devices, const struct config *config, char *why,
                          size_t size)
 {

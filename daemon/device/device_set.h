@@ -1,5 +1,5 @@
-// What is behind devices.h: device_set.c opens and describes the devices, leases.c gives them to
-// cameras, keeper.c brings back what has failed. Private to these.
+// Internals of devices.h: device_set.c opens and describes the devices, leases.c leases them to
+// cameras, keeper.c reopens failed ones. Private to these.
 #ifndef FRAMED_DAEMON_DEVICE_DEVICE_SET_H
 #define FRAMED_DAEMON_DEVICE_DEVICE_SET_H
 
@@ -15,21 +15,21 @@
 struct device {
     const struct backend_driver *driver;
     struct backend_options options;
-    char label[16];          // for the log: "cpu"; "cuda", of several "cuda:0"
-    _Atomic size_t reserved; // of its memory
+    char label[16];          // for the log: "cpu", "cuda", one of several "cuda:0"
+    _Atomic size_t reserved; // bytes of its memory
     _Atomic bool failed;     // a GPU, until it is open again; written under the lock
-    // Under the lock; `limit` stays as it is while there are leases:
-    size_t memory, limit;        // bytes that it has (0: not known), and that may be used
-    uint8_t uuid[16];            // zeros: not known
+    // Under the lock; `limit` is constant while there are leases:
+    size_t memory, limit;        // total bytes (0: unknown), and usable bytes
+    uint8_t uuid[16];            // zeros: unknown
     struct backend *backend;     // NULL: not open
     struct decode_device *nvdec; // NULL: not open
     bool has_nvdec;              // NVDEC is open, or was before the device failed
-    bool nvdec_wanted;           // by cameras that came after it failed
+    bool nvdec_wanted;           // requested by cameras after it failed
     bool busy;                   // a thread opens or closes it, without the lock
     int n_leases;
     struct gpu_share taken;        // planned for the cameras with these leases
     struct device_lease *watchers; // leases with device_on_failure
-    // The keeper's, of a GPU:
+    // For the keeper, of a GPU:
     struct retry backoff;
     int64_t opened_ns, next_try_ns;
     int failed_tries;
@@ -43,7 +43,7 @@ struct devices {
     struct memory_reserve reserve;
     struct hardware_record verified_decoders;
     pthread_mutex_t lock;
-    pthread_cond_t changed; // anything that is under the lock
+    pthread_cond_t changed; // any change under the lock
     bool closing;
     pthread_t keeper;
     bool has_keeper;
@@ -54,17 +54,17 @@ static inline struct device *device_cpu(struct devices *devices)
     return &devices->device[devices->n_gpus];
 }
 
-// Whether a GPU works.
+// True if a GPU works.
 bool devices_have_gpu(const struct devices *);
 struct placement_gpu device_placement(const struct device *gpu); // under the lock
 
-// --- keeper.c: opening and closing. Under the lock, which they leave while they call the driver.
+// --- keeper.c: opening and closing. Under the lock, released while they call the driver.
 int device_open_backend(struct devices *, struct device *);
 int device_open_nvdec(struct devices *, struct device *);
 void device_shut_down(struct devices *, struct device *);
 
-// The keeper is a thread that closes a GPU that has failed once nobody has a lease on it, opens it
-// again with back-off, and closes the CPU while nobody needs it. 0 or negative errno.
+// Starts the keeper: a thread that closes a failed GPU once it has no leases, reopens it with
+// back-off, and closes the CPU while it is not needed. Returns 0 or a negative errno.
 int devices_start_keeper(struct devices *);
 
 #endif

@@ -8,8 +8,8 @@
 #include "daemon/base/log.h"
 #include "daemon/device/budget.h"
 
-enum { LOGGED_REOPEN_TRIES = 2 }; // failed tries to open a GPU again that are logged
-static const int64_t STEADY_NS = 60 * INT64_C(1000000000); // a GPU that worked for so long is well
+enum { LOGGED_REOPEN_TRIES = 2 };                          // logged failures to reopen a GPU
+static const int64_t STEADY_NS = 60 * INT64_C(1000000000); // a GPU that worked this long is well
 static const int64_t NEVER_NS = INT64_MAX;
 
 // --- opening and closing a device
@@ -78,7 +78,7 @@ void device_shut_down(struct devices *devices, struct device *device)
 
 // --- the keeper
 
-// A GPU that fails soon after each opening is not opened at once again.
+// Delays the next try for a GPU that fails soon after each opening.
 static void plan_next_try(struct device *gpu)
 {
     const int64_t now_ns = monotonic_ns();
@@ -128,7 +128,7 @@ static void reopen(struct devices *devices, struct device *gpu)
                   gpu->label);
 }
 
-// Whether there was something to do, in which case the lock was left. Else *wake_ns becomes no
+// True if there was something to do; the lock was released meanwhile. Else *wake_ns becomes no
 // later than the device's next try.
 static bool tend_device(struct devices *devices, struct device *device, int64_t *wake_ns)
 {

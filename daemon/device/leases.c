@@ -7,7 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/device/budget.h"
 
-enum { HEADROOM = 16 }; // a part of the limit
+enum { HEADROOM = 16 }; // divisor of the limit
 
 // --- the device for a camera
 
@@ -16,7 +16,7 @@ static unsigned bit_of(const struct devices *devices, const struct device *gpu)
     return 1u << (gpu - devices->device);
 }
 
-// Whether a camera may go to that GPU now.
+// True if the camera may go to that GPU now.
 static bool is_usable(const struct devices *devices, const struct device *gpu,
                       const struct device_place *place)
 {
@@ -46,14 +46,14 @@ struct placement_gpu device_placement(const struct device *gpu)
         .taken = gpu->taken,
         .limit = gpu->limit,
     };
-    // A picture may be larger than was planned for.
+    // A picture may be larger than planned.
     if (ret.taken.bytes < atomic_load(&gpu->reserved))
         ret.taken.bytes = atomic_load(&gpu->reserved);
     return ret;
 }
 
-// Under the lock: the device that the camera works with now. Its home becomes the GPU that it
-// chooses, else the first that it gets.
+// Under the lock: returns the camera's device for now. Its home becomes the GPU that it chooses,
+// else the first that it gets.
 static struct device *choose_device(struct devices *devices, const struct gpu_choice *choice,
                                     const struct gpu_share *share, struct device_place *place)
 {
@@ -102,7 +102,7 @@ int device_acquire(struct devices *devices, const struct camera_config *camera,
     pthread_mutex_lock(&devices->lock);
     while ((device = choose_device(devices, choice, &share, &lease->place))->busy)
         pthread_cond_wait(&devices->changed, &devices->lock);
-    if (!device->backend) // the CPU's
+    if (!device->backend) // the CPU, opened on demand
         rc = device_open_backend(devices, device);
     if (rc == 0) {
         device->n_leases++;
@@ -178,7 +178,7 @@ void device_on_failure(struct device_lease *lease, void (*failed)(void *), void 
     pthread_mutex_unlock(&lease->devices->lock);
 }
 
-// Who takes the cameras of a GPU that has failed.
+// Names the devices that take over from a failed GPU.
 static const char *successor(const struct devices *devices)
 {
     const struct device *found = NULL;
