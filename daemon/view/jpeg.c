@@ -10,9 +10,9 @@
 
 enum {
     COMPONENTS = 3,
-    ROWS_MAX = 2 * DCTSIZE, // of a component, that are encoded together
+    ROWS_MAX = 2 * DCTSIZE, // of a component, encoded together
     HEADER_BYTES = 1024,
-    PIXELS_A_BYTE = 4, // of pictures that need much; where one needs more, room grows
+    PIXELS_A_BYTE = 4, // of large files; room grows if one needs more
 };
 
 struct jpeg {
@@ -21,10 +21,10 @@ struct jpeg {
     jmp_buf failed;
     uint8_t *file;
     size_t room;
-    uint8_t *padded; // rows whose last block lies partly behind the picture
+    uint8_t *padded; // rows whose last block extends beyond the picture
 };
 
-// libjpeg would end the process. All else than memory was asked for as it must be.
+// Keeps libjpeg from ending the process. Only memory can be short: all parameters are valid.
 static void fail(j_common_ptr context)
 {
     longjmp(*(jmp_buf *)context->client_data, 1);
@@ -88,7 +88,7 @@ void jpeg_close(struct jpeg *jpeg)
     free(jpeg);
 }
 
-// The row itself, or a copy in `to` with as many of its last sample as a block lacks.
+// Returns the row itself, or a copy in `to` filled up to whole blocks with its last sample.
 static uint8_t *whole_row(uint8_t *row, size_t bytes, uint8_t *to)
 {
     const size_t whole = whole_blocks(bytes);
@@ -99,7 +99,7 @@ static uint8_t *whole_row(uint8_t *row, size_t bytes, uint8_t *to)
     return to;
 }
 
-// Those from row `y` of the picture on; behind the last row of a component it goes on with that.
+// Writes the rows from row `y` of the picture on; repeats the last row of a component at its end.
 static void put_rows(struct jpeg *jpeg, const struct image *image, int y)
 {
     struct jpeg_compress_struct *context = &jpeg->context;
@@ -133,7 +133,7 @@ int jpeg_encode(struct jpeg *jpeg, const struct image *image, const uint8_t **fi
     while (context->next_scanline < context->image_height)
         put_rows(jpeg, image, (int)context->next_scanline);
     jpeg_finish_compress(context);
-    if (written != jpeg->file) { // it had no room
+    if (written != jpeg->file) { // the buffer was too small
         free(jpeg->file);
         jpeg->file = written;
         jpeg->room = bytes;

@@ -115,8 +115,7 @@ struct preview_picture *preview_refuse(const struct preview *preview, const char
     return preview_picture_refuse(preview->source->camera, preview->wish.output, why);
 }
 
-// A file of its own carries its facts as a comment, behind the two bytes that every JPEG begins
-// with.
+// A single file carries its facts as a comment, after the two bytes that begin every JPEG.
 static size_t put_comment(uint8_t *to, const char *facts)
 {
     const size_t n = strlen(facts), length = n + 2;

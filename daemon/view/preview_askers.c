@@ -1,4 +1,4 @@
-// Who asks for previews, on the loop.
+// The askers of previews, on the loop.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,9 +6,9 @@
 #include "daemon/base/clock.h"
 #include "daemon/view/preview.h"
 
-enum { PATIENCE_MS = 100 }; // between looks at those who wait with an end
+enum { PATIENCE_MS = 100 }; // between checks of askers with a time limit
 
-// --- the loop: who asks
+// --- the loop: askers
 
 static bool is_same(const struct preview_wish *a, const struct preview_wish *b)
 {
@@ -16,7 +16,7 @@ static bool is_same(const struct preview_wish *a, const struct preview_wish *b)
            (a->fps > 0) == (b->fps > 0);
 }
 
-// Under lock: an output has one size.
+// Under lock. Results of an output have one size.
 static struct preview *find_preview(struct preview_source *source, const struct preview_wish *wish)
 {
     struct preview *preview = source->list;
@@ -40,7 +40,7 @@ static struct preview *make_preview(struct preview_source *source, const struct 
     return preview;
 }
 
-// As fast as the one who wants most.
+// Sets the highest rate of all askers.
 static void set_rate(struct preview *preview)
 {
     double fps = 0;
@@ -78,7 +78,7 @@ int preview_ask(struct preview_source *source, struct preview_asker *asker)
     struct previews *previews = source->previews;
     struct preview_wish wish = asker->wish;
     if (*wish.output)
-        wish.width = 0; // results have a size of their own
+        wish.width = 0; // an output's results have their own size
     int rc = previews->closing ? -ESHUTDOWN : preview_start(previews);
     if (rc < 0)
         return rc;
@@ -141,8 +141,8 @@ static void tell(struct preview_asker *asker, struct preview_picture *picture)
     asker->take(asker, picture);
 }
 
-// Who wants most wants all, as the previews are made at that rate. A picture of another epoch may
-// be older than those before.
+// True if the asker takes the picture. The asker with the highest rate takes all, as previews are
+// made at that rate. A picture of another epoch may be older than the ones before.
 static bool wants(struct preview_asker *asker, const struct preview_picture *picture)
 {
     if (asker->epoch != picture->epoch)
@@ -152,7 +152,7 @@ static bool wants(struct preview_asker *asker, const struct preview_picture *pic
     return kept || picture->why[0] || asker->wish.fps >= asker->preview->rate.fps;
 }
 
-// Who is told may leave, ask anew, and let others leave.
+// A notified asker may leave, ask again, and make others leave.
 static void tell_all(struct preview *preview, struct preview_picture *picture)
 {
     struct preview_asker *asker = preview->askers;
@@ -206,14 +206,14 @@ static void tend_patient(uv_timer_t *timer)
         struct preview_picture *picture =
             preview_refuse(asker->preview, "the camera shows no picture now");
         if (!picture)
-            return; // until the next look
+            return; // until the next check
         tell(asker, picture);
         preview_picture_unref(picture);
         asker = previews->patient;
     }
 }
 
-// Askers that are told may ask elsewhere.
+// Notified askers may ask elsewhere.
 void preview_dismiss(struct preview *preview)
 {
     struct preview_picture *picture = preview_refuse(preview, "the camera is gone");

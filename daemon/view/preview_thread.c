@@ -1,4 +1,4 @@
-// Makes previews of what cameras' threads leave it.
+// Makes previews of pictures that cameras' threads leave for it.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum {
     NICENESS = 5
-}; // more than the daemon's: outputs come first, and who looks still sees something on a busy box
+}; // above the daemon's: outputs come first, and busy machines still have previews
 
 // --- the threads
 
@@ -28,7 +28,7 @@ static void publish(struct preview *preview, struct preview_picture *picture)
     pthread_mutex_unlock(&previews->lock);
     if (before)
         atomic_fetch_add(&previews->dropped, 1);
-    free(before); // which nobody has a reference of
+    free(before); // nobody has a reference
     event_post(previews->events, &previews->event);
 }
 
@@ -51,7 +51,7 @@ static void encode(struct preview *preview, const struct frame_info *info)
     publish(preview, preview_make_picture(preview, info, file, size));
 }
 
-// Reads the picture for it. False: there is nothing to encode, and who asks is told why.
+// Reads the picture for the preview. False: nothing to encode; its askers get the reason.
 static bool read_picture(struct preview *preview, struct frame *frame)
 {
     char why[PREVIEW_WHY_MAX] = "";
@@ -68,8 +68,8 @@ static bool read_picture(struct preview *preview, struct frame *frame)
     return false;
 }
 
-// Takes out what nobody asks for any more, but for what a device is still at. The loop frees it,
-// behind what it has still to tell.
+// Removes gone previews, unless a device is still busy with them. The loop frees them, after its
+// last notifications.
 static void reap(struct preview_source *source)
 {
     struct preview **link = &source->list;
@@ -92,8 +92,7 @@ static void reap(struct preview_source *source)
     event_post(previews->events, &previews->event);
 }
 
-// Puts a preview off to the camera's next picture, as the camera's thread waits. False: it does
-// not.
+// Puts a preview off to the camera's next picture if the camera's thread waits. False: it does not.
 static bool put_off(struct preview *preview)
 {
     struct previews *previews = preview->source->previews;
@@ -105,8 +104,8 @@ static bool put_off(struct preview *preview)
     return true;
 }
 
-// Under lock, which is left meanwhile: what is due of the source's picture. The picture goes back
-// before anything is encoded.
+// Under lock, released meanwhile: makes the due previews of the source's picture. Releases the
+// picture before encoding.
 static void make_previews(struct preview_source *source)
 {
     struct previews *previews = source->previews;
@@ -166,7 +165,7 @@ static void *run(void *opaque)
     return NULL;
 }
 
-// Under lock. 0 or negative errno.
+// Under lock. Returns 0 or a negative errno.
 static int start_line(struct preview_line *line)
 {
     if (line->running)
@@ -199,7 +198,7 @@ static void stop_line(struct preview_line *line)
 
 // --- the camera's thread
 
-// Under lock, while nobody uses its renditions.
+// Under lock, while no thread uses its renditions.
 static void choose_line(struct preview_source *source, const struct image *image)
 {
     struct previews *previews = source->previews;
@@ -207,7 +206,7 @@ static void choose_line(struct preview_source *source, const struct image *image
     preview_move_source(source, on_device ? &previews->on_device : &previews->on_host);
 }
 
-// Under lock, while nobody uses its rendition: what is to be made, of that output where it has one.
+// Under lock, while no thread uses its rendition: sets what to make, of its output if it has one.
 static void choose(struct preview *preview, const struct frame *frame,
                    const struct subscriptions *subscriptions)
 {
@@ -241,7 +240,7 @@ static void choose(struct preview *preview, const struct frame *frame,
     lut_unref(before);
 }
 
-// Under lock. Whether any is due of the picture that the source is to have.
+// Under lock. True if any preview is due for the source's next picture.
 static bool mark_due(struct preview_source *source, int64_t pts_ns, bool restarts)
 {
     bool any = false;
@@ -295,7 +294,7 @@ void preview_drain(struct preview_source *source)
     pthread_mutex_lock(&previews->lock);
     preview_begin_work(source);
     struct frame frame = source->frame;
-    struct preview *list = source->list; // those that come meanwhile have nothing to be closed
+    struct preview *list = source->list; // new ones have nothing to close
     source->frame = (struct frame){0};
     pthread_mutex_unlock(&previews->lock);
     frame_release(&frame);
@@ -390,14 +389,14 @@ void preview_source_close(struct preview_source *source)
         return;
     struct previews *previews = source->previews;
     pthread_mutex_lock(&previews->lock);
-    preview_begin_work(source); // for good: the thread takes nothing out of the list any more
+    preview_begin_work(source); // for good: the thread removes no preview from the list any more
     pthread_mutex_unlock(&previews->lock);
     for (struct preview *preview = source->list; preview; preview = preview->next)
         preview_dismiss(preview);
     pthread_mutex_lock(&previews->lock);
     for (struct preview *preview = source->list; preview; preview = preview->next)
         preview_remove_done(preview);
-    // Those that the thread has taken out of the list lie among what is done.
+    // Previews that the thread has removed from the list are among the done ones.
     struct preview **link = &previews->done;
     struct preview *dead = NULL;
     while (*link) {

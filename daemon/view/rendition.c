@@ -13,14 +13,14 @@
 #include "kernels/cpu/versions.h"
 
 enum {
-    QUALITY = 65,        // of pictures that are looked at
-    TENSOR_QUALITY = 95, // of tensors, whose pixels are looked at
+    QUALITY = 65,        // of pictures
+    TENSOR_QUALITY = 95, // of tensors, where single pixels matter
     FINE = 3,            // of 3x3 pixels, bilinear reads 2x2
     DEPTH = 1,           // jobs at once
     DEADLINE_S = 1,      // of a job
 };
 
-// The device's work on one picture, which may take longer than anybody waits for it.
+// The device's work on one picture, which may outlast every wait for it.
 struct rendition_job {
     struct job job;
     struct job_result result;
@@ -28,12 +28,12 @@ struct rendition_job {
     pthread_mutex_t lock;
     pthread_cond_t done;
     bool busy;
-    int status; // of the last one
+    int status; // of the last job
 };
 
 // --- the ops
 
-// The picture as it is to be shown, upright, in the colours of JPEG.
+// The picture to show: upright, in the colours of JPEG.
 static struct op_params picture_params(const struct rendition_params *wanted,
                                        const struct image *source)
 {
@@ -62,7 +62,7 @@ static bool is_same(const struct rendition_params *a, const struct rendition_par
            a->fine == b->fine && memcmp(&a->op, &b->op, sizeof a->op) == 0;
 }
 
-// Of a picture on the host.
+// Runs the op on a picture on the host.
 static void run_op(const struct op *op, void *data, const struct image *source)
 {
     struct image result;
@@ -94,7 +94,7 @@ static void close_job(struct rendition_job *job)
     free(job);
 }
 
-// Of what cameras leave: one picture at a time.
+// Opens a plan for one picture at a time, in memory that cameras can do without.
 static int open_plan(struct rendition *rendition, const struct device_lease *lease, char *why,
                      size_t size)
 {
@@ -116,8 +116,7 @@ static int open_plan(struct rendition *rendition, const struct device_lease *lea
     return driver->plan_open(lease->backend, &rendition->plan, source, ops, 1, DEPTH);
 }
 
-// Of all buffers that are allocated for it, of a tensor also those of its picture and of the
-// JPEG's.
+// Counts all buffers of the rendition; for a tensor also the ones of its picture and of the JPEG's.
 static int take_memory(struct rendition *rendition, char *why, size_t size)
 {
     const bool tensor = rendition->params.tensor;
@@ -267,7 +266,7 @@ int rendition_read(struct rendition *rendition, const struct rendition_params *p
 
 // --- the JPEG
 
-// Tensors keep all of their colour.
+// Tensors keep their full chroma.
 static int open_to_jpeg(struct rendition *rendition)
 {
     const struct image *shown = &rendition->shown.image;
@@ -328,7 +327,7 @@ static void put_matrix(FILE *to, const char *name, const double m[6])
             m[5]);
 }
 
-// JSON has no word for what is not finite.
+// JSON has no infinity or NaN.
 static void put_number(FILE *to, const char *name, double number)
 {
     if (isfinite(number))
@@ -337,7 +336,7 @@ static void put_number(FILE *to, const char *name, double number)
         fprintf(to, ",\"%s\":null", name);
 }
 
-// The part of the source that the result is made of, where that is not all of it.
+// Writes the part of the source that the result shows, unless it is all of it.
 static void put_crop(FILE *to, const struct rendition *rendition)
 {
     const struct op *op = &rendition->op;
@@ -373,7 +372,7 @@ static void put_tensor(FILE *to, const struct rendition *rendition)
     fputs("]", to);
 }
 
-// Of pictures nothing changes but what they are made of.
+// A picture's facts change only with its parameters or source.
 const char *rendition_describe(struct rendition *rendition)
 {
     const struct op *op = &rendition->op;

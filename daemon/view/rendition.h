@@ -1,6 +1,6 @@
-// A camera's pictures as JPEGs of one kind: its picture at some width, or what an output makes of
-// it as its readers see it. It works where the pictures lie: on the device by a plan of its own,
-// else in the thread that calls it. One thread at a time uses a rendition.
+// A camera's pictures as JPEGs of one kind: its picture at some width, or an output's result as its
+// readers see it. Works where the pictures are: on the device with a separate plan, else in the
+// calling thread. Used by one thread at a time.
 #ifndef FRAMED_DAEMON_VIEW_RENDITION_H
 #define FRAMED_DAEMON_VIEW_RENDITION_H
 
@@ -16,46 +16,46 @@ enum {
 };
 
 struct rendition_params {
-    bool tensor;         // a result of `op`, which is an output's, in its own size
-    struct op_params op; // of that
-    int plane;           // of that the only channel that is shown; below 0: all
-    int width;           // else the picture's, pixels; a smaller picture stays as it is
-    bool fine;           // of that: every sample counts, where four a pixel would be less than half
+    bool tensor;         // a result of an output's `op`, in its own size; else the picture
+    struct op_params op; // with `tensor`
+    int plane;           // with `tensor`: the only channel shown; below 0: all
+    int width;           // of the picture, pixels; a smaller picture stays as it is
+    bool fine;           // of the picture: uses all samples if bilinear would use less than half
 };
 
-struct rendition {         // zeroed but for `taken`: closed
+struct rendition {         // zeroed except `taken`: closed
     _Atomic size_t *taken; // bytes, by all renditions; set before the first rendition_read
-    size_t bytes;          // of that by this one
+    size_t bytes;          // its own part of that
     struct rendition_params params;
     struct image source; // pictures like this one; PIXEL_NONE: none yet
-    struct op op;        // makes the result of a picture
+    struct op op;        // makes the result from a picture
     void *data;          // one result
-    // Where pictures lie on the device, else NULL:
+    // For pictures on the device, else NULL:
     struct plan *plan;
     struct rendition_job *job;
-    size_t reserved; // device memory, of the lease
+    size_t reserved; // bytes of the lease's device
     uint8_t *levels; // of a tensor: room for its picture
     struct tensor_image shown;
-    struct op to_jpeg; // of a tensor: gives its picture the colours of JPEG
-    uint8_t *yuv;      // the result of that
+    struct op to_jpeg; // of a tensor: converts its picture to the colours of JPEG
+    uint8_t *yuv;      // its result
     struct jpeg *jpeg;
     char facts[RENDITION_FACTS_MAX]; // of rendition_describe
 };
 
-// Makes the result of the picture, which may be released then, anew where parameters or pictures
-// differ from before. The lease is acquired where the picture lies on its device. Takes its own
-// reference of a LUT. 0, or negative errno with a sentence in `why`; -EIO and -ENODEV: the device
-// failed; -E2BIG: renditions would take more than RENDITIONS_BYTES_MAX; -ETIMEDOUT: the device is
-// still at it, or at the picture before, and a reference of that is kept until it is through.
+// Makes the result of the picture, which may be released then; rebuilds its buffers if parameters
+// or pictures differ from before. The lease is acquired if the picture is on its device. Takes its
+// own reference of a LUT. Returns 0, or a negative errno with a sentence in `why`; -EIO and
+// -ENODEV: the device failed; -E2BIG: too large, or beyond RENDITIONS_BYTES_MAX; -ETIMEDOUT: the
+// device is busy with this or the last picture, and keeps a reference until it is done.
 int rendition_read(struct rendition *, const struct rendition_params *, struct frame *,
                    const struct device_lease *, char *why, size_t size);
-// Whether the device is at a picture: rendition_close would wait for it.
+// True while the device is busy with a picture: rendition_close would wait for it.
 bool rendition_is_busy(const struct rendition *);
-// After that: the JPEG, valid until the next call. Errors as rendition_read.
+// Encodes the result as a JPEG, valid until the next call. Errors as rendition_read.
 int rendition_encode(struct rendition *, const uint8_t **file, size_t *file_size, char *why,
                      size_t size);
-// What the JPEG that was encoded last shows, as members of a JSON object without its braces. Valid
-// until the next call.
+// Describes the last JPEG, as members of a JSON object without its braces. Valid until the next
+// call.
 const char *rendition_describe(struct rendition *);
 void rendition_close(struct rendition *, const struct device_lease *); // accepts a closed one
 

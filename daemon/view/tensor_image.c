@@ -14,7 +14,7 @@ struct samples {
     enum dtype dtype;
 };
 
-// level = element * slope + origin: the way back from an element to the level that it was made of.
+// level = element * slope + origin: converts an element back to the level it was made from.
 struct levels {
     float slope, origin;
 };
@@ -48,7 +48,7 @@ static void read_row(float *to, const struct samples *samples, int y)
     }
 }
 
-// Fills `to`, tight rows, and what the channel's values are.
+// Fills `to`, tight rows, and the channel's values.
 static void show(uint8_t *to, const struct samples *samples, struct levels levels,
                  struct channel *channel)
 {
@@ -98,7 +98,7 @@ static bool show_warp(struct tensor_image *ret, uint8_t *to, const struct warp *
         ret->image.format = PIXEL_GBRP;
         image_lay_out(&ret->image, to);
     }
-    uint8_t *unseen = to + pixels; // behind the picture, where one channel is all that it shows
+    uint8_t *unseen = to + pixels; // room after a gray picture, for channels that are not shown
     for (int c = 0; c < n; c++) {
         const int colour = params->order == ORDER_BGR ? 2 - c : c;
         const struct samples samples = {
@@ -120,7 +120,7 @@ static bool show_warp(struct tensor_image *ret, uint8_t *to, const struct warp *
     return true;
 }
 
-// The picture is a view of the result where every kernel reads such; of yuv24 it is planes.
+// The picture is a view of the result if every kernel reads its format; yuv24 becomes planes.
 static bool show_yuv(struct tensor_image *ret, uint8_t *to, const struct op *op, uint8_t *data,
                      int plane)
 {

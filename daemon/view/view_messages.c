@@ -7,18 +7,18 @@
 
 struct view_item {
     struct preview_picture *next; // NULL: nothing newer
-    char *told;                   // the facts that were sent last; NULL: none
+    char *told;                   // facts that were sent last; NULL: none
 };
 
 struct view_messages {
     int n;
-    int last; // index that was served last: each has its turn
+    int last; // index served last, for a round robin
     bool alive;
-    // The message under way:
+    // The message being sent:
     uint8_t header[VIEW_HEADER_BYTES];
     const void *body;
-    size_t size, at;                 // bytes of both; how many have gone
-    struct preview_picture *current; // that the body is of, a reference; NULL: of none
+    size_t size, at;                 // bytes of both; bytes sent
+    struct preview_picture *current; // source of the body, a reference; NULL: none
     enum view_kind kind;
     struct view_item item[];
 };
@@ -87,7 +87,7 @@ static void begin_facts(struct view_messages *messages, int index)
     struct view_item *item = &messages->item[index];
     struct preview_picture *picture = messages->current;
     free(item->told);
-    item->told = strdup(picture->facts); // without it they are sent again
+    item->told = strdup(picture->facts); // on failure they are sent again
     messages->body = picture->facts;
     put_header(messages, VIEW_FACTS, index, strlen(picture->facts), picture);
 }
@@ -128,7 +128,7 @@ static bool begin_picture(struct view_messages *messages)
     return false;
 }
 
-// The next message, behind one that has gone. False: there is none.
+// Begins the next message after the last was sent. False: there is none.
 static bool begin_next(struct view_messages *messages)
 {
     if (messages->current && messages->kind == VIEW_FACTS && messages->current->size > 0) {

@@ -1,6 +1,6 @@
-// What one viewer of many cameras is sent: messages of a header and a body. A picture that has not
-// begun to go is replaced by a newer one of the same index, so that a slow link shows fewer
-// pictures and never older ones. Loop thread.
+// Messages for one viewer of many cameras, each a header and a body. A newer picture replaces one
+// of the same index that has not begun to be sent, so that a slow link shows fewer pictures and
+// never older ones. Loop thread.
 //
 // A header is VIEW_HEADER_BYTES bytes, little-endian: u32 length of the body, u16 kind, u16 index
 // in the viewer's list, u32 epoch, u32 flags (enum framed_flags), u64 capture_ns, u64 sequence.
@@ -15,9 +15,9 @@ enum {
 };
 
 enum view_kind {
-    VIEW_FACTS, // JSON: what the pictures of that index show from now on, or why there are none
+    VIEW_FACTS, // JSON: what that index's pictures show from now on, or why there are none
     VIEW_JPEG,
-    VIEW_ALIVE, // nothing: the daemon is well
+    VIEW_ALIVE, // empty: the daemon is well
 };
 
 struct view_messages;
@@ -27,7 +27,7 @@ void view_messages_close(struct view_messages *);          // accepts NULL
 // Takes a reference.
 void view_messages_put(struct view_messages *, int index, struct preview_picture *);
 void view_messages_put_alive(struct view_messages *);
-// Fills up to `room` bytes with what is to go next; returns how many, 0: there is nothing.
+// Fills up to `room` bytes with the next data to send; returns how many, 0: there is none.
 size_t view_messages_fill(struct view_messages *, char *to, size_t room);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// What comes behind a picture; the first header lacks the line's end.
+// Follows a picture; the first header lacks the line's end.
 static const char header[] = "\r\n--framed\r\nContent-Type: image/jpeg\r\n\r\n";
 enum { HEADER = sizeof header - 1, FIRST_AT = 2 };
 
@@ -19,7 +19,7 @@ void view_parts_put(struct view_parts *parts, struct preview_picture *picture)
     parts->next = preview_picture_ref(picture);
 }
 
-// False: there is nothing to go.
+// False: there is nothing to send.
 static bool begin_part(struct view_parts *parts)
 {
     preview_picture_unref(parts->part);
@@ -28,7 +28,7 @@ static bool begin_part(struct view_parts *parts)
     if (!parts->begun)
         return parts->begun = true;
     if (!parts->next)
-        parts->at = HEADER; // of no picture: over
+        parts->at = HEADER; // no picture: done
     parts->part = parts->next;
     parts->next = NULL;
     return parts->part;

@@ -1,7 +1,7 @@
-// What a viewer of one camera is sent as multipart/x-mixed-replace: parts of a JPEG each. A picture
-// that has not begun to go is replaced by a newer one. The header of each part goes with the part
-// before, since browsers show a part when the next one begins; so no part can say its length. Loop
-// thread.
+// Data for a viewer of one camera as multipart/x-mixed-replace: parts of a JPEG each. A newer
+// picture replaces one that has not begun to be sent. The header of each part is sent with the part
+// before, since browsers show a part when the next one begins; so no part can contain its length.
+// Loop thread.
 #ifndef FRAMED_DAEMON_VIEW_VIEW_PARTS_H
 #define FRAMED_DAEMON_VIEW_VIEW_PARTS_H
 
@@ -11,9 +11,9 @@
 
 struct view_parts {               // zeroed: nothing was sent
     struct preview_picture *next; // a reference, or NULL
-    struct preview_picture *part; // likewise: under way
-    bool begun;                   // the first header was sent, or goes
-    size_t at;                    // bytes that have gone, of the part or of that header
+    struct preview_picture *part; // a reference, or NULL: being sent
+    bool begun;                   // the first header was sent, or is being sent
+    size_t at;                    // bytes sent, of the part or of that header
 };
 
 void view_parts_close(struct view_parts *);
