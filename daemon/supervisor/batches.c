@@ -51,12 +51,12 @@ static void stop_collector(struct output *batch)
     batch->collector = NULL;
 }
 
-// The collector may be in a driver or unmap memory: the loop thread asks again instead of waiting.
+// Polled: the collector may be in a driver or unmap memory, so the loop thread does not wait.
 static bool is_over(struct output *batch)
 {
     if (batch->subscribers > 0 || output_is_open(batch))
         return false;
-    batch->finished = true; // nobody joins it any more
+    batch->finished = true; // no share joins it any more
     if (!collector_stop(batch->collector))
         return false;
     stop_collector(batch);

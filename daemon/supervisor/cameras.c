@@ -10,11 +10,11 @@
 #include "daemon/supervisor/batches.h"
 
 enum {
-    BURST = 16,      // cameras that start at once when none runs yet...
-    START_MS = 43,   // ...and then one by one: probing a stream takes a processor;
-                     // no multiple of a frame's interval, or all would come at once
-    RETRY_MS = 1000, // between tries to have a thread
-    TEND_MS = 1000,  // between looks at all sinks
+    BURST = 16,      // cameras that start at once when none runs yet
+    START_MS = 43,   // between later starts: probing a stream takes a processor; no multiple of a
+                     // frame's interval, or all frames would arrive at once
+    RETRY_MS = 1000, // between tries to start a thread
+    TEND_MS = 1000,  // between checks of all sinks
 };
 
 // --- who is there
@@ -35,7 +35,7 @@ static bool is_leaving(const struct cameras *cameras, const struct camera *camer
     return leaving;
 }
 
-// A batch's sink counts once it finishes: before that other cameras fill it.
+// A batch's sink counts once it finishes: before that, other cameras fill it.
 static bool has_sink(const struct camera *camera)
 {
     for (int i = 0; i < camera->subscriptions->n; i++) {
@@ -47,7 +47,7 @@ static bool has_sink(const struct camera *camera)
     return false;
 }
 
-// Clients of a batch may have frames of an output that nobody fills any more.
+// Clients of a batch may still hold frames of an output that no thread fills any more.
 static bool has_frames_in_batches(struct output *output)
 {
     return output->parent && !output_has_drained(output);
@@ -61,7 +61,7 @@ static bool any_frames_in_batches(const struct camera *camera)
     return false;
 }
 
-// Whether outputs that the camera was to do without are still there: they have its name.
+// True if outputs removed from the camera still exist: they use its name.
 static bool has_leaving_outputs(const struct cameras *cameras, const struct camera *camera)
 {
     const struct output *output = cameras->leaving_outputs;
@@ -91,8 +91,8 @@ static void forget_output(struct output *output)
     output_close(output);
 }
 
-// No event of an output without subscribers is in the queue: the thread that filled the output
-// released its subscriptions after that event.
+// No event of an output without subscribers is queued: the thread that filled the output released
+// its subscriptions after that event.
 static void forget_outputs(struct cameras *cameras)
 {
     struct output **link = &cameras->leaving_outputs;
@@ -145,8 +145,8 @@ static bool holds_device(const struct camera *camera)
     return camera->joined && !has_sink(camera) && !camera->released;
 }
 
-// One camera after another, so that a driver that hangs takes one thread. Sinks may read results
-// that lie on the device until they are closed.
+// One camera after another, so that a driver that hangs takes one thread. Sinks may read results on
+// the device until they are closed.
 static void release_next_device(struct cameras *cameras)
 {
     struct camera *camera = cameras->leaving;
@@ -161,7 +161,7 @@ static void release_next_device(struct cameras *cameras)
     work_start(cameras->context.work, &cameras->release);
 }
 
-// Forgets what has ended. What waited for that goes on: sinks for an address, cameras for a name.
+// Frees ended outputs and cameras; then opens sinks and starts cameras that waited for them.
 static void forget_and_start(struct cameras *cameras)
 {
     forget_outputs(cameras);
@@ -340,7 +340,7 @@ const struct output *cameras_writer(const struct cameras *cameras, const struct 
     return NULL;
 }
 
-// Opens the output's sinks, where they are not open and are wanted.
+// Opens the output's sinks that are configured and not open.
 static void open_sink(struct cameras *cameras, struct output *output)
 {
     uv_loop_t *loop = cameras->context.loop;
@@ -378,7 +378,7 @@ static void check_paths(const struct cameras *cameras)
         output_check_paths(batch);
 }
 
-// --- groups that outputs name and nobody has found yet: look-ups may block
+// --- groups of outputs that were not found yet: look-ups may block
 
 struct group_search {
     struct work work;
@@ -461,13 +461,13 @@ static void start_search(struct cameras *cameras)
     work_start(cameras->context.work, &search->work);
 }
 
-// A folder that is not mounted yet, a port that another program holds, a socket that somebody has
+// Retries a folder that is not mounted yet, a port held by another program, or a socket that was
 // removed: the rest works meanwhile.
 static void tend_sinks(uv_timer_t *timer)
 {
     struct cameras *cameras = timer->data;
     check_paths(cameras);
-    forget_and_start(cameras); // clients had frames of what has ended
+    forget_and_start(cameras); // clients held frames of ended ones
     if (!cameras->search)
         start_search(cameras);
 }
@@ -542,7 +542,7 @@ void cameras_stop(struct cameras *cameras)
     cameras_settle(cameras);
 }
 
-// Who stops a run asks for no frames.
+// A run that is stopped may be without frames.
 static bool output_fails(const struct cameras *cameras, const struct output *output)
 {
     return !cameras->stopping && output_is_silent(output);

@@ -11,7 +11,7 @@
 
 #include "config/value.h"
 
-// Passwords may stand in the files.
+// The files may contain passwords.
 enum { FOLDER_MODE = 0700, FILE_MODE = 0600 };
 
 const char *edit_name_wrong(const char *camera)
@@ -32,7 +32,7 @@ static int add_file(struct edit *edit, const char *kind, const char *text)
     const char *camera = edit->camera;
     if (asprintf(&edit->path[i], "%s/%s-%s.yaml", edit->folder, kind, camera) < 0)
         edit->path[i] = NULL;
-    // The dot keeps it from being read; the next change of the same file writes over it.
+    // The dot keeps it from being read; the next change of the same file overwrites it.
     if (asprintf(&edit->draft[i], "%s/.%s-%s.yaml", edit->folder, kind, camera) < 0)
         edit->draft[i] = NULL;
     edit->change[i] =
@@ -83,7 +83,7 @@ static int add_files(struct edit *edit, const char *text)
         return add_pause(edit);
     case EDIT_RESUME:
         return add_file(edit, "paused", NULL);
-    default: { // its pause goes last: between both it must not start
+    default: { // its pause goes last: it must not start in between
         const int rc = add_file(edit, "api", NULL);
         return rc == 0 ? add_file(edit, "paused", NULL) : rc;
     }
@@ -163,8 +163,8 @@ int edit_check(struct edit *edit, const struct config *running, char *why, size_
             camera = &running->cameras[i];
     const bool pauses = edit->kind == EDIT_PAUSE || edit->kind == EDIT_RESUME;
     if (!camera && edit_is_in_memory(edit))
-        return 0; // one that is given up may stand there under another name
-    if (!camera && edit->kind == EDIT_PUT) // a pause that outlived a camera of the name is not its
+        return 0;                          // one given up may be there under another name
+    if (!camera && edit->kind == EDIT_PUT) // drops an old pause of that name
         return edit->n == 1 ? add_file(edit, "paused", NULL) : 0;
     if (!camera) {
         snprintf(why, size, "there is no camera %s", edit->camera);

@@ -86,12 +86,12 @@ static void judge_demuxer(struct mistakes *mistakes, const struct camera_config 
 {
     char key[KEY_MAX];
     if (camera->url && config_url_kind(camera->url) == URL_RTSP)
-        return; // gone there, and said
+        return; // the key is gone for RTSP, and that was reported
     snprintf(key, sizeof key, "cameras.%s.demuxer", camera->name);
     if (camera->demuxer && !demuxer_exists(camera->demuxer)) {
         mistake(mistakes, object_value_place(&camera_table, camera, "demuxer"), key,
                 "is not a demuxer of libavformat (`ffmpeg -demuxers` lists them)");
-        return; // its options are not known
+        return; // its options are unknown
     }
     if (!object_is_known(&camera_table, camera, "demuxer"))
         return;
@@ -112,7 +112,7 @@ static void judge_demuxer(struct mistakes *mistakes, const struct camera_config 
 
 struct output_judge {
     struct mistakes *mistakes;
-    const struct camera_config *camera; // NULL: of a batch as a whole
+    const struct camera_config *camera; // NULL: a whole batch
     const struct output_config *output;
     const struct image *picture; // of the camera
     const char *whose;           // how messages name the picture
@@ -136,7 +136,7 @@ refuse_output(const struct output_judge *judge, const char *key, const char *for
             what);
 }
 
-// Whether the file has a valid value for every key that op_init depends on.
+// True if the file has a valid value for every key that op_init depends on.
 static bool has_known_geometry(const struct output_judge *judge)
 {
     static const char *const keys[] = {"kernel", "size",   "fit",  "stride", "filter",
@@ -210,7 +210,7 @@ static void judge_tiles(const struct output_judge *judge)
                       width, height, TILES_MAX);
 }
 
-// Of each region that the output shows, or of the one that it has in place of regions.
+// Checks each region that the output shows, or the one that it has in place of regions.
 static void judge_geometry(const struct output_judge *judge)
 {
     const struct rois *regions = &judge->output->roi.chosen;
@@ -242,7 +242,7 @@ void machine_check_picture(struct mistakes *mistakes, const struct camera_config
     }
 }
 
-// By `picture`, or an assumed one.
+// From `picture`, or assumed.
 static struct image planned_picture(const struct camera_config *camera)
 {
     const struct stream_memory stream = budget_stream(camera);
@@ -262,7 +262,7 @@ static void judge_auto_picture(struct mistakes *warnings, const struct camera_co
 void machine_check_auto_pictures(struct mistakes *warnings, const struct config *config)
 {
     for (int i = 0; i < config->n_cameras; i++)
-        if (config->cameras[i].picture.width == 0) // else machine_check_machine has judged it
+        if (config->cameras[i].picture.width == 0) // else machine_check_machine has checked it
             judge_auto_picture(warnings, &config->cameras[i]);
 }
 
@@ -325,7 +325,7 @@ static void judge_sink(const struct output_judge *judge, const char *key,
         refuse_output(judge, key, "%s", why);
 }
 
-// That a daemon has the name is well: it may be the one that runs with this configuration.
+// A daemon with the name is fine: it may be the one that runs with this configuration.
 static void judge_shared(const struct output_judge *judge)
 {
     const char *name = judge->output->shared.name;
@@ -355,8 +355,8 @@ static void judge_socket(struct mistakes *mistakes, const struct config *config,
         mistake(mistakes, object_value_place(&root_table, config, key), key, "%s", why);
 }
 
-// Whether the geometry can be checked before the camera is opened: how far a matrix reaches does
-// not depend on the picture's size.
+// True if the geometry can be checked before the camera is opened: the reach of a matrix does not
+// depend on the picture's size.
 static bool has_fixed_geometry(const struct output_judge *judge)
 {
     const struct output_config *output = judge->output;
@@ -379,7 +379,7 @@ void machine_check_machine(struct mistakes *mistakes, const struct config *confi
             if (has_fixed_geometry(&judge))
                 judge_geometry(&judge);
             if (judge.output->is_batch)
-                continue; // the batch itself follows
+                continue; // checked with the batch below
             judge_sinks(&judge);
         }
     }

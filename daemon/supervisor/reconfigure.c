@@ -11,14 +11,14 @@
 #include "daemon/supervisor/batches.h"
 #include "daemon/supervisor/peak_memory.h"
 
-enum { PATH_MAX_BYTES = 96 }; // of a key's dotted path, names of 23 and 15 bytes in it
+enum { PATH_MAX_BYTES = 96 }; // of a key's dotted path, with names of 23 and 15 bytes
 
 // One camera of the new configuration.
 struct entry {
     struct camera *camera;               // a running one, or a new one
-    bool kept;                           // it is a running one...
-    bool differs;                        // ...with other outputs
-    struct subscriptions *subscriptions; // that it will have; its own unless `differs`
+    bool kept;                           // it is a running one
+    bool differs;                        // kept, with other outputs
+    struct subscriptions *subscriptions; // its future ones; its own unless `differs`
 };
 
 struct reconfigure {
@@ -28,7 +28,7 @@ struct reconfigure {
     FILE *errors;
     int mistakes;
     bool applied;
-    struct camera **list; // the cameras that there will be; room for all of the configuration's
+    struct camera **list; // the future cameras; room for all of the configuration's
     struct entry *entries;
     int n;                            // built
     struct output **added, **removed; // outputs
@@ -45,7 +45,7 @@ static bool same_outputs(const struct camera *camera, const struct camera_config
     return camera->subscriptions->n == config->n_outputs;
 }
 
-// A camera that has ended begins anew where anything of it is different.
+// A camera that has ended restarts if anything of it is different.
 static bool is_kept(const struct camera *camera, const struct camera_config *config)
 {
     return config_same_camera(camera->config, config) &&
@@ -60,7 +60,7 @@ static const struct entry *entry_of(const struct reconfigure *plan, const struct
     return NULL;
 }
 
-// Appends to a list those outputs that are not among others. Shares have no sink of their own.
+// Appends the outputs that are not in `others` to a list. Shares have no sink of their own.
 static void append_missing(const struct subscriptions *outputs, const struct subscriptions *others,
                            struct output **list, int *n)
 {
@@ -146,7 +146,7 @@ static int build_camera(struct reconfigure *plan, const struct camera_config *co
 
 // --- sinks
 
-// Whether what listens for one output may listen for the other.
+// True if the listener of one output may serve the other.
 static bool same_listener(const struct output_config *a, const struct output_config *b)
 {
     if (a->sink.kind == SINK_TCP)
@@ -162,7 +162,7 @@ static bool have_same_name(const struct output *a, const struct output *b)
     return strcmp(a->camera, b->camera) == 0 && strcmp(a->config->name, b->config->name) == 0;
 }
 
-// A port that the system has chosen stays with the output that has it.
+// A port that the system has chosen stays with its output.
 static bool has_address_of(const struct output *removed, const struct output *added)
 {
     return address_collides(&removed->config->sink, &added->config->sink) ||
@@ -177,13 +177,13 @@ static struct output *output_at_address(const struct reconfigure *plan, const st
     return NULL;
 }
 
-// What listened for `holder`, or NULL, is to listen for the added output.
+// True if the listener of `holder`, which may be NULL, goes to the added output.
 static bool inherits_listener(const struct output *added, const struct output *holder)
 {
     return holder && holder->sink && same_listener(holder->config, added->config);
 }
 
-// Where the configuration has it.
+// Returns its path in the configuration.
 static const char *path_of(const struct output *output, char to[PATH_MAX_BYTES])
 {
     if (output->batch)
@@ -201,14 +201,14 @@ static void refuse_sink(struct reconfigure *plan, const struct output *output, c
     plan->mistakes++;
 }
 
-// Everything is opened before anything is closed, and a port has one listener: what is ours keeps
-// it from another host of ours.
+// Everything is opened before anything is closed, and a port has one listener: our present listener
+// keeps us from listening on another host with that port.
 static bool keeps_port(const struct output *added, const struct output *holder)
 {
     return added->config->sink.kind == SINK_TCP && holder && holder->sink;
 }
 
-// Whether an output that ends has the name, which it frees before the added one takes it.
+// True if an ending output has the name, which it frees before the added one takes it.
 static bool frees_shared(const struct reconfigure *plan, const struct output *added)
 {
     const char *name = added->config->shared.name;
@@ -276,7 +276,7 @@ static void take_listener(struct output *added, struct output *holder)
 static int build_all(struct reconfigure *plan)
 {
     const struct config *config = plan->config;
-    const size_t n = (size_t)config->n_cameras + 1; // of no camera too it is not NULL
+    const size_t n = (size_t)config->n_cameras + 1; // not 0, so that NULL means no memory
     plan->list = calloc(n, sizeof *plan->list);
     plan->entries = calloc(n, sizeof *plan->entries);
     int rc = plan->list && plan->entries ? 0 : -ENOMEM;
@@ -303,8 +303,8 @@ static bool is_in(const struct config *config, const struct camera *camera)
     return false;
 }
 
-// What is still there when the new cameras start. One that goes and has a successor of its name is
-// not: that waits for its end.
+// Adds cameras and outputs that still exist when the new cameras start. A removed camera with a
+// successor of its name does not count: the successor waits for its end.
 static void add_removed(const struct reconfigure *plan, struct peak_memory *peak)
 {
     const struct cameras *cameras = plan->cameras;
@@ -318,7 +318,7 @@ static void add_removed(const struct reconfigure *plan, struct peak_memory *peak
             peak_memory_add_camera(peak, camera);
 }
 
-// A camera that has shown pictures is planned for by these, also where it is to start anew.
+// Plans a camera by the pictures that it has shown, even if it restarts.
 static void add_streams(const struct reconfigure *plan, struct peak_memory *peak)
 {
     const struct cameras *cameras = plan->cameras;
@@ -404,8 +404,7 @@ static void count_changes(const struct reconfigure *plan, struct reload_result *
     }
 }
 
-// Outputs stay while their `detections` change; so does a batch while its cameras go over to
-// others.
+// Outputs stay while their `detections` change; for a share, its batch stays.
 static void set_detections(const struct entry *entry, const struct camera_config *config,
                            struct reload_result *ret)
 {
@@ -449,7 +448,7 @@ static void drop_entry(const struct entry *entry)
         return;
     }
     if (entry->differs)
-        subscriptions_close(entry->subscriptions, output_close); // those that nobody else has
+        subscriptions_close(entry->subscriptions, output_close); // outputs of no other list
 }
 
 void reconfigure_close(struct reconfigure *plan)
@@ -458,7 +457,7 @@ void reconfigure_close(struct reconfigure *plan)
         return;
     for (int i = 0; i < plan->n && !plan->applied; i++)
         drop_entry(&plan->entries[i]);
-    batches_forget(&plan->cameras->batches); // new ones of a plan that was not applied
+    batches_forget(&plan->cameras->batches); // new batches of a plan that was not applied
     free(plan->list);
     free(plan->entries);
     free(plan->added);

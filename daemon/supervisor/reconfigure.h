@@ -1,6 +1,6 @@
-// What a new configuration makes of a cameras: the cameras and outputs that differ are built beside
-// those that run, their sinks prepared; then all of it is put in place at once, or dropped without
-// a trace. Loop thread, which does nothing else in between.
+// Applies a new configuration to cameras: builds the changed cameras and outputs beside the running
+// ones, prepares their sinks, then puts all of it in place at once, or drops it without a trace.
+// Loop thread, which does nothing else in between.
 #ifndef FRAMED_DAEMON_SUPERVISOR_RECONFIGURE_H
 #define FRAMED_DAEMON_SUPERVISOR_RECONFIGURE_H
 
@@ -8,19 +8,19 @@
 
 struct reconfigure;
 
-// What became of cameras and outputs.
+// Counts by the fate of cameras and outputs.
 struct reload_result {
     int kept, added, removed, changed;                   // cameras
-    int outputs_added, outputs_removed, outputs_changed; // of cameras that were kept
+    int outputs_added, outputs_removed, outputs_changed; // of kept cameras
 };
 
-// Builds everything. 0; -EINVAL: something cannot be had, and each reason is a line in `errors`,
-// where `mistakes` are already; -ENOMEM. `file` stands for the configuration there. Groups have
-// been looked up.
+// Builds everything; groups must have been looked up. Returns 0; -EINVAL: something is not
+// available, with a line per reason in `errors`, which already has `mistakes` of them; or -ENOMEM.
+// `file` names the configuration there.
 int reconfigure_open(struct reconfigure **ret, struct cameras *, const struct config *,
                      const char *file, int mistakes, FILE *errors);
-// Puts it in place; cannot fail. What the configuration was read into is not needed any more.
+// Puts it in place; cannot fail. Afterwards the configuration is not needed any more.
 void reconfigure_apply(struct reconfigure *, struct reload_result *);
-void reconfigure_close(struct reconfigure *); // drops what was not put in place; accepts NULL
+void reconfigure_close(struct reconfigure *); // drops it unless applied; accepts NULL
 
 #endif

@@ -47,7 +47,7 @@ static struct reload *reload_of(struct work *work, size_t offset)
 
 // --- what may block, on any thread
 
-// A pipe's writer may never come. Of a folder, reading it has a better reason.
+// A pipe's writer may never come. For a folder, reading it gives a better reason.
 static bool may_wait(const char *path)
 {
     struct stat st;
@@ -102,7 +102,7 @@ static void read_config(struct work *work)
         load(reload);
 }
 
-// All that are written stand in one folder.
+// One sync is enough: all written edits are in one folder.
 static void sync_edits(struct work *work)
 {
     const struct reload *reload = reload_of(work, offsetof(struct reload, sync));
@@ -162,7 +162,7 @@ static void log_lines(const char *text)
         log_event(LOG_LEVEL_ERROR, "reload: %.*s", (int)(end - text), text);
 }
 
-// Scrubbed whole and then cut: half a URL would not be known for one.
+// Scrubs the whole line before cutting it: half a URL would not be recognized as one.
 static void keep_first(struct reload *reload, const char *text)
 {
     char *line = strndup(text, strcspn(text, "\n"));
@@ -187,8 +187,8 @@ static void keep_account(struct reload *reload, int rc, const char *text)
     }
 }
 
-// An edit that was refused is its asker's matter alone: what is in the files is as it was. One that
-// was made has read all of them.
+// A refused edit concerns its caller only: the files are unchanged. An applied edit has read all of
+// the files.
 static void keep_edits(struct reload *reload, int rc, const char *text)
 {
     for (int i = 0; i < reload->n; i++) {
@@ -229,8 +229,8 @@ static bool is_in_batch(const struct reload *reload, const struct edit *edit)
     return false;
 }
 
-// Takes the first request, and the edits that can share its reload: those of other cameras that
-// came behind it. Answers those that cannot be made.
+// Takes the first request, and later edits that can share its reload: edits of other cameras.
+// Answers requests that cannot be made.
 static void take_batch(struct reload *reload)
 {
     char why[PATH_MAX + 128], line[sizeof why + 2];
@@ -306,7 +306,7 @@ static void edits_were_synced(struct work *work)
     go_on(reload);
 }
 
-// Edits that are refused together are tried in smaller parts: each is to have its own answer.
+// Retries edits that were refused together in smaller groups: each gets its own answer.
 static void config_was_read(struct work *work)
 {
     struct reload *reload = reload_of(work, offsetof(struct reload, read));
@@ -366,7 +366,7 @@ const struct config *reload_config(const struct reload *reload)
     return reload->loaded ? reload->loaded : reload->started;
 }
 
-// Links are followed anew each time: they may lead to another file by now.
+// Follows links each time: they may lead to another file by now.
 bool reload_is_of(const struct reload *reload, const char *path, FILE *errors)
 {
     if (!reload_has_file(reload))

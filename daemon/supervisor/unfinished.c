@@ -9,7 +9,7 @@
 #include "daemon/output/segment.h"
 
 enum { SCAN_MS = 60000 };
-// A writer locks a file just after making it: only files that rest are tried.
+// A writer locks a file just after creating it: only files at rest are tried.
 static const int64_t REST_NS = 10 * INT64_C(1000000000);
 
 struct unfinished_sink {
@@ -60,7 +60,7 @@ static bool ends_in_part(const char *name)
     return length > part && strcmp(name + length - part, SEGMENT_PART) == 0;
 }
 
-// Whether one of the folder's sinks finishes the file at its next start, if it did not yet.
+// True if a sink of the folder finishes the file at its next start, or has done so.
 static bool is_finished_later(const struct unfinished_sink sinks[], int n, const char *name)
 {
     for (int i = 0; i < n; i++)
@@ -76,7 +76,7 @@ static bool rests(const char *path, struct stat *st)
     return realtime_ns() - st->st_mtim.tv_sec * INT64_C(1000000000) > REST_NS;
 }
 
-// The sinks have one folder.
+// All sinks have the same folder.
 static void scan_folder(const struct unfinished_sink sinks[], int n, struct unfinished_files *found)
 {
     char folder[PATH_BYTES], path[PATH_BYTES];
@@ -84,7 +84,7 @@ static void scan_folder(const struct unfinished_sink sinks[], int n, struct unfi
     snprintf(folder, sizeof folder, "%.*s", sinks->folder_bytes, sinks->path);
     DIR *files = opendir(*folder ? folder : ".");
     if (!files)
-        return; // the sinks say so
+        return; // the sinks report it
     for (struct dirent *file; (file = readdir(files));) {
         if (ends_in_part(file->d_name) && !is_finished_later(sinks, n, file->d_name) &&
             snprintf(path, sizeof path, "%s%s", folder, file->d_name) < PATH_BYTES &&
@@ -145,7 +145,7 @@ static void add_sink(struct unfinished *unfinished, const struct sink_address *a
     };
 }
 
-// Copies, since a reload may close an output while its folder is read.
+// Copies the sinks: a reload may close an output while its folder is read.
 static void copy_sinks(struct unfinished *unfinished)
 {
     const struct cameras *cameras = unfinished->cameras;

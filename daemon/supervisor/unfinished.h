@@ -1,6 +1,6 @@
-// Recordings that nobody will finish: files "NAME.part" in the folders of file outputs that are
-// named by no output's pattern and locked by no writer. A process that was killed leaves one; the
-// next start finishes it, unless the output is gone from the configuration by then or has another
+// Recordings that no output will finish: files "NAME.part" in the folders of file outputs that
+// match no output's pattern and are locked by no writer. A killed process leaves one; the next
+// start finishes it, unless the output is gone from the configuration by then or has another
 // pattern. Loop thread only.
 #ifndef FRAMED_DAEMON_SUPERVISOR_UNFINISHED_H
 #define FRAMED_DAEMON_SUPERVISOR_UNFINISHED_H
@@ -17,7 +17,7 @@ struct unfinished_file {
 };
 
 struct unfinished_files {
-    int n; // of file: the oldest first
+    int n; // in `file`, the oldest first
     struct unfinished_file file[UNFINISHED_LISTED];
     int64_t count, bytes; // of all, listed or not
 };
@@ -29,7 +29,7 @@ struct unfinished {
     uv_timer_t timer;
     struct unfinished_files files; // of the last scan
     struct work_queue *work;
-    // A scan that is under way, which has `sinks` and `found`:
+    // The scan in progress, which owns `sinks` and `found`:
     struct work scan;
     bool scanning, again; // again: scan once more after it
     bool stopped;
@@ -39,9 +39,9 @@ struct unfinished {
 };
 
 void unfinished_open(struct unfinished *, struct work_queue *, const struct cameras *);
-// Scans the folders of the cameras's outputs now, and again each minute.
+// Scans the folders of the cameras' outputs now, and again each minute.
 void unfinished_scan(struct unfinished *);
 void unfinished_stop(struct unfinished *);  // starts no more scans
-void unfinished_close(struct unfinished *); // with no scan under way
+void unfinished_close(struct unfinished *); // with no scan in progress
 
 #endif
