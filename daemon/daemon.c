@@ -28,8 +28,8 @@
 
 enum {
     STOP_MS = 1800,  // from the signal to the end, whatever hangs
-    LEAVE_MS = 1700, // then the loop thread leaves what hangs, with an account of it
-    LOG_MS = 5000,   // that repeated log lines are summed up before they are printed
+    LEAVE_MS = 1700, // then the loop thread leaves, and logs everything that hangs
+    LOG_MS = 5000,   // period in which repeated log lines are summed up
 };
 
 enum { SIGNALS = 4 };
@@ -58,7 +58,7 @@ struct daemon {
     struct cameras cameras;
     struct reload reload;
     struct unfinished unfinished;
-    struct cluster *cluster; // NULL: this box is in none
+    struct cluster *cluster; // NULL: this node is in none
     struct work_queue work;
     bool ends; // every camera has ended
     _Atomic int exit_code;
@@ -74,7 +74,7 @@ static void judge_camera_health(const struct camera *camera, int64_t patience_ns
     ret->step = step;
 }
 
-// A removed camera that cannot end keeps the camera of its name from starting.
+// A removed camera that cannot end blocks the start of the camera of its name.
 static void judge_health(void *opaque, int64_t patience_ns, struct health *ret)
 {
     const struct cameras *cameras = &((struct daemon *)opaque)->cameras;
@@ -134,7 +134,7 @@ static void block_signals(void)
 static void limit_stop(struct daemon *daemon);
 static void start_guard(struct daemon *daemon);
 
-// Once every camera has ended, and all work is done: closes what is left, so that the loop ends.
+// Called once every camera has ended, and all work is done: closes the rest, so that the loop ends.
 static void end(struct daemon *daemon)
 {
     if (!daemon->events)
@@ -189,7 +189,7 @@ static void judge_cameras(struct daemon *daemon)
         daemon->exit_code = EXIT_RUNTIME;
 }
 
-// The thread that keeps STOP_MS: the loop thread itself may hang, or a thread that it waits for.
+// The thread that enforces STOP_MS: the loop thread itself may hang, or wait for one that does.
 static void *guard_stop(void *opaque)
 {
     struct daemon *daemon = opaque;
@@ -232,7 +232,7 @@ static void end_guard(struct stop_guard *guard)
     pthread_join(guard->thread, NULL);
 }
 
-// A thread or a disk hangs in the kernel. What was written is in the files; no more can be saved.
+// A thread or a disk hangs in the kernel. All data written is in the files; no more can be saved.
 static void deadline_passed(uv_timer_t *timer)
 {
     struct daemon *daemon = timer->data;
@@ -252,7 +252,7 @@ static void limit_stop(struct daemon *daemon)
     start_guard(daemon);
 }
 
-// Also of a start that failed half way.
+// Also used for a start that failed half way.
 static void stop(struct daemon *daemon)
 {
     if (daemon->cameras.stopping)
@@ -273,7 +273,7 @@ static void reload_began(void *opaque, bool whole)
         notify_reloading();
 }
 
-// A change of one camera ends no other camera's pause, and is no reload to the service manager.
+// A change of one camera ends no other camera's pause, and is no reload for the service manager.
 static void reload_ended(void *opaque, bool whole, int rc)
 {
     struct daemon *daemon = opaque;
@@ -388,7 +388,7 @@ static void open_cameras_and_reload(struct daemon *daemon)
     reload_open(&daemon->reload);
 }
 
-// Signals that ask a running daemon for something, and would end one that is starting.
+// Signals with a request to a running daemon, which would end a starting one.
 static void fill_held_signals(sigset_t *ret)
 {
     sigemptyset(ret);
@@ -449,8 +449,8 @@ static int add_cameras(struct daemon *daemon)
     return rc;
 }
 
-// Every sink is tried before the first camera starts. Where none at all can be had, the
-// configuration is wrong for this box and somebody should know at once.
+// Tries every sink before the first camera starts. If none at all opens, the configuration is wrong
+// for this machine, and the start fails to report it at once.
 static int open_cameras(struct daemon *daemon)
 {
     int rc = add_cameras(daemon);
@@ -536,7 +536,7 @@ static int start(struct daemon *daemon)
     if (rc == 0)
         rc = open_cameras(daemon);
     if (rc == 0)
-        rc = write_metrics(daemon); // a path that cannot be written is known at once
+        rc = write_metrics(daemon); // reports a path that cannot be written at once
     if (rc == 0)
         rc = cameras_start(&daemon->cameras);
     if (rc == 0)

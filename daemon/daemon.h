@@ -1,39 +1,39 @@
 // The running daemon: cameras, devices and sinks, from the start to the last frame.
 //
-// Threads, and what each may block in:
+// Threads, and where each may block:
 // - The loop thread (libuv) owns cameras, outputs, sinks, sockets, timers and signals. It must not
-//   block: no look-up of names, no device. What it does wait for is meant to be short: bind, lstat
-//   and rename of sockets, open and lock of a recording's first file, and the file of counters.
+//   block: no look-up of names, no device. Its only waits are meant to be short: bind, lstat and
+//   rename of sockets, open and lock of a recording's first file, and the file of counters.
 // - Each camera has a thread that reads, decodes, analyses and submits: it blocks in libavformat,
-//   libavcodec and the drivers, waits for results to become free where an output says so, and opens
-//   the device that it acquires. libavcodec has threads of its own beside it.
+//   libavcodec and the drivers, waits for free results if an output requires it, and opens the
+//   device that it acquires. libavcodec has its own threads beside it.
 // - Each hardware decoder other than NVDEC has a thread (decode/hardware.h), which blocks in its
 //   driver. The camera's thread waits for it, for 3 s at most, and goes on without it.
 // - The backend's threads (the workers of the CPU; the completion thread of CUDA, whose jobs the
-//   camera's thread puts on the streams) finish jobs. They wait for nothing but work.
+//   camera's thread puts on the streams) finish jobs. They wait only for work.
 // - Each batch has a collector (transform/collector.h), which waits for pictures that found no
-//   room when they came, submits them, closes batches whose wait is over, and fills their empty
-//   elements. It may block in the drivers, as a camera's thread does.
+//   room at first, submits them, closes batches whose wait is over, and fills their empty
+//   elements. It may block in the drivers, like a camera's thread.
 // - Each output with `crops` has a thread (transform/crops.h), which waits for boxes that clients
 //   found and submits them. It may block in the drivers, too.
-// - The previews' threads (view/previews.h) make JPEGs of cameras' pictures while somebody looks:
-//   one of those on the host, with the lowest priority, and one of those on GPUs, which may block
+// - The previews' threads (view/previews.h) make JPEGs of cameras' pictures for viewers: one for
+//   pictures on the host, with the lowest priority, and one for pictures on GPUs, which may block
 //   in the drivers.
 // - The devices' keeper closes and opens GPUs that have failed, and the CPU while it is not needed.
-//   A thread of each such GPU first closes the decoders of NVDEC that its cameras left behind.
+//   A thread per such GPU first closes the NVDEC decoders that its cameras left behind.
 // - Each target of `notify` has a thread that delivers alerts to it (alert/delivery.h). It may
 //   block in the network, in a program that it runs, and in the resolver.
-// - libuv's threads run work that may block, for the loop (base/work.h): they write files and to
-//   RTSP servers, read the configuration of a reload, look up groups, open NVDEC, follow links,
-//   scan folders, and give back what a camera that has ended holds of its device. Files and servers
-//   never get the last of them (output/file_writers.h).
+// - libuv's threads run blocking work for the loop (base/work.h): they write files and to RTSP
+//   servers, read the configuration of a reload, look up groups, open NVDEC, follow links, scan
+//   folders, and release the device of a camera that has ended. Files and servers never get the
+//   last of these threads (output/file_writers.h).
 // - While the process stops, a thread ends it if it takes too long: it waits for nothing else.
 //
-// Frames cross from a camera's thread through the backend into an output's pool, and the loop takes
-// them out of it. Nothing calls an earlier stage. What comes back is data: events in the loop's
-// queue (base/event_queue.h: some results are done, a thread has ended), counters and states as
-// atomics, one list of subscriptions that replaces another, one flag that stops a thread. Who waits
-// for a result or for the next try is woken through its condition.
+// Frames pass from a camera's thread through the backend into an output's pool, where the loop
+// takes them. Nothing calls an earlier stage. Only data goes back: events in the loop's queue
+// (base/event_queue.h: some results are done, a thread has ended), counters and states as atomics,
+// one list of subscriptions that replaces another, one flag that stops a thread. A thread that
+// waits for a result or for the next try is woken through its condition.
 //
 // Locks, in the order in which they may be taken: devices (device/device_set.h), a transform
 // (transform/transform.c), crops (transform/crops.h) and their pictures, previews
@@ -51,14 +51,14 @@
 #include "daemon/supervisor/reload.h"
 
 struct daemon_options {
-    const char *file;    // that the configuration was read from, to be read again on SIGHUP
-    const char *metrics; // file that gets the counters on SIGUSR1 and at the end; NULL: none
+    const char *file;    // path of the configuration, read again on SIGHUP
+    const char *metrics; // file for the counters, on SIGUSR1 and at the end; NULL: none
 };
 
-// Sets the limits of the process and what signals do to it. SIGHUP and SIGUSR1 wait from here on
+// Sets the limits of the process and its handling of signals. SIGHUP and SIGUSR1 are held from here
 // until daemon_run serves them. Call it before anything that takes time.
 void daemon_prepare_process(void);
-// Runs until every camera has ended or a signal asks to stop, and logs what happens. `config`
+// Runs until every camera has ended or a signal requests the stop, and logs events. `config`
 // outlives the call. Returns an enum exit_code.
 int daemon_run(struct config *config, const struct daemon_options *options);
 

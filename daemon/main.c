@@ -24,7 +24,7 @@ struct arguments {
     bool probe;
 };
 
-// Options of the commands that have no others: bits, so that a command lists its own.
+// Options of the commands without a main of their own: bits, so that each lists its options.
 enum { OPTION_CONFIG = 1, OPTION_METRICS = 2, OPTION_PROBE = 4 };
 
 static const struct command_option {
@@ -47,11 +47,11 @@ struct command {
     const char *name, *help;
     int (*run)(const struct arguments *);
     int options;                        // OPTION_ bits
-    int (*main)(int argc, char **argv); // instead of run: has options of its own
+    int (*main)(int argc, char **argv); // instead of run: has its own options
 };
 
-// SIGHUP and SIGUSR1 wait from the first moment of `framed run` on: the constructors of the
-// libraries take longer than the rest up to daemon_prepare_process. No sanitizer is ready yet.
+// Holds SIGHUP and SIGUSR1 from the first moment of `framed run`: the constructors of the libraries
+// take longer than the rest up to daemon_prepare_process. No sanitizer is ready yet.
 __attribute__((no_sanitize("address", "thread", "undefined"))) static void
 hold_signals(int argc, char **argv, char **environment)
 {
@@ -69,7 +69,7 @@ static int run(const struct arguments *arguments)
     struct config *config = NULL;
     struct daemon_options options = {.file = arguments->config, .metrics = arguments->metrics};
     const struct config_load_options loading = {.judge = machine_check_process};
-    first_process_leave(); // without a child, process 1 runs the cameras as any other process does
+    first_process_leave(); // without a child, process 1 runs the cameras like any other process
     daemon_prepare_process();
     int code = check_cpu("framed run");
     if (code == EXIT_OK && config_load_with(&config, arguments->config, &loading, stderr) != 0)
@@ -178,7 +178,7 @@ static const struct command *find(const char *name)
 
 static int refuse(const char *word)
 {
-    char shown[256]; // what stands where no URL belongs may be one
+    char shown[256]; // a misplaced word may be a URL
     fprintf(stderr, "framed %s: no such command (framed --help lists the commands)\n",
             config_url_shown(word, shown, sizeof shown));
     return EXIT_USAGE;
@@ -224,7 +224,7 @@ static int take(void *opaque, int letter, const char *value)
     return EXIT_OK;
 }
 
-// The command's own arguments, which follow its name.
+// Parses the command's own arguments, which follow its name.
 static int parse(const struct command *command, int argc, char **argv, struct arguments *arguments,
                  bool *help)
 {
