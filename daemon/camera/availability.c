@@ -5,7 +5,7 @@
 static const int64_t MS = 1000000, HOUR_NS = 3600 * INT64_C(1000000000);
 static const int64_t HOUR_MS = 3600000;
 
-// Makes `hour` the newest bucket; clears those that were skipped.
+// Makes `hour` the newest bucket; clears skipped ones.
 static void advance(struct availability *a, int64_t hour)
 {
     if (hour - a->hour >= AVAILABILITY_HOURS)

@@ -40,7 +40,7 @@ struct camera {
 // Opens the camera and its outputs, without sinks, with a copy of the configuration; starts no
 // thread. Returns 0 or a negative errno.
 int camera_open(struct camera *, const struct camera_config *, const struct camera_context *);
-// Call before camera_start: its frames get later epochs than those of `before`, which has ended.
+// Call before camera_start: continues after the epochs of `before`, which has ended.
 void camera_continue(struct camera *, const struct camera *before);
 int camera_start(struct camera *); // 0 or negative errno
 // Takes over the list: the camera delivers to these outputs from its next frame on. The caller

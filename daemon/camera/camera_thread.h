@@ -38,7 +38,7 @@ void camera_thread_join(struct camera_thread *); // waits for its end; accepts o
 // Releases the device, and takes back results on it. Call after camera_thread_join. The watchdog
 // notices a driver that hangs here.
 void camera_thread_release_device(struct camera_thread *);
-// Call before camera_thread_start: epochs begin after those of `before`, which has ended.
+// Call before camera_thread_start: continues after the epochs of `before`, which has ended.
 void camera_thread_continue(struct camera_thread *, const struct camera_thread *before);
 
 // --- camera thread, or a test in its place

@@ -17,7 +17,7 @@ struct delay {
     int64_t window_age_ns; // of the window: its age, long pauses cut short
     // In blocks of time:
     int64_t block_ns, block_least_ns; // start of the block; its least distance
-    int pictures, waited;             // in the block; those that the input waited for
+    int pictures, waited;             // in the block; how many the input waited for
     int64_t leasts[DELAY_BLOCKS];     // least distances of the last blocks, the newest last
     int n_leasts;
     bool drifts; // `leasts` grew steadily

@@ -11,8 +11,7 @@
 enum { LOGGED_FAILURES = 6 };                              // consecutive ones logged one by one
 static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // of pictures: the camera is steady
 static const int64_t QUIET_NS = 600 * INT64_C(1000000000); // between log lines of later failures
-static const int64_t FORGETS_NS =
-    1000000000; // until a camera forgets a session, beyond its timeout
+static const int64_t FORGETS_NS = 1000000000; // extra time for a camera to forget a session
 
 void outage_open(struct outage *outage, const char *url, struct login_pause *logins)
 {

@@ -106,7 +106,7 @@ enum stream_change stream_picture(struct stream *stream, struct frame *frame, in
         orientation < 0 ? ORIENTATION_UPRIGHT : (enum orientation)orientation;
     info->epoch = stream->epoch;
     capture_time_rise(&stream->capture_time, info);
-    // The time of decoding, since pictures arrive in another order than that of their timestamps.
+    // The time of decoding: pictures do not arrive in the order of their timestamps.
     info->delay_ns =
         is_live ? delay_read(&stream->delay, info->pts_ns, info->waited, info->decoded_ns) : 0;
     stream->begun = stream->has_picture = true;

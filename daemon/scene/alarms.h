@@ -1,5 +1,5 @@
 // Lasting problems of a camera's pictures: states with hysteresis, each raised once its sign has
-// lasted, and cleared once the opposite has. Time is that of timestamps. Pure.
+// lasted, and cleared once the opposite has. Time is measured by timestamps. Pure.
 //
 // - dark: the mean level and the standard deviation are below 6 % of the range between black and
 //   white.

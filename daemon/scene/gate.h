@@ -1,12 +1,12 @@
-// Decides which pictures an output's `gate` lets pass: those with motion, those that differ from
-// the last one passed, and one now and then. It counts by timestamps, so that a file at full pace
-// gives the same pictures as a camera. Pure.
+// Decides which pictures an output's `gate` lets pass: pictures with motion, pictures that differ
+// from the last one passed, and one now and then. It counts by timestamps, so that a file at full
+// pace gives the same pictures as a camera. Pure.
 #ifndef FRAMED_DAEMON_SCENE_GATE_H
 #define FRAMED_DAEMON_SCENE_GATE_H
 
 #include "daemon/decode/frame.h"
 
-// For one output; zeroed at first. The timestamps are those of one epoch.
+// For one output; zeroed at first. The timestamps are from one epoch.
 struct gate {
     bool begun; // a picture of this epoch and size has passed, and the next five are valid
     uint32_t epoch;

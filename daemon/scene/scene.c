@@ -17,8 +17,8 @@ enum {
 static const int64_t RETRY_NS = 1000000000; // after the analyser failed to open
 static const int64_t NEVER = INT64_MAX;
 enum { RATE_PICTURES = 16 };          // that the rate is measured over
-static const double RATE_ERROR = 1.5; // factor by which the stream's rate may be wrong
-static const double RATE_CHANGE = 2;  // factor between different rates, twice in a row
+static const double RATE_ERROR = 1.5; // error that the stream's rate may have
+static const double RATE_CHANGE = 2;  // between two different rates, twice in a row
 
 struct scene {
     struct scene_context context;

@@ -12,7 +12,7 @@ struct scene_record {
     int columns, rows;                                       // of the grid
     uint8_t grid[STATISTICS_GRID_MAX * STATISTICS_GRID_MAX]; // means of its cells, row by row
     struct motion_boxes motion;
-    // Bit 1 << enum alarm: alarms that are raised, and those that this picture raised or cleared.
+    // Bit 1 << enum alarm: alarms that are raised, and alarms that this picture raised or cleared.
     unsigned alarms, raised, cleared;
 };
 

@@ -122,7 +122,7 @@ static bool park(struct output *output, struct claim *claim, int parts, uint64_t
 }
 
 // Returns the index of the first item, or an error as pool_claim. Waits for consumers without a
-// limit, except for those of batches: transform.c waits for these before it claims anything.
+// limit, except with batches: transform.c waits for these before it claims anything.
 static int claim_items(struct output *output, const struct elements *elements, struct claim *claim,
                        uint64_t ordinal, struct result **ret)
 {

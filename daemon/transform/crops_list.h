@@ -13,7 +13,7 @@ struct crops_list {
     } list[CAMERA_OUTPUTS_MAX];
 };
 
-// Switches to the crops of these subscriptions; those that stay keep their pictures. Logs a thread
+// Switches to the crops of these subscriptions; crops that stay keep their pictures. Logs a thread
 // that cannot be started.
 void crops_list_subscribe(struct crops_list *, const struct subscriptions *,
                           const struct device_lease *, struct event_queue *);

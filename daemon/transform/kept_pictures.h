@@ -1,5 +1,5 @@
 // Pictures of a camera, kept for a while after the camera has passed them on: clients may still
-// find something in them. Pictures on the host stay in the decoder's buffers, of which it can have
+// find something in them. Pictures on the host stay in the decoder's buffers, since it can have
 // more. Pictures in NVDEC's surfaces, which are few, are copied on the device. Each function names
 // its thread.
 #ifndef FRAMED_DAEMON_TRANSFORM_KEPT_PICTURES_H
