@@ -252,7 +252,7 @@ static void limit_stop(struct daemon *daemon)
     start_guard(daemon);
 }
 
-// Also used for a start that failed half way.
+// Used for a start that failed half way, too.
 static void stop(struct daemon *daemon)
 {
     if (daemon->cameras.stopping)
@@ -450,7 +450,7 @@ static int add_cameras(struct daemon *daemon)
 }
 
 // Tries every sink before the first camera starts. If none at all opens, the configuration is wrong
-// for this machine, and the start fails to report it at once.
+// for this machine: the start fails at once, so that somebody notices.
 static int open_cameras(struct daemon *daemon)
 {
     int rc = add_cameras(daemon);

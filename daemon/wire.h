@@ -101,7 +101,7 @@ enum framed_scene {
     FRAMED_SCENE_KNOWN = 1,    // the picture was analysed; damaged ones are not
     FRAMED_SCENE_MOVING = 2,   // something moves
     FRAMED_SCENE_LIGHT = 4,    // all of it became lighter or darker at once
-    FRAMED_SCENE_LEARNING = 8, // too few pictures were analysed to separate what moves
+    FRAMED_SCENE_LEARNING = 8, // too few pictures were analysed so far to detect motion
     // Alarms that are raised:
     FRAMED_SCENE_DARK = 1 << 8,
     FRAMED_SCENE_GLARE = 1 << 9,
@@ -182,8 +182,8 @@ struct framed_ring_hello {
     uint64_t memfd_bytes;  // to be mapped by the client
     uint64_t device_bytes; // of the device allocation; 0 for host memory
     uint8_t device_uuid[16];
-    // From here as in framed_header, for the frames after this hello; for batches as in element 0,
-    // without a camera.
+    // Unless commented, the rest is as in framed_header, for the frames after this hello; for
+    // batches as in element 0, without a camera.
     uint32_t width, height;
     char format[8], dtype[4], layout[4];
     uint32_t planes;

@@ -477,7 +477,7 @@ int budget_check(const struct config *config, const struct backend_driver *drive
     for (int i = 0; i < config->n_batches; i++) {
         const struct memory_need need = budget_batch(config, &config->batches[i], driver);
         pinned += need.pinned;
-        for (int k = 0; k < (n > 0 ? n : 1); k++) // on any, or of several on the host
+        for (int k = 0; k < (n > 0 ? n : 1); k++) // on one GPU, or on the host if there are several
             placed[k].taken.bytes += need.device;
         pinned += n > 1 ? need.device : 0;
     }

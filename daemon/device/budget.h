@@ -46,13 +46,13 @@ struct memory_need budget_batch(const struct config *, const struct output_confi
 struct gpu_share budget_share(const struct camera_config *, const struct backend_driver *,
                               bool nvdec);
 
-// True if NVDEC should decode the camera, on a machine that has it.
+// True if NVDEC should decode the camera, on a machine with NVDEC.
 bool budget_wants_nvdec(const struct camera_config *, const struct backend_driver *);
 
-// Returns the memory that cameras share, beside their own; `nvdec`: this machine has it.
+// Returns the memory that cameras share, beside their own; `nvdec`: this machine has NVDEC.
 struct memory_need budget_shared(const struct config *, const struct backend_driver *, bool nvdec);
 
-// Returns the sum of all cameras, batches and shared memory; `nvdec`: this machine has it.
+// Returns the sum of all cameras, batches and shared memory; `nvdec`: this machine has NVDEC.
 struct memory_need budget_sum(const struct config *, const struct backend_driver *, bool nvdec);
 
 // Returns the host bytes of that sum with each cpu decoder counted by budget_decoder: decoders that

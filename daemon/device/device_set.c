@@ -122,7 +122,7 @@ static int add_nvdec_of(struct devices *devices, struct device *device)
 }
 
 // Opens NVDEC if frames may stay on the device; else only if a camera demands it. Returns 0, or
-// -ENODEV: camera *demanding (NULL: none does) demands it and no device has it.
+// -ENODEV: camera *demanding (NULL: none does) demands NVDEC, which no device has.
 static int add_nvdec(struct devices *devices, const struct config *config, const char **demanding)
 {
     const int n = devices->n_gpus > 0 ? devices->n_gpus : 1;
@@ -253,7 +253,7 @@ int devices_provide(struct devices *devices, const struct config *config, char *
     return rc;
 }
 
-// Under the lock: lists the GPUs that work, for the budget. Returns their number.
+// Lists the GPUs that work, for the budget; returns their number. Under the lock.
 static int working_gpus(struct devices *devices, struct placement_gpu ret[GPUS_MAX])
 {
     int n = 0;

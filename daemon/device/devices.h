@@ -25,7 +25,7 @@ struct device_place {
     unsigned avoided;    // bit i: GPU i, by device_avoid
 };
 
-// Zeroed before the first device_acquire. The owner gives back everything made with `backend` and
+// Zeroed before the first device_acquire. The owner closes everything made with `backend` and
 // `nvdec` before device_release.
 struct device_lease {
     struct device *device; // NULL: nothing is leased
@@ -54,7 +54,7 @@ int devices_open_with(struct devices **ret, const struct config *, const struct 
 void devices_close(struct devices *); // after the last device_release; blocks; accepts NULL
 // Opens NVDEC if these cameras need it and it is not open. Call before devices_admit; devices_open
 // has done so for its configuration. Blocks. Returns 0, or -ENODEV with a sentence in `why`: a
-// camera demands it and no device has it.
+// camera demands NVDEC, which no device has.
 int devices_provide(struct devices *, const struct config *, char *why, size_t size);
 // Checks the room for these cameras; call before the first of them acquires a device. Returns 0,
 // -ENOSPC, or -ENODEV: backend cuda, and the GPU that a camera chooses is missing. `why` gets the

@@ -52,7 +52,7 @@ struct placement_gpu device_placement(const struct device *gpu)
     return ret;
 }
 
-// Under the lock: returns the camera's device for now. Its home becomes the GPU that it chooses,
+// Returns the camera's device for now, under the lock. Its home becomes the GPU that it chooses,
 // else the first that it gets.
 static struct device *choose_device(struct devices *devices, const struct gpu_choice *choice,
                                     const struct gpu_share *share, struct device_place *place)

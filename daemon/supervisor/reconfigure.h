@@ -8,7 +8,7 @@
 
 struct reconfigure;
 
-// Counts by the fate of cameras and outputs.
+// Numbers of cameras and outputs by outcome.
 struct reload_result {
     int kept, added, removed, changed;                   // cameras
     int outputs_added, outputs_removed, outputs_changed; // of kept cameras

@@ -11,7 +11,7 @@ enum { RELOAD_EDITS_MAX = 64 }; // in one reload
 
 // A requested reload, or a change of one camera: a reload with that camera's future files.
 struct reload_request {
-    struct edit *edit; // the caller's; NULL: the configuration's files only
+    struct edit *edit; // the caller's; NULL: a plain reload
     // Loop thread, once; the request is the caller's again. `rc` 0: changed cameras and outputs are
     // ending, their successors already have their addresses, the unchanged ones have noticed
     // nothing, and an edit is on the disk. Else nothing has changed, and `errors` has a line per

@@ -60,7 +60,7 @@ static bool ends_in_part(const char *name)
     return length > part && strcmp(name + length - part, SEGMENT_PART) == 0;
 }
 
-// True if a sink of the folder finishes the file at its next start, or has done so.
+// True if a sink of the folder finishes the file at its next start, unless it already has.
 static bool is_finished_later(const struct unfinished_sink sinks[], int n, const char *name)
 {
     for (int i = 0; i < n; i++)

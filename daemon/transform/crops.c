@@ -95,7 +95,7 @@ static void job_done(struct job *job, int status)
 
 // --- a request
 
-// Under lock: waits for a job that is not busy. NULL: no pictures are kept.
+// Waits for a job that is not busy, under lock. NULL: no pictures are kept.
 static struct crop_job *wait_for_job(struct crops *crops)
 {
     while (crops->pictures) {

@@ -112,7 +112,7 @@ int kept_pictures_open(struct kept_pictures **ret, const struct kept_pictures_op
     return rc;
 }
 
-// Under lock: returns the i-th oldest.
+// Returns the i-th oldest. Under lock.
 static struct kept *kept_at(struct kept_pictures *pictures, int i)
 {
     return &pictures->list[(pictures->first + i) % pictures->options.most];

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jpeglib.h> // which wants FILE
+#include <jpeglib.h> // needs FILE
 
 enum {
     COMPONENTS = 3,
-    ROWS_MAX = 2 * DCTSIZE, // of a component, encoded together
+    ROWS_MAX = 2 * DCTSIZE, // of a component, that are encoded together
     HEADER_BYTES = 1024,
     PIXELS_A_BYTE = 4, // of large files; room grows if one needs more
 };

@@ -16,7 +16,7 @@ static bool is_same(const struct preview_wish *a, const struct preview_wish *b)
            (a->fps > 0) == (b->fps > 0);
 }
 
-// Under lock. Results of an output have one size.
+// Results of an output have one size. Under lock.
 static struct preview *find_preview(struct preview_source *source, const struct preview_wish *wish)
 {
     struct preview *preview = source->list;

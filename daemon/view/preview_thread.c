@@ -104,8 +104,8 @@ static bool put_off(struct preview *preview)
     return true;
 }
 
-// Under lock, released meanwhile: makes the due previews of the source's picture. Releases the
-// picture before encoding.
+// Makes the due previews of the source's picture; releases the picture before encoding. Under lock,
+// which is released meanwhile.
 static void make_previews(struct preview_source *source)
 {
     struct previews *previews = source->previews;
@@ -165,7 +165,7 @@ static void *run(void *opaque)
     return NULL;
 }
 
-// Under lock. Returns 0 or a negative errno.
+// Returns 0 or a negative errno. Under lock.
 static int start_line(struct preview_line *line)
 {
     if (line->running)
@@ -198,7 +198,7 @@ static void stop_line(struct preview_line *line)
 
 // --- the camera's thread
 
-// Under lock, while no thread uses its renditions.
+// Called under lock, while no thread uses the renditions.
 static void choose_line(struct preview_source *source, const struct image *image)
 {
     struct previews *previews = source->previews;
@@ -206,7 +206,7 @@ static void choose_line(struct preview_source *source, const struct image *image
     preview_move_source(source, on_device ? &previews->on_device : &previews->on_host);
 }
 
-// Under lock, while no thread uses its rendition: sets what to make, of its output if it has one.
+// Sets the rendition to make, of an output if it has one. Under lock, while no thread uses it.
 static void choose(struct preview *preview, const struct frame *frame,
                    const struct subscriptions *subscriptions)
 {
@@ -240,7 +240,7 @@ static void choose(struct preview *preview, const struct frame *frame,
     lut_unref(before);
 }
 
-// Under lock. True if any preview is due for the source's next picture.
+// True if any preview is due for the source's next picture. Under lock.
 static bool mark_due(struct preview_source *source, int64_t pts_ns, bool restarts)
 {
     bool any = false;

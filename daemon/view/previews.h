@@ -61,7 +61,7 @@ struct preview_wish {
     double fps;                        // most pictures a second; 0: one picture, at best quality
 };
 
-// An asker for previews. It stays the caller's; in use from preview_ask until it ends or leaves.
+// One asker. The caller keeps it from preview_ask to preview_leave, or until `take` ends it.
 struct preview_asker {
     struct preview_wish wish;
     int64_t patience_ns; // time without a picture until it gets a refusal; 0: no limit
