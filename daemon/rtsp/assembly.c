@@ -8,8 +8,7 @@
 
 enum { ROOM_MIN = 4096 };
 
-// Returns a free place, if possible one that has memory already, so that few places allocate any.
-// NULL: none is free.
+// Returns a free place, or NULL. Prefers the largest buffer, so that few places allocate any.
 static struct assembly_unit *take_place(struct assembly *a)
 {
     struct assembly_unit *ret = NULL;
@@ -68,8 +67,8 @@ uint8_t *assembly_room(struct assembly *a, size_t bytes)
 
 // --- the end of a unit
 
-// All slices of the open unit's picture are lost. Its parameter sets, and the account of what is
-// missing, go to the next picture.
+// Drops the open unit's picture, which has no complete slice. Its parameter sets and its loss go to
+// the next picture.
 static void lose_picture(struct assembly_unit *u)
 {
     struct assembly_unit left = {.unit = u->unit, .data = u->data, .room = u->room, .used = true};
@@ -81,7 +80,7 @@ static void lose_picture(struct assembly_unit *u)
     *u = left;
 }
 
-// Returns false where no place is left for the next unit: the open one then takes up more.
+// Returns false if no place is free for the next unit: the open one then continues.
 static bool end_unit(struct assembly *a, enum assembly_end how)
 {
     struct assembly_unit *u = a->open;
@@ -158,9 +157,9 @@ bool assembly_breaks(const struct assembly *a, const struct rtp_packet *packet)
            packet->timestamp != a->timestamp;
 }
 
-// Packets are missing before the present one, whose timestamp is the open unit's or another
-// (`other`). They count with the open unit. If that has a slice it is damaged: had its marker come,
-// it would have ended before.
+// Counts packets missing before the present one, whose timestamp is the open unit's or another
+// (`other`), in the open unit. A unit with a slice is damaged: if its marker had arrived, it would
+// have ended before.
 static void note_hole(struct assembly *a, uint32_t lost, bool other)
 {
     struct assembly_unit *u = a->open;
@@ -178,7 +177,7 @@ static void note_hole(struct assembly *a, uint32_t lost, bool other)
     }
 }
 
-// The sender began anew: what came from it before is ended.
+// Ends the open unit: the sender restarted.
 static void begin_anew(struct assembly *a)
 {
     if (a->open->picture) {
@@ -208,8 +207,8 @@ void assembly_packet(struct assembly *a, const struct rtp_packet *packet)
     a->received_ns = packet->received_ns;
 }
 
-// The open unit takes up the present packet's times. Up to its first slice it takes the timestamp
-// too: cameras stamp and send parameter sets with the picture before theirs.
+// Updates the open unit's times from the present packet; before its first slice the timestamp, too:
+// cameras send parameter sets with the timestamp of the previous picture.
 void assembly_goes_on(struct assembly *a)
 {
     struct assembly_unit *u = a->open;
@@ -223,9 +222,8 @@ void assembly_goes_on(struct assembly *a)
     u->unit.arrived_ns = a->received_ns;
 }
 
-// Another picture begins with the present piece, at `at`, or with the tail ahead of it. Ends the
-// open unit there and moves what is behind into the next one. Returns the piece's new place;
-// SIZE_MAX: no memory.
+// Ends the open unit before the piece at `at`, or before the tail ahead of it, and moves the rest
+// into the next unit. Returns the piece's new offset; SIZE_MAX: no memory.
 static size_t cut_unit(struct assembly *a, size_t at)
 {
     struct assembly_unit *from = a->open;
@@ -250,7 +248,7 @@ static size_t cut_unit(struct assembly *a, size_t at)
     return place;
 }
 
-// The tail, which might have begun the next picture, belongs to the open unit after all.
+// Adds the tail to the open unit: it did not begin the next picture.
 static void join_tail(struct assembly_unit *u)
 {
     u->unit.has_sets |= u->tail > 0 && u->tail_sets;
@@ -268,7 +266,7 @@ static void tell_hole(struct assembly *a, bool begins)
     a->open->unit.reference_lost |= begins && a->hole_whole;
 }
 
-// A slice that begins no picture. If none is open, the last unit was ended ahead of its last slice.
+// Takes a slice that begins no picture. If none is open, the last unit was ended too early.
 static void go_on_with_picture(struct assembly *a, bool hole)
 {
     struct assembly_unit *u = a->open;

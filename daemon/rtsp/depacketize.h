@@ -1,4 +1,4 @@
-// What a depacketizer of one codec is.
+// The interface of a codec's depacketizer.
 #ifndef FRAMED_DAEMON_RTSP_DEPACKETIZE_H
 #define FRAMED_DAEMON_RTSP_DEPACKETIZE_H
 
@@ -7,12 +7,12 @@
 #include "daemon/rtsp/sdp.h"
 
 struct depacketize_codec {
-    size_t bytes; // of its state, which is zeroed before it is opened
+    size_t bytes; // size of its state, which is zeroed before open
     void (*open)(void *state, struct assembly *, const struct sdp_media *);
     void (*packet)(void *state, const struct rtp_packet *);
-    void (*flush)(void *state); // no packet follows: what is not complete is taken away
-    const struct parameter_sets *(*sets)(const void *state); // NULL: it has none
-    // For people, what is wrong with the stream, static; returns NULL: nothing. NULL: it has none.
+    void (*flush)(void *state); // no packet follows: drops an incomplete piece
+    const struct parameter_sets *(*sets)(const void *state); // NULL: the codec has none
+    // For people: what is wrong with the stream, or NULL; lives with the state. May be NULL.
     const char *(*complaint)(const void *state);
 };
 

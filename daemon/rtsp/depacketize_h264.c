@@ -8,7 +8,7 @@
 #include "daemon/rtsp/nal_assembly.h"
 #include "daemon/rtsp/rtp_receiver.h"
 
-enum { STAP_A = 24, STAP_B, MTAP16, MTAP24, FU_A, FU_B }; // types of payloads
+enum { STAP_A = 24, STAP_B, MTAP16, MTAP24, FU_A, FU_B }; // payload structures by NAL unit type
 enum { FU_START = 0x80, FU_END = 0x40 };
 enum { SEI_RECOVERY_POINT = 6 };
 
@@ -17,10 +17,10 @@ struct h264 {
     struct h264_sps sps[H264_SPS_MAX];
     bool known[H264_SPS_MAX];
     uint8_t sps_of[H264_PPS_MAX];
-    // The field that the open unit begins with.
+    // First field of the open unit.
     uint32_t frame_num, timestamp;
     bool bottom;
-    bool one_stamp; // the fields of the last frame had the same
+    bool one_stamp; // both fields of the last frame had the same timestamp
 };
 
 static struct h264 *h264_of(struct nal_assembly *nals)
@@ -35,8 +35,8 @@ static int h264_type(const uint8_t *nal)
 
 // --- pictures
 
-// A slice with first_mb 0: of the next picture, or of the other field of a frame whose first field
-// is there. That one has the same number and the other parity; it is no IDR picture itself.
+// Classifies a slice with first_mb 0: it begins the next picture, or the second field of the open
+// frame. A second field has the same frame_num and the other parity, and is no IDR picture.
 static enum assembly_piece tell_first(struct h264 *h, const uint8_t *nal, size_t bytes)
 {
     const struct assembly *a = h->nals.assembly;
@@ -160,7 +160,7 @@ static void read_aggregate(struct nal_assembly *nals, const uint8_t *data, size_
     }
 }
 
-// Later fragments may say another type: that of the first counts.
+// The NAL unit type of the first fragment counts: later ones may carry another.
 static void read_fragment(struct nal_assembly *nals, const uint8_t *data, size_t bytes)
 {
     if (data[1] & FU_START) {

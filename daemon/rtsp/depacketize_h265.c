@@ -14,7 +14,7 @@ enum { UNKNOWN_LAYERS = 8 };
 
 struct h265 {
     struct nal_assembly nals; // the first member
-    int sub_layers;           // by the last SPS
+    int sub_layers;           // as of the last SPS
     bool donl;
 };
 
@@ -48,7 +48,7 @@ static enum assembly_piece h265_tell(struct nal_assembly *nals, const uint8_t *n
     return PIECE_BEHIND;
 }
 
-// The number of a SPS stands behind the profiles and levels of its sub-layers.
+// Reads the id of an SPS, which follows the profiles and levels of its sub-layers.
 static uint32_t read_sps_id(struct nal_bits *bits, int sub_layers)
 {
     bool profile[8] = {0}, level[8] = {0};
@@ -127,7 +127,7 @@ static void read_aggregation(struct h265 *h, const uint8_t *data, size_t bytes)
     }
 }
 
-// Later fragments may say another type: that of the first counts.
+// The NAL unit type of the first fragment counts: later ones may carry another.
 static void read_fragmentation(struct h265 *h, const uint8_t *data, size_t bytes)
 {
     const uint8_t flags = data[HEADER_BYTES];
@@ -147,7 +147,7 @@ static void read_fragmentation(struct h265 *h, const uint8_t *data, size_t bytes
         nal_assembly_end(&h->nals);
 }
 
-// A single unit, of which the decoding order number stands behind the header.
+// Reads a single NAL unit, whose decoding order number follows its header.
 static void read_single(struct h265 *h, const uint8_t *data, size_t bytes)
 {
     if (!h->donl || bytes < HEADER_BYTES + DONL_BYTES) {

@@ -1,5 +1,5 @@
-// MJPEG in RTP (RFC 2435), with ONVIF's header extension. A picture is given out as a JFIF file
-// would hold it; what is behind a hole in it is left out.
+// MJPEG in RTP (RFC 2435), with ONVIF's header extension. Writes each picture as a JFIF file and
+// leaves out its data behind a hole.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,28 +15,28 @@ enum { TYPE_MAX = 1, WITH_RESTART = 64 };
 enum { Q_COMPUTED_MAX = 99, Q_SENT = 128, Q_ALWAYS_SENT = 255, Q_CACHED = Q_ALWAYS_SENT - Q_SENT };
 enum { INITIAL_EXTENSION = 0xffd8, NEXT_EXTENSION = 0xffff };
 enum {
-    SIZE_UNIT = 8,   // pixels that one in the header stands for
-    SIZE_TRUST = 25, // pictures for which the size is not looked for again under one header
+    SIZE_UNIT = 8,   // pixels per unit of the header's size
+    SIZE_TRUST = 25, // pictures with one header before the size is searched again
 };
 
 struct jpeg {
     struct assembly *assembly;
-    struct jpeg_size announced;        // by SDP
-    struct jpeg_size declared;         // by the header of the open picture
-    struct jpeg_size known_for, known; // the size of pictures with that header; 0: unknown
-    int known_type, trust;             // pictures until it is found again
+    struct jpeg_size announced;        // from the SDP
+    struct jpeg_size declared;         // from the header of the open picture
+    struct jpeg_size known_for, known; // known: size of pictures with header known_for; 0: unknown
+    int known_type, trust;             // trust: pictures until the size is searched again
     char complaint[128];
     struct jpeg_memory memory;
     struct jpeg_quantization cached[Q_CACHED]; // by Q, from Q_SENT on
-    // Of the open picture:
+    // State of the open picture:
     struct jpeg_quantization quantization;
     struct jpeg_header header;
     uint8_t segments[JPEG_SEGMENTS_MAX];
-    bool begun;    // the header's facts are there,
-    bool written;  // and in the unit
-    bool broken;   // a hole came: nothing more is taken
-    bool closed;   // the last two bytes of the unit are an EOI that was not sent
-    bool sized;    // its size is known, or likely
+    bool begun;    // `header` is filled in
+    bool written;  // the header is in the unit
+    bool broken;   // has a hole: further data is dropped
+    bool closed;   // the unit ends with an EOI that was not sent
+    bool sized;    // its size is known or likely
     bool doubtful; // its tables are a guess
     uint32_t next_offset;
 };
@@ -44,14 +44,14 @@ struct jpeg {
 struct payload { // of one packet
     uint32_t offset;
     int type, q, width, height, restart_interval;
-    const uint8_t *tables; // NULL: no header of them
+    const uint8_t *tables; // NULL: no tables header
     size_t table_bytes;
     uint8_t precision;
     const uint8_t *data;
     size_t bytes;
 };
 
-// False: it is not well formed, or of a type that RFC 2435 does not define.
+// Returns false if it is malformed or of a type that RFC 2435 does not define.
 static bool read_payload(struct payload *p, const uint8_t *data, size_t bytes)
 {
     *p = (struct payload){0};
@@ -94,8 +94,8 @@ static void complain_of_q(struct jpeg *j, int q, const char *what)
     snprintf(j->complaint, sizeof j->complaint, "JPEG with the quantization (Q) %d, %s", q, what);
 }
 
-// 255 is sent with each picture, from 128 on tables are kept where none are sent. Q 0 is ONVIF's:
-// the tables of the last picture.
+// Q 255 sends tables with each picture; Q 128 to 254 reuses kept tables if none are sent. Q 0
+// (ONVIF) means the tables of the last picture.
 static const struct jpeg_quantization *choose_quantization(struct jpeg *j, const struct payload *p,
                                                            bool extended)
 {
@@ -141,7 +141,7 @@ static bool is_known(const struct jpeg *j)
            j->known_for.height == j->declared.height && j->known_type == j->header.half_height;
 }
 
-// The size is written into the frame header once the picture is whole, if it is another one then.
+// Chooses a preliminary size; finish_size() corrects it in the frame header.
 static void choose_size(struct jpeg *j, const struct payload *p)
 {
     j->declared = (struct jpeg_size){p->width, p->height};
@@ -199,7 +199,7 @@ static void write_header(struct jpeg *j)
     uint8_t header[JPEG_HEADER_MAX];
     const size_t bytes = jpeg_header_write(header, &j->header, &j->memory);
     j->written = true;
-    if (bytes == 0) { // nobody can decode it
+    if (bytes == 0) { // no size or no tables: undecodable
         assembly_damage(j->assembly);
         j->broken = true;
         return;
@@ -209,7 +209,7 @@ static void write_header(struct jpeg *j)
         assembly_slice(j->assembly, &(struct assembly_slice){.random_access = true, .intra = true});
 }
 
-// Segments that come ahead of the scan data; those behind belong into it.
+// Keeps segments for the header; those after the header belong to the scan data.
 static void add_extension(struct jpeg *j, const struct rtp_packet *packet)
 {
     if (j->written) {
@@ -230,8 +230,8 @@ static bool has_extension(const struct rtp_packet *packet, int profile)
     return packet->extension && packet->extension_profile == profile;
 }
 
-// What this packet is to the open picture: its first, another, or none of it. One whose offset is 0
-// goes on where the first had an extension alone.
+// Classifies the packet: the first of a picture, a later one, or neither. Offset 0 continues a
+// picture whose first packet had only an extension.
 static enum assembly_piece tell_packet(const struct jpeg *j, const struct rtp_packet *packet,
                                        const struct payload *p, bool readable)
 {
@@ -245,7 +245,7 @@ static enum assembly_piece tell_packet(const struct jpeg *j, const struct rtp_pa
     return p->offset == 0 && !awaited ? PIECE_FIRST : PIECE_NEXT;
 }
 
-// Whether the packet's scan data are behind a hole. ONVIF's extension gives offsets no meaning.
+// Returns true if a hole precedes the packet's scan data. ONVIF's extension does not use offsets.
 static bool is_behind_hole(const struct jpeg *j, const struct rtp_packet *packet,
                            const struct payload *p)
 {
@@ -294,7 +294,7 @@ static void complain_of_size(struct jpeg *j)
              j->declared.width, j->declared.height);
 }
 
-// The header of RTP wraps at 2048 pixels, or says 0: the scan tells the size.
+// Finds the size from the scan: the RTP header wraps at 2048 pixels, or has 0.
 static void finish_size(struct jpeg *j, struct assembly_unit *u)
 {
     const bool known = is_known(j);

@@ -121,7 +121,7 @@ static uint8_t *write_frame(uint8_t *to, const struct jpeg_header *h)
     return write_segment(to, SOF0, frame, sizeof frame);
 }
 
-// One scan of all components of the frame, the first of which is luma.
+// Writes one scan of all components of the frame; the first is luma.
 static uint8_t *write_scan(uint8_t *to, const uint8_t *frame)
 {
     const uint8_t count = frame[FRAME_BYTES - 1];
@@ -143,7 +143,7 @@ static uint8_t *write_scan(uint8_t *to, const uint8_t *frame)
 struct segment {
     uint8_t marker;
     const uint8_t *data; // from its marker on
-    size_t bytes;        // of SOS: all that follows too
+    size_t bytes;        // SOS: with all that follows
 };
 
 static bool next_segment(const uint8_t **at, const uint8_t *end, struct segment *ret)
@@ -178,7 +178,7 @@ static void keep_segment(struct jpeg_kept *kept, bool more, const uint8_t *data,
     kept->bytes = at + bytes;
 }
 
-// Copies the segments, and notes those that count for the next picture too. *scan: SOS, if any.
+// Copies the segments; keeps DQT, DHT and SOF for the next picture. *scan: SOS, if any.
 static uint8_t *copy_segments(uint8_t *to, const struct jpeg_header *h, struct jpeg_memory *memory,
                               bool *restart, bool *framed, struct segment *scan)
 {

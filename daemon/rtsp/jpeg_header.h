@@ -1,5 +1,5 @@
-// The headers of a JPEG picture, which RTP leaves out (RFC 2435, ITU-T T.81) or sends apart (ONVIF
-// Streaming, "JPEG over RTP"). Pure.
+// Writes the headers of a JPEG picture, which RTP omits (RFC 2435, ITU-T T.81) or sends separately
+// (ONVIF Streaming, "JPEG over RTP"). Pure.
 #ifndef FRAMED_DAEMON_RTSP_JPEG_HEADER_H
 #define FRAMED_DAEMON_RTSP_JPEG_HEADER_H
 
@@ -15,32 +15,32 @@ enum {
 };
 
 struct jpeg_quantization { // one table for all components, or a second for colour
-    int bytes[2];          // 64, or 128 for 16 bits; 0: there is none
+    int bytes[2];          // 64, or 128 for 16 bits; 0: no table
     uint8_t data[JPEG_TABLES_MAX];
 };
 
 struct jpeg_header {
     bool half_height;                             // chroma: 4:2:0, else 4:2:2
-    int width, height;                            // 0: as SOF in the segments says, or the last one
+    int width, height;                            // 0: from SOF in the segments, else the last SOF
     int restart_interval;                         // 0: none
-    const struct jpeg_quantization *quantization; // NULL: the last one
-    const uint8_t *segments; // of ONVIF's header extension: with markers, 0xff between them
+    const struct jpeg_quantization *quantization; // NULL: the last ones
+    const uint8_t *segments; // of ONVIF's header extension, with markers; 0xff may fill gaps
     size_t segment_bytes;
-    bool extended; // there was such an extension, perhaps an empty one
+    bool extended; // the extension was present, perhaps empty
 };
 
-// What one picture leaves for the next, where the extension is used. Zeroed: nothing.
+// State that a picture leaves for the next when the extension is used. Zeroed: empty.
 struct jpeg_memory {
     struct jpeg_kept {
         uint8_t data[JPEG_KEPT_MAX];
         size_t bytes;
-    } quantization, huffman, frame; // whole segments
+    } quantization, huffman, frame; // complete segments
 };
 
-// The tables of Q, 1 to 99.
+// Computes the tables of Q, 1 to 99.
 void jpeg_quantization_of(struct jpeg_quantization *ret, int q);
-// Writes all that stands ahead of the scan data to `to` of JPEG_HEADER_MAX bytes. Returns its size;
-// 0: there is no size or no quantization.
+// Writes everything before the scan data to `to`, of JPEG_HEADER_MAX bytes. Returns its size; 0:
+// the picture's size or quantization is unknown.
 size_t jpeg_header_write(uint8_t *to, const struct jpeg_header *, struct jpeg_memory *);
 
 #endif

@@ -16,32 +16,32 @@ enum { // the second byte of a marker
 };
 
 enum {
-    UNIT = 8,          // pixels that one in the RTP header stands for
-    WRAP = 256 * UNIT, // pixels that the RTP header cannot tell from 0
+    UNIT = 8,          // pixels per unit of the RTP header's size
+    WRAP = 256 * UNIT, // the RTP header's size wraps to 0 here
     SIDE_MAX = 8 * WRAP,
     COMPONENTS_MAX = 4,
     BLOCKS_MAX = 10, // in an MCU
     DC_MAX = 1 << 15,
-    EXCESS = 16,    // one in so many MCUs may be padding behind the picture
-    ASPECT_MAX = 6, // width by height, or the reverse
+    EXCESS = 16,    // one MCU in 16 may be padding behind the picture
+    ASPECT_MAX = 6, // of width to height, or the reverse
 };
 
 // --- the scan
 
 struct huffman {
-    int last[17];  // of the codes of each length; -1: none
-    int first[17]; // of their values
+    int last[17];  // last code of each length; -1: none
+    int first[17]; // index of a value minus its code
     uint8_t values[256];
 };
 
 struct scan {
-    const uint8_t *data, *end; // ahead of the next byte
+    const uint8_t *data, *end; // data: the next byte
     uint64_t bits;
     int n_bits;
     struct huffman tables[2][4]; // DC, AC
     int restart_interval, mcu_width, mcu_height;
     struct {
-        int id, blocks, dc, ac; // `dc`, `ac`: tables
+        int id, blocks, dc, ac; // `dc`, `ac`: indices into `tables`
     } components[COMPONENTS_MAX];
     int n_components;
 };
@@ -101,7 +101,7 @@ static bool read_scan_header(struct scan *s, const uint8_t *data, size_t bytes)
     return true;
 }
 
-// Calls go through the segments of a picture. Returns the marker, 0 at its end.
+// Advances to the next segment of a picture. Returns its marker, 0 at the end.
 static int next_segment(const uint8_t **at, const uint8_t *end, const uint8_t **data, size_t *bytes)
 {
     const uint8_t *p = *at;
@@ -151,7 +151,7 @@ static void fill_bits(struct scan *s)
     }
 }
 
-// -1: there are not so many, or more than 16 are wanted.
+// Returns -1 if fewer bits are left, or n > 16.
 static int take_bits(struct scan *s, int n)
 {
     if (n > 16 || n > s->n_bits)
@@ -202,7 +202,7 @@ static bool is_restart(const struct scan *s)
     return s->end - s->data >= 2 && s->data[0] == 0xff && s->data[1] >= RST0 && s->data[1] < SOI;
 }
 
-// The bits left, if any, are padding ahead of a marker.
+// Returns true at a marker or the end: the bits left, if any, are padding.
 static bool is_at_marker(struct scan *s)
 {
     fill_bits(s);
@@ -211,8 +211,8 @@ static bool is_at_marker(struct scan *s)
     return s->n_bits < 8 && (s->end - s->data < 2 || s->data[0] == 0xff);
 }
 
-// Returns the number of MCUs, -1 if they cannot be read. `luma`, unless NULL, gets the DC of the
-// first block of each; it has room for them.
+// Returns the number of MCUs, -1 if they cannot be read. Stores the DC of each MCU's first luma
+// block in `luma`, which is large enough, or NULL.
 static int count_mcus(struct scan s, int *luma)
 {
     int n = 0, dc[COMPONENTS_MAX] = {0};
@@ -252,7 +252,7 @@ static int count_of(int side, int mcu)
     return (side + mcu - 1) / mcu;
 }
 
-// Pixels of a side of so many MCUs; 0: none that fits.
+// Returns the pixels of a side of `count` MCUs; 0: no size fits.
 static int side_of(int count, int mcu, int rest, int announced)
 {
     if (jpeg_size_is_rest(rest, announced) && count_of(announced, mcu) == count)
@@ -265,7 +265,7 @@ static int side_of(int count, int mcu, int rest, int announced)
     return 0;
 }
 
-// Heights of common sizes that are no multiple of an MCU.
+// Returns the common height that `height` rounds up to whole MCUs, else `height`.
 static int common_height(int width, int height)
 {
     static const struct jpeg_size common[] = {{640, 360},   {800, 600},   {960, 540},
@@ -277,8 +277,8 @@ static int common_height(int width, int height)
     return height;
 }
 
-// The mean difference between MCUs above each other if there are `columns` in a row: the right
-// number has the smallest one.
+// Returns the mean difference between vertically adjacent MCUs for `columns` MCUs in a row. The
+// true number has the smallest difference.
 static double row_difference(const int *luma, int n, int columns)
 {
     int64_t sum = 0;
@@ -292,8 +292,8 @@ static bool is_plausible(int width, int height)
     return width <= ASPECT_MAX * height && height <= ASPECT_MAX * width;
 }
 
-// Of all sizes that fit, takes the one whose rows resemble each other most. -ERANGE: none fits, or
-// several do alike.
+// Chooses the fitting size whose rows resemble each other most. -ERANGE: none fits, or several fit
+// equally well.
 static int choose_size(struct jpeg_size *ret, const struct scan *s, int n, struct jpeg_size rest,
                        struct jpeg_size announced)
 {

@@ -7,10 +7,10 @@
 
 enum {
     START_BYTES = 4,
-    TELLING_BYTES = 32, // of a unit tell what it is
+    TELLING_BYTES = 32, // bytes of a NAL unit that suffice to classify it
 };
 
-// The open unit misses bytes: it is of no use.
+// Drops the open unit, which lacks bytes.
 static void drop_open_unit(struct nal_assembly *n)
 {
     n->open = n->assembly->incomplete = false;
@@ -20,7 +20,7 @@ static void drop_open_unit(struct nal_assembly *n)
     assembly_damage(n->assembly);
 }
 
-// Asks what the unit is, and moves it where it begins another picture.
+// Classifies the unit, and moves it to the next access unit if it begins another picture.
 static void tell_unit(struct nal_assembly *n, size_t bytes)
 {
     struct assembly *a = n->assembly;
@@ -35,7 +35,7 @@ static void tell_unit(struct nal_assembly *n, size_t bytes)
     n->start = place;
 }
 
-// The open unit ends at `end`, behind which there may be more. Returns where that is then.
+// Ends the open unit at `end`; more data may follow. Returns the new offset of that data.
 static size_t close_unit(struct nal_assembly *n, size_t end)
 {
     struct assembly *a = n->assembly;
@@ -57,7 +57,7 @@ static size_t close_unit(struct nal_assembly *n, size_t end)
         u->bytes -= from_start;
         return n->start;
     }
-    if (end == u->bytes) // zeros behind a unit are none of its own
+    if (end == u->bytes) // trailing zeros do not belong to the unit
         end = u->bytes = n->header + bytes;
     n->format->finish(n, u->data + n->header, bytes);
     return end;
@@ -81,7 +81,7 @@ void nal_assembly_begin(struct nal_assembly *n)
     n->header = n->scanned = a->open->bytes;
 }
 
-// A start code is found at `at`: there one unit ends and another begins.
+// Ends the open unit at the start code at `at`, and begins another one there.
 static void split_unit(struct nal_assembly *n, size_t at)
 {
     struct assembly *a = n->assembly;

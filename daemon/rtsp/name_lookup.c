@@ -15,11 +15,11 @@
 enum { THREADS_MAX = 16 };
 
 struct name_lookup {
-    struct name_lookup *next; // of those without an answer
-    int owners;               // askers, and the thread that works on it
+    struct name_lookup *next; // next one without an answer
+    int owners;               // callers, and the thread that works on it
     bool begun;               // a thread works on it
     _Atomic bool done;
-    int fd; // an eventfd, readable from then on; -1: there was no thread
+    int fd; // eventfd, readable once `done`; -1: no thread was needed
     char host[256], port[8];
     int rc; // of getaddrinfo
     struct addrinfo *addresses;
@@ -95,7 +95,7 @@ static void *lookup_thread(void *opaque)
         remove_lookup(lookup);
         atomic_store(&lookup->done, true);
         if (write(lookup->fd, &one, sizeof one) < 0)
-            lookup->rc = EAI_SYSTEM; // an eventfd takes a 1
+            lookup->rc = EAI_SYSTEM; // never happens: an eventfd accepts a 1
         release_lookup(lookup);
     }
     lookups.threads--;
@@ -103,7 +103,7 @@ static void *lookup_thread(void *opaque)
     return NULL;
 }
 
-// Where there is a thread already, the look-up can wait for it.
+// Starts a thread, if THREADS_MAX allows; without it, existing threads do the look-up.
 static int start_thread(void)
 {
     pthread_t thread;
@@ -117,7 +117,7 @@ static int start_thread(void)
     rc = pthread_create(&thread, &detached, lookup_thread, NULL);
     pthread_attr_destroy(&detached);
     lookups.threads += rc == 0;
-    return lookups.threads > 0 ? 0 : -ENOMEM; // EAGAIN would say that the answer is on its way
+    return lookups.threads > 0 ? 0 : -ENOMEM; // not EAGAIN, which means a pending answer
 }
 
 static int append_lookup(struct name_lookup *lookup)

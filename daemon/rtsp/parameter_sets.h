@@ -1,5 +1,4 @@
-// The parameter sets of a stream so far, with start codes: one of each kind and number, the newest.
-// Pure.
+// The newest parameter set of each kind and id of a stream, with start codes. Pure.
 #ifndef FRAMED_DAEMON_RTSP_PARAMETER_SETS_H
 #define FRAMED_DAEMON_RTSP_PARAMETER_SETS_H
 
@@ -8,19 +7,19 @@
 
 enum { PARAMETER_SETS_BYTES = 16384, PARAMETER_SETS_MAX = 64 };
 
-struct parameter_sets { // zeroed it is empty
+struct parameter_sets { // empty when zeroed
     uint8_t data[PARAMETER_SETS_BYTES];
     size_t bytes;
     int n;
     struct parameter_set {
-        int rank; // those of a lower rank stand first: a VPS, a SPS, a PPS
+        int rank; // lower ranks come first: a VPS, an SPS, a PPS
         uint32_t id;
         size_t bytes; // with its start code
     } set[PARAMETER_SETS_MAX];
 };
 
-// Takes a NAL unit in the place of that with its rank and number. What there is no room for is left
-// out: the stream brings it.
+// Adds a NAL unit, or replaces the one with its rank and id. Leaves it out if there is no room: the
+// stream contains it anyway.
 void parameter_sets_put(struct parameter_sets *, int rank, uint32_t id, const uint8_t *nal,
                         size_t bytes);
 

@@ -3,16 +3,16 @@
 #include <string.h>
 
 static const int64_t MS = 1000000;
-static const int64_t FIRST_WAIT_NS = 10 * MS; // behind a marker of the first pictures
+static const int64_t FIRST_WAIT_NS = 10 * MS; // after a marker, in the first pictures
 static const int64_t SILENCE_MIN_NS = 5 * MS;
 
 enum {
-    FIRST_PICTURES = 2, // until then a marker is believed after FIRST_WAIT_NS only
-    JUDGED = 16,        // pictures that the verdicts "marker" and "none" rest on
+    FIRST_PICTURES = 2, // before these, a marker ends a picture only after FIRST_WAIT_NS
+    JUDGED = 16,        // pictures that decide on "marker" and "none"
     UNMARKED_OF_JUDGED = 8,
     STEADY = 30,        // pictures with the same number of markers
-    GAPS_LEFT_OUT = 3,  // of 64, the longest: stalls of the network
-    SILENCE_OF_GAP = 4, // the silence that ends a picture is so many usual gaps
+    GAPS_LEFT_OUT = 3,  // longest gaps of 64 that count as stalls of the network
+    SILENCE_OF_GAP = 4, // usual gaps in the silence that ends a picture
 };
 
 const char *picture_end_name(enum picture_end end)
@@ -34,7 +34,7 @@ static void judge_markers(struct picture_end_verdict *verdict)
         verdict->end = PICTURE_END_LEARNING;
 }
 
-// The longest gap of the last pictures but for GAPS_LEFT_OUT.
+// Returns the longest gap of the last pictures, apart from the GAPS_LEFT_OUT longest.
 static int64_t usual_gap(const struct picture_end_verdict *verdict)
 {
     int64_t longest[GAPS_LEFT_OUT + 1] = {0};
@@ -75,7 +75,7 @@ void picture_end_learn(struct picture_end_verdict *verdict, const struct picture
     judge_markers(verdict);
 }
 
-// At most half an interval, so that a picture never waits for the one behind it.
+// Returns at most half an interval, so that a picture never waits for the next one.
 static int64_t bounded_silence_ns(const struct picture_end_verdict *verdict,
                                   const struct picture_end_signs *signs)
 {
@@ -101,7 +101,7 @@ void picture_end_went_on(struct picture_end_verdict *verdict, bool marked, bool 
     judge_markers(verdict);
 }
 
-// The pictures that are known all had the same number of markers, as far as is looked back.
+// Returns true if the last pictures, at most STEADY, all had the same number of markers.
 static bool is_steady(const struct picture_end_verdict *verdict)
 {
     const int needed = verdict->pictures < STEADY ? verdict->pictures : STEADY;

@@ -43,7 +43,7 @@ void rtcp_read(struct rtcp_events *ret, const uint8_t *data, size_t bytes, bool 
 // --- what a receiver says
 
 struct writer {
-    uint8_t *at, *begin; // of the packet that is written
+    uint8_t *at, *begin; // begin: of the current packet
 };
 
 static void put32(struct writer *writer, uint32_t value)
@@ -80,7 +80,7 @@ static void put_report_block(struct writer *writer, struct rtcp_receiver *receiv
 {
     const uint64_t expected = statistics->expected - receiver->expected;
     const uint64_t lost = statistics->lost - receiver->lost;
-    const uint64_t share = expected > 0 ? 256 * lost / expected : 0; // of 256
+    const uint64_t share = expected > 0 ? 256 * lost / expected : 0; // in 1/256
     const uint64_t all = statistics->lost < 0x7fffff ? statistics->lost : 0x7fffff;
     const int64_t since_ns = now_ns - receiver->sr_ns;
     put32(writer, statistics->ssrc);
@@ -95,7 +95,7 @@ static void put_report_block(struct writer *writer, struct rtcp_receiver *receiv
     receiver->lost = statistics->lost;
 }
 
-// What every compound packet begins with: a receiver report and our name.
+// Writes a receiver report and our name, which begin every compound packet.
 static void put_report(struct writer *writer, struct rtcp_receiver *receiver,
                        const struct rtp_statistics *statistics, int64_t now_ns)
 {
@@ -111,7 +111,7 @@ static void put_report(struct writer *writer, struct rtcp_receiver *receiver,
     *writer->at++ = (uint8_t)length;
     memcpy(writer->at, name, (size_t)length);
     writer->at += length;
-    do // a zero ends the list, at least one, and the packet is whole words
+    do // a zero ends the list; more zeros pad the packet to whole words
         *writer->at++ = 0;
     while ((writer->at - writer->begin) % 4 != 0);
     end_packet(writer);
@@ -159,7 +159,7 @@ static int64_t ticks_to_ns(int64_t ticks, int clock_rate)
     return ticks / clock_rate * SECOND + ticks % clock_rate * SECOND / clock_rate;
 }
 
-// Since 1970, in the era of NTP that is nearest to ours; its 32 bits of seconds end in 2036.
+// Converts to ns since 1970, in the NTP era nearest to our clock: the seconds wrap in 2036.
 static int64_t ntp_to_wall_ns(uint64_t ntp, int64_t realtime_ns)
 {
     int64_t seconds = (int64_t)(ntp >> 32) - SECONDS_1900_TO_1970;
@@ -187,8 +187,8 @@ bool rtcp_clock_report(struct rtcp_clock *clock, const struct rtcp_events *event
     }
     const int64_t foretold_ns = rtcp_clock_read(clock, rtp_unwrapped, clock_rate);
     const int64_t off_ns = wall_ns - foretold_ns;
-    // The rate is measured over 10 s and more: many cameras report the time of sending together
-    // with the timestamp of the picture before, which is 1 % of 5 s at 20 pictures a second.
+    // Measure the rate over at least 10 s: many cameras report the time of sending with the
+    // previous picture's timestamp, which is 1 % of 5 s at 20 pictures a second.
     const int64_t stream_ns = ticks_to_ns(rtp_unwrapped - clock->base_rtp, clock_rate);
     const int64_t drift_ns = wall_ns - clock->base_wall_ns - stream_ns;
     if (llabs(off_ns) >= STEP_NS ||

@@ -7,22 +7,22 @@
 #include "daemon/base/bounds.h"
 
 static const int64_t MS = 1000000, SECOND = 1000 * MS;
-// A timestamp that is further ahead of its arrival, or further back than pictures are reordered, is
-// an outlier, or the camera has set its clock.
+// Limits ahead of the arrival, and back by reordering. A timestamp beyond them is an outlier, or
+// the camera has set its clock.
 static const int64_t AHEAD_NS = 1000 * MS, BACK_NS = 700 * MS;
 static const int64_t BLOCK_NS = 400 * MS, AT_ONCE_NS = 2 * MS;
-static const int64_t LATE_NS = 500 * MS; // a picture may be later than the one before by so much
+static const int64_t LATE_NS = 500 * MS; // a picture may be later than the previous one by this
 static const int64_t GROWTH_MIN_NS = 30 * MS; // of the distance over a span: more than jitter
-static const double NOMINAL = 0.004; // so near to the rate of the SDP or of RFC 6184, it is that
+static const double NOMINAL = 0.004; // a rate this near to the SDP's or RFC 6184's is that one
 static const double RATE_MAX = 1e9;
 enum {
     COMMON_RATE = 90000,
     STEPS = 16,
     BLOCK_PICTURES = 3,
-    WAITED_SHARE = 3, // of a block's pictures: they are read as they come
-    BURST = 2,        // times as fast as by any rate
-    REORDERED = 6,    // intervals
-    SPANS = 3,        // whose growth must agree: 12 s, for which a box or camera is not too busy
+    WAITED_SHARE = 3, // a block needs 1/3 of its pictures read as they arrive
+    BURST = 2,        // times as fast as at either rate
+    REORDERED = 6,    // a picture may be reordered by so many intervals
+    SPANS = 3,        // whose growth must agree: 12 s, longer than a box or camera stays too busy
     SPAN = RTP_CLOCK_BLOCKS / SPANS, // blocks
 };
 
@@ -64,7 +64,7 @@ static int64_t time_of(const struct rtp_clock *c, int64_t ticks)
     return c->base_ns + since / rate * SECOND + since % rate * SECOND / rate;
 }
 
-// That timestamp keeps its time; those behind it run at another rate.
+// Changes the rate after `ticks`, which keeps its time.
 static void change_rate(struct rtp_clock *c, double rate, int64_t ticks)
 {
     c->base_ns = time_of(c, ticks);
@@ -76,7 +76,7 @@ static void change_rate(struct rtp_clock *c, double rate, int64_t ticks)
 
 // --- the rate
 
-// A rate that is named goes before one that is measured.
+// Prefers the SDP's or RFC 6184's rate to a measured one close to it.
 static double named_rate(const struct rtp_clock *c, double measured)
 {
     if (fabs(measured - c->announced) <= NOMINAL * c->announced)
@@ -91,8 +91,8 @@ static bool is_undecided(const struct rtp_clock *c)
     return c->announced != COMMON_RATE && c->steps < STEPS;
 }
 
-// Some devices announce another rate and stamp by 90000 ticks/s all the same. The first pictures
-// tell the rate, except those of a burst.
+// Chooses the announced rate or 90000 ticks/s by the first pictures outside a burst: some devices
+// announce another rate, but their timestamps run at 90000 ticks/s.
 static void choose_rate(struct rtp_clock *c, int64_t ticks, int64_t since_ns, bool waited)
 {
     if (!is_undecided(c) || !waited || !c->waited || since_ns < AT_ONCE_NS)
@@ -112,8 +112,7 @@ static void choose_rate(struct rtp_clock *c, int64_t ticks, int64_t since_ns, bo
         change_rate(c, rate, c->ticks);
 }
 
-// By how much the distance has grown over SPANS spans, and over each of them by about the same; 0:
-// it did not.
+// Returns the growth of the distance over SPANS spans; 0 if it is small or differs between them.
 static int64_t steady_growth(const struct rtp_clock *c, int64_t *took_ns)
 {
     int64_t least = INT64_MAX, most = INT64_MIN;
@@ -131,8 +130,8 @@ static int64_t steady_growth(const struct rtp_clock *c, int64_t *took_ns)
     return agree && llabs(mean) >= GROWTH_MIN_NS ? sum : 0;
 }
 
-// A distance that shrinks is the clock's fault only where no picture was nearer before: a late
-// stream catches up.
+// Changes the rate for a shrinking distance only if no picture was nearer before: otherwise a late
+// stream is catching up.
 static void measure_rate(struct rtp_clock *c, int64_t ticks)
 {
     int64_t took_ns;
@@ -187,15 +186,15 @@ static struct rtp_time give_time(struct rtp_clock *c, int64_t ns, bool guessed)
     return (struct rtp_time){.ns = ns, .ticks = c->ticks, .guessed = guessed};
 }
 
-// By arrival, behind the time of the last good timestamp and of guesses before.
+// Guesses a time from the arrival, after the last good timestamp and earlier guesses.
 static int64_t guess_time(const struct rtp_clock *c, int64_t arrived_ns)
 {
     const int64_t ns = time_of(c, c->ticks) + bounds_max(arrived_ns - c->arrived_ns, 0);
     return bounds_max(ns, c->last_ns + 1);
 }
 
-// An outlier's: whole intervals behind the last good timestamp, one if the picture may just be
-// late.
+// Guesses an outlier's time: whole intervals after the last good timestamp, one if the picture may
+// only be late.
 static int64_t guess_step(const struct rtp_clock *c, int64_t arrived_ns)
 {
     const int64_t interval_ns = c->step_least_ns, passed_ns = arrived_ns - c->arrived_ns;
@@ -218,8 +217,8 @@ static bool fits_common_rate(const struct rtp_clock *c, int64_t ticks, int64_t p
     return is_undecided(c) && fits(c, (ticks - c->ticks) * SECOND / COMMON_RATE, passed_ns);
 }
 
-// Whether the timestamp goes on from the doubted one: then the camera's clock was set, or the
-// timestamps before were the outliers.
+// Returns true if the timestamp continues the doubted one: the camera's clock was set, or the
+// earlier timestamps were the outliers.
 static bool confirms_doubt(const struct rtp_clock *c, uint32_t timestamp, int64_t arrived_ns)
 {
     const int32_t since = (int32_t)(timestamp - (uint32_t)c->doubted_ticks);
@@ -277,7 +276,7 @@ struct rtp_time rtp_clock_read(struct rtp_clock *c, uint32_t timestamp, int64_t 
     c->arrived_ns = arrived_ns;
     c->waited = waited;
     compare_with_arrival(c, ticks, arrived_ns, waited);
-    // A picture that is shown ahead of the one before keeps its time.
+    // A picture that is shown before the previous one keeps its time.
     const bool behind_guess = c->last_guessed && since_ns > 0 && time_of(c, ticks) <= c->last_ns;
     return give_time(c, behind_guess ? c->last_ns + 1 : time_of(c, ticks), behind_guess);
 }

@@ -15,7 +15,7 @@ int rtp_parse(struct rtp_packet *ret, const uint8_t *data, size_t bytes)
 {
     if (bytes < HEADER || data[0] >> 6 != 2)
         return -EBADMSG;
-    size_t at = HEADER + 4 * (size_t)(data[0] & 15); // behind the contributing sources
+    size_t at = HEADER + 4 * (size_t)(data[0] & 15); // after the contributing sources
     struct rtp_packet packet = {.marker = data[1] >> 7,
                                 .payload_type = data[1] & 127,
                                 .sequence = big_endian_read(data + 2, 2),

@@ -8,25 +8,25 @@
 #include "daemon/rtsp/rtp_source.h"
 
 enum {
-    WAITING_MAX = 512,           // packets behind a hole
-    WAITING_BYTES_MAX = 4 << 20, // of them together
-    WINDOW = 1024,               // numbers behind the highest that may still be late ones
-    DROPOUT_MAX = 3000,          // numbers that may be missing in one hole, whatever the times say
-    ANEW_MAX = 4,                // packets of another numbering that are kept
-    ANEW = 3,                    // so many that follow each other are a new numbering
-    NEAR_ANEW = 32,              // so many are, where they may as well be late ones
-    ANEW_SPREAD = 32,            // distance of numbers that can be of one new numbering
-    ORDERLY = 10000,             // packets in order after which none is waited for
-    LATE_KNOWN = 50,             // late packets of which one is about as late as any will be
+    WAITING_MAX = 512,           // packets that wait behind a hole
+    WAITING_BYTES_MAX = 4 << 20, // their total
+    WINDOW = 1024,               // numbers below the highest that may still arrive late
+    DROPOUT_MAX = 3000,          // numbers that may be missing in one hole, whatever the time
+    ANEW_MAX = 4,                // packets kept of a possible new numbering
+    ANEW = 3,                    // consecutive packets that prove a new numbering
+    NEAR_ANEW = 32,              // packets that prove one if they may also be late ones
+    ANEW_SPREAD = 32,            // distance of numbers within one new numbering
+    ORDERLY = 10000,             // packets in order, after which none is waited for
+    LATE_KNOWN = 50,             // late packets that show the longest delay to expect
 };
 
 static const int64_t MS = 1000000, WAIT_FIRST = 20 * MS, WAIT_MIN = 5 * MS, WAIT_MAX = 100 * MS,
                      SECOND = 1000 * MS,
-                     PER_PACKET = MS / 50; // no camera sends more packets than one in this time
+                     PER_PACKET = MS / 50; // no camera sends packets faster than one in this time
 
 struct held {
     struct rtp_packet packet;
-    uint8_t *data; // NULL: there is none
+    uint8_t *data; // NULL: empty
     size_t bytes;
     int64_t number;
 };
@@ -35,37 +35,37 @@ struct rtp_receiver {
     struct rtp_receiver_options options;
     struct rtp_statistics statistics;
 
-    // Packets are numbered with 64 bits. Where a sender begins its sequence anew these numbers go
-    // on, and `offset` is what they are ahead of the sender's, extended.
-    int64_t first, next, highest; // of this numbering; to be given next; of all that came
+    // Packets have 64-bit numbers, which continue when a sender restarts its sequence. `offset` is
+    // their distance to the sender's extended sequence numbers.
+    int64_t first, next, highest; // of this numbering; next to return; of all received
     int64_t offset;
-    bool begun; // they are valid
+    bool begun; // these are valid
     uint32_t highest_timestamp;
     int64_t highest_ns;
 
-    // Ready: in order of their numbers first those that wait, then those of a new numbering, then
-    // the one that came last, which is still the caller's.
+    // Ready packets, in order of their numbers: waiting ones, then a new numbering's, then the last
+    // one received, whose data is still the caller's.
     struct held *waiting; // [WAITING_MAX] by number; NULL: ordered
     int n_waiting;
     size_t waiting_bytes;
     struct held anew[ANEW_MAX];
     int n_anew, anew_in_row;
-    bool restarting; // those in `anew` are to be given
+    bool restarting; // the packets in `anew` are ready
     struct rtp_packet last;
     int64_t last_number;
     bool has_last;
-    int64_t restart; // the number with which the sender began anew; 0: none
+    int64_t restart; // first number after the sender's restart; 0: none
     bool lose;
-    uint8_t *given; // data of the packet that was given
+    uint8_t *given; // data of the last packet returned
 
-    int64_t seen_ns[WINDOW]; // when each of the last numbers came; 0: not
-    int64_t late_ns;         // longest delay of a late packet; 0: none yet
-    int late_known;          // late packets that it is of, LATE_KNOWN at most
+    int64_t seen_ns[WINDOW]; // arrival of each of the last numbers; 0: missing
+    int64_t late_ns;         // longest delay of a late packet; 0: none so far
+    int late_known;          // late packets counted for late_ns, LATE_KNOWN at most
     int in_order;            // packets since the last late one
 
     struct rtp_source source;
     uint32_t transit;
-    uint32_t jitter16; // 16 times
+    uint32_t jitter16; // 16 times the jitter
 };
 
 int rtp_receiver_open(struct rtp_receiver **ret, const struct rtp_receiver_options *options)
@@ -137,7 +137,7 @@ static int64_t first_waiting(const struct rtp_receiver *receiver)
     return number;
 }
 
-// When the first packet with a higher number than `number` came.
+// Returns when the first packet with a number above `number` arrived.
 static int64_t passed_ns(const struct rtp_receiver *receiver, int64_t number)
 {
     int64_t ns = INT64_MAX;
@@ -147,8 +147,8 @@ static int64_t passed_ns(const struct rtp_receiver *receiver, int64_t number)
     return ns;
 }
 
-// Whether a picture that begins behind the hole is complete: all packets up to its marker are here,
-// and those of the picture before it that came behind the hole.
+// Returns true if a picture that begins behind the hole is complete: all packets from the hole to
+// its marker have arrived.
 static bool picture_behind_hole(const struct rtp_receiver *receiver, int64_t number)
 {
     const struct held *held = waiting_slot(receiver, number);
@@ -194,10 +194,10 @@ static void advance_highest(struct rtp_receiver *receiver, int64_t number,
     receiver->highest_ns = packet->received_ns;
 }
 
-// A numbering begins, the first or a new one.
+// Begins the first numbering or a new one.
 static void begin_numbering(struct rtp_receiver *receiver, uint16_t sequence)
 {
-    // Numbers of the first numbering begin at WINDOW, so that none is ever negative.
+    // The first numbering begins at WINDOW, so that no number is ever negative.
     const int64_t number = receiver->highest ? receiver->highest + 1 : WINDOW;
     if (receiver->highest) {
         receiver->restart = number;
@@ -211,7 +211,7 @@ static void begin_numbering(struct rtp_receiver *receiver, uint16_t sequence)
     receiver->offset = number - sequence;
 }
 
-// A packet that was not here yet and is not too late. What comes in order is given at once.
+// Accepts a packet that is neither a duplicate nor too late. A packet in order is ready at once.
 static int accept_packet(struct rtp_receiver *receiver, int64_t number,
                          const struct rtp_packet *packet, const uint8_t *data, size_t bytes)
 {
@@ -244,7 +244,7 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Whether three of the packets in `anew` follow each other. Sorts them.
+// Sorts `anew`, and returns true if three of its packets are consecutive.
 static bool three_in_a_row(struct rtp_receiver *receiver)
 {
     const struct held *anew = receiver->anew;
@@ -256,8 +256,8 @@ static bool three_in_a_row(struct rtp_receiver *receiver)
     return found;
 }
 
-// A packet that does not belong into the numbering, or comes too late for it (`near`). Enough of
-// such, and none of the numbering between them, are a new one.
+// Keeps a packet outside the numbering, or too late for it (`near`). Enough of these in a row begin
+// a new numbering.
 static int put_anew(struct rtp_receiver *receiver, const struct rtp_packet *packet,
                     const uint8_t *data, size_t bytes, bool near)
 {
@@ -292,15 +292,15 @@ static int put_anew(struct rtp_receiver *receiver, const struct rtp_packet *pack
         *seen(receiver, anew[i].number) = bounds_max(anew[i].packet.received_ns, 1);
     }
     receiver->statistics.packets += (uint64_t)receiver->n_anew;
-    if (!near) // they were counted, but are not late
+    if (!near) // they were counted as late, but are not
         receiver->statistics.late -=
             (uint64_t)bounds_min((int64_t)receiver->statistics.late, receiver->n_anew);
     receiver->restarting = true;
     return 0;
 }
 
-// Whether so many numbers can be missing: by their count alone, or because the stream's time went
-// on as ours did and there was time to send them.
+// Returns true if so many numbers can be missing: they are few, or the stream's time advanced like
+// ours and left enough time to send them.
 static bool is_plausible_loss(const struct rtp_receiver *receiver, const struct rtp_packet *packet,
                               int numbers)
 {
@@ -360,7 +360,7 @@ static void measure_jitter(struct rtp_receiver *receiver, const struct rtp_packe
     const int64_t ticks = ns / SECOND * rate + ns % SECOND * rate / SECOND;
     const uint32_t transit = (uint32_t)ticks - packet->timestamp;
     const int64_t difference = llabs((int32_t)(transit - receiver->transit));
-    if (receiver->begun && difference < rate) // more is another clock
+    if (receiver->begun && difference < rate) // a larger one means another clock
         receiver->jitter16 += (uint32_t)difference - ((receiver->jitter16 + 8) >> 4);
     receiver->transit = transit;
 }
@@ -403,7 +403,7 @@ int rtp_receiver_put(struct rtp_receiver *receiver, const uint8_t *data, size_t 
     return place_packet(receiver, &packet, data, bytes);
 }
 
-// Fills in what is known of the packets before it.
+// Fills in the packet's loss and restart, before it is returned.
 static void give(struct rtp_receiver *receiver, int64_t number, struct rtp_packet *packet)
 {
     const int64_t lost = number - receiver->next;

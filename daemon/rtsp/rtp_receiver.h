@@ -1,6 +1,6 @@
-// The RTP packets (RFC 3550) of one track: which are ours, in which order, and which are missing.
-// Over UDP a packet that comes before an earlier one waits for it, as long as late packets of this
-// camera have needed. Pure: the caller says what time it is.
+// Receives the RTP packets (RFC 3550) of one track: selects ours, orders them and counts the
+// missing ones. Over UDP a packet that overtakes an earlier one waits for it, as long as late
+// packets of this camera have needed. Pure: the caller passes the time.
 #ifndef FRAMED_DAEMON_RTSP_RTP_RECEIVER_H
 #define FRAMED_DAEMON_RTSP_RTP_RECEIVER_H
 
@@ -13,33 +13,33 @@
 struct rtp_receiver_options {
     int payload_type;
     int clock_rate; // 0: 90000
-    bool ordered;   // over TCP: the network changes no order
-    // The SDP has other video tracks: no other payload type is taken for ours. Otherwise 50 packets
-    // of a single other type that video may have, and none of ours, are our track.
+    bool ordered;   // over TCP: the network does not reorder
+    // The SDP has other video tracks: no other payload type becomes ours. Otherwise 50 packets in a
+    // row of one other type that may be video, and none of ours, make that type ours.
     bool other_video;
-    const bool *other_codecs; // [128]: types that are not taken for ours either; read by open; NULL
-    // As the Transport header says. A hint: the first packet's SSRC is ours whatever it is, but
-    // changes to this one as soon as a packet has it.
+    const bool *other_codecs; // [128]: types that never become ours; read during open; may be NULL
+    // Hint from the Transport header: the first packet's SSRC is ours in any case, but ours changes
+    // to this one as soon as it occurs.
     bool ssrc_hinted;
     uint32_t ssrc;
-    // Packets of this SSRC came before ours could, of an older session as it seems: it is ours only
-    // if no other comes for 0.5 s.
+    // Packets of this SSRC came before ours could, probably from an older session: it becomes ours
+    // only if no other arrives for 0.5 s.
     bool ssrc_avoided;
     uint32_t avoided;
 };
 
-struct rtp_statistics { // since it was opened
-    uint64_t packets;   // ours, but for late and duplicate ones
-    uint64_t lost;      // as rtp_receiver_get told
-    uint64_t reordered; // came behind a later one, but in time
-    uint64_t late;      // came when they had been given up: they are in `lost` too
+struct rtp_statistics { // since open
+    uint64_t packets;   // ours, without late and duplicate ones
+    uint64_t lost;      // sum of struct rtp_packet's `lost`
+    uint64_t reordered; // arrived after a later one, but in time
+    uint64_t late;      // arrived after they were given up; counted in `lost` too
     uint64_t duplicate, foreign, restarts;
     uint32_t jitter;           // RFC 3550, in units of the clock rate
-    uint32_t highest_sequence; // extended; begins anew with a restart
-    uint64_t expected;         // packets, and all numbers missing between them
+    uint32_t highest_sequence; // extended; restarts with the sender
+    uint64_t expected;         // packets, and all missing numbers between them
     uint32_t ssrc;
     bool locked;             // ssrc is known
-    bool parted;             // rtp_receiver_part, and no other source has followed yet
+    bool parted;             // rtp_receiver_part was called, and no other source has followed
     uint64_t source_changes; // of ssrc
 };
 
@@ -47,25 +47,25 @@ struct rtp_receiver;
 
 int rtp_receiver_open(struct rtp_receiver **ret, const struct rtp_receiver_options *);
 void rtp_receiver_close(struct rtp_receiver *); // accepts NULL
-// A datagram, or an interleaved frame, which may be RTCP or anything. All packets that are ready
-// have been taken with rtp_receiver_get before, and `data` stays as it is until they have been
-// taken again: it is copied only where it has to wait. 0; -EBADMSG: no packet, or none of ours
-// (counted as foreign); -EBUSY: packets are ready; -ENOMEM: it counts as lost.
+// Takes a datagram or an interleaved frame, which may be RTCP or anything else. The caller has
+// taken all ready packets with rtp_receiver_get before, and keeps `data` unchanged until it has
+// done so again: `data` is copied only if the packet must wait. Returns 0; -EBADMSG: no packet, or
+// not ours (counted as foreign); -EBUSY: packets are ready; -ENOMEM: the packet counts as lost.
 int rtp_receiver_put(struct rtp_receiver *, const uint8_t *data, size_t bytes, int64_t now_ns);
-// The next packet in order; valid until the next call of put or get. 0 or -EAGAIN.
+// Returns the next packet in order, valid until the next call of put or get. 0 or -EAGAIN.
 //
 // A packet behind a hole in the numbers waits for the missing ones: for twice the longest delay of
-// a late packet, 100 ms at most, 20 ms at least until there were 50 of these, then 5 ms at least,
-// and not at all after 10,000 packets in order. It waits no longer once a whole picture behind the
-// hole is complete. That takes a picture which begins behind the hole: a marker alone does not end
-// the wait, since the last two packets of a picture may be the ones that were swapped.
+// a late packet, at most 100 ms, at least 20 ms before the 50th late packet and 5 ms after it, and
+// not at all after 10,000 packets in order. The wait ends early once a picture that begins behind
+// the hole is complete. A marker alone does not end it: the last two packets of a picture may have
+// been swapped.
 int rtp_receiver_get(struct rtp_receiver *, int64_t now_ns, struct rtp_packet *ret);
-// When rtp_receiver_get will give a packet though nothing else comes; INT64_MAX: not.
+// Returns when rtp_receiver_get has a packet without further input; INT64_MAX: never.
 int64_t rtp_receiver_due_ns(const struct rtp_receiver *);
-// Bytes of the connection were skipped: the next packet's lost_unknown is set if its number tells
-// no loss. The packet before it may be wrong at its end.
+// Reports skipped bytes of the connection: sets the next packet's lost_unknown if its number shows
+// no loss. The end of the packet before it may be wrong.
 void rtp_receiver_lose(struct rtp_receiver *);
-// The source sent BYE: another one may follow at once.
+// Reports the source's BYE: another source may follow at once.
 void rtp_receiver_part(struct rtp_receiver *);
 struct rtp_statistics rtp_receiver_statistics(const struct rtp_receiver *);
 

@@ -13,20 +13,20 @@
 
 enum {
     DATAGRAM_MAX = 64 << 10,
-    RECEIVE_BUFFER = 2 << 20, // a keyframe of 2160p and more
-    PAIR_TRIES = 64,          // at two neighbouring ports
-    FOREIGN_MAX = 64,         // datagrams that one read passes over
+    RECEIVE_BUFFER = 2 << 20, // more than a keyframe of 2160p
+    PAIR_TRIES = 64,          // to bind two neighbouring ports
+    FOREIGN_MAX = 64,         // foreign datagrams skipped in one read
 };
 
 enum { RTP, RTCP };
 
 struct rtp_sockets {
     int fd[2];
-    struct sockaddr_storage local, peer, source, group; // source: AF_UNSPEC: none is named
+    struct sockaddr_storage local, peer, source, group; // source: AF_UNSPEC: not named
     struct sockaddr_storage sender;                     // of the datagram read last
     int peer_port[2];                                   // 0: unknown
-    int sender_socket;                                  // that it came to: RTP, RTCP
-    int settled_port;                                   // of RTP; 0: not yet
+    int sender_socket;                                  // its socket: RTP, RTCP
+    int settled_port;                                   // of RTP; 0: any
     bool multicast, from_anybody;
     uint32_t overruns[2];
     uint8_t datagram[DATAGRAM_MAX];
@@ -81,10 +81,10 @@ static int bind_socket(struct rtp_sockets *s, int which, struct sockaddr_storage
     int fd = socket(at->ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size); // root's alone
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size); // only as root
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);      // up to rmem_max
     setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &one, sizeof one);
-    if (s->multicast) // others of this machine may watch the group too
+    if (s->multicast) // other programs here may receive the group too
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (bind(fd, (struct sockaddr *)at, address_size(at)) < 0) {
         int rc = -errno;
@@ -104,7 +104,7 @@ static void close_pair(struct rtp_sockets *s)
     }
 }
 
-// The kernel chooses a port: its neighbour may be taken.
+// Binds an even port and the next one. The kernel chooses one of them; the other may be taken.
 static int bind_pair(struct rtp_sockets *s)
 {
     int rc = -EADDRINUSE;
@@ -164,7 +164,7 @@ void rtp_sockets_set_peer(struct rtp_sockets *s, const int ports[2], const char 
 
 // --- multicast
 
-// The number of the interface that has the address; 0: the system chooses.
+// Returns the index of the interface with this address; 0: the system chooses.
 static unsigned interface_of(const struct sockaddr_storage *local)
 {
     struct ifaddrs *list = NULL;
@@ -205,7 +205,7 @@ static int join_group(struct rtp_sockets *s, int fd, unsigned interface)
     return setsockopt(fd, level, MCAST_JOIN_GROUP, &any, sizeof any) < 0 ? -errno : 0;
 }
 
-// Reports go to the group by the interface that it was joined on.
+// Sends reports to the group through the interface that it was joined on.
 static void set_interface(const struct rtp_sockets *s, int fd, unsigned interface, int ttl)
 {
     const struct ip_mreqn by = {.imr_ifindex = (int)interface};
@@ -232,7 +232,7 @@ int rtp_sockets_join(struct rtp_sockets **ret, int rtsp_fd, const char *group, c
         rc = -EINVAL;
     const unsigned interface = interface_of(&s->local);
     for (int i = 0; i < 2 && rc == 0; i++) {
-        struct sockaddr_storage at = s->group; // bound to it, the socket gets no other group's
+        struct sockaddr_storage at = s->group; // excludes packets of other groups
         if (ports[i] > 0 && (rc = bind_socket(s, i, &at, ports[i])) == 0)
             rc = join_group(s, s->fd[i], interface);
         if (rc == 0 && s->fd[i] >= 0)

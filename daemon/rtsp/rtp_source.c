@@ -6,13 +6,13 @@
 #include "daemon/rtsp/rtp_packet.h"
 
 enum {
-    ADOPTED = 50,       // packets of another payload type in a row are ours, if none of ours came
-    NUMBERS_MAX = 16,   // distance of numbers over a change of the SSRC
-    RESTART_MIN = 1024, // numbers that much lower are not late: the sender began again
+    ADOPTED = 50,       // packets in a row that make another payload type ours
+    NUMBERS_MAX = 16,   // maximum distance of numbers over a change of the SSRC
+    RESTART_MIN = 1024, // a number lower by more is a restart, not a late packet
 };
 
 static const int64_t MS = 1000000, SILENCE_MIN_NS = 500 * MS, SILENCE_MAX_NS = 5000 * MS,
-                     LEFT_NS = 1000 * MS; // at least: a second sender is heard by then
+                     LEFT_NS = 1000 * MS; // minimum: a second sender is heard by then
 
 // Types below 35 belong to audio or to codecs that framed does not decode, except JPEG. RTCP read
 // as RTP has the types 72 to 76.
@@ -40,8 +40,8 @@ static int64_t silent_ns(const struct rtp_source *source, const struct rtp_packe
     return packet->received_ns - source->heard_ns;
 }
 
-// Another SSRC becomes ours once ours has been silent for longer than ever before: a camera may
-// send one picture a second, and the rest of an older session beside it.
+// Returns true if another SSRC may become ours: ours has been silent for longer than ever before. A
+// camera may send one picture a second next to the rest of an older session.
 static bool may_take_over(const struct rtp_source *source, const struct rtp_packet *packet)
 {
     const int64_t enough_ns =
@@ -50,8 +50,8 @@ static bool may_take_over(const struct rtp_source *source, const struct rtp_pack
            (source->hinted && !source->hint_met && packet->ssrc == source->hint);
 }
 
-// Packets of an older session are ours only if nothing else comes: a camera may begin to send ahead
-// of PLAY.
+// Packets of an older session become ours only if nothing else arrives: a camera may begin to send
+// before PLAY.
 static bool is_left_over(struct rtp_source *source, const struct rtp_packet *packet)
 {
     if (source->locked || !source->avoids || packet->ssrc != source->avoided ||
@@ -62,16 +62,16 @@ static bool is_left_over(struct rtp_source *source, const struct rtp_packet *pac
     return packet->received_ns - source->avoided_ns < SILENCE_MIN_NS;
 }
 
-// The timestamps go on about as our clock does. Packets that a slow network or our own delay held
-// back come late or all at once.
+// Returns true if the timestamps advance about like our clock: packets held back by a slow network
+// or by ourselves arrive late or all at once.
 static bool stamp_goes_on(const struct rtp_source *source, const struct rtp_packet *packet,
                           const struct rtp_advance *advance)
 {
     return advance->known && llabs(advance->stamp_ns - silent_ns(source, packet)) <= SILENCE_MAX_NS;
 }
 
-// Some cameras change the SSRC with each group of pictures. The numbers go on then: those of
-// another sender are random.
+// Some cameras change the SSRC with each group of pictures, but continue the numbers. The numbers
+// of another sender are random.
 static bool goes_on_by_numbers(const struct rtp_source *source, const struct rtp_packet *packet,
                                const struct rtp_advance *advance)
 {
@@ -79,20 +79,20 @@ static bool goes_on_by_numbers(const struct rtp_source *source, const struct rtp
            stamp_goes_on(source, packet, advance);
 }
 
-// The numbers are new. The next packet of the former SSRC undoes a wrong change.
+// Accepts new numbers. The next packet of the former SSRC undoes a wrong change.
 static bool goes_on_by_stamps(const struct rtp_source *source, const struct rtp_packet *packet,
                               const struct rtp_advance *advance)
 {
     return !source->mixes && advance->stamp_ns > 0 && stamp_goes_on(source, packet, advance);
 }
 
-// A packet of the source before `ssrc`, so soon that it may still send.
+// Returns true for a packet of the previous source so soon that it may still be sending.
 static bool is_of_left_source(const struct rtp_source *source, const struct rtp_packet *packet)
 {
     return packet->ssrc == source->left.ssrc && packet->received_ns < source->left_until_ns;
 }
 
-// The network delivered it again, or behind the first packet of the next source.
+// Returns true if the network repeated the packet, or delivered it after the next source's first.
 static bool is_late_of_left_source(const struct rtp_source *source, const struct rtp_packet *packet,
                                    const struct rtp_advance *advance)
 {
@@ -144,7 +144,7 @@ enum rtp_source_verdict rtp_source_judge(struct rtp_source *source, const struct
     } else if (source->locked && goes_on_by_numbers(source, packet, advance)) {
         change_source(source, packet, left_ns, true);
     } else if (is_of_left_source(source, packet)) {
-        source->mixes = true; // there are two senders: back to the first
+        source->mixes = true; // two senders: return to the first
         change_source(source, packet, 0, false);
         verdict = RTP_OURS_RESTARTED;
     } else if (source->locked && goes_on_by_stamps(source, packet, advance)) {

@@ -1,5 +1,5 @@
-// Which RTP packets are of our stream: cameras send other tracks on its channel, go on with older
-// sessions, and change the SSRC in the middle of a stream. Pure.
+// Decides which RTP packets belong to our stream: cameras send other tracks on its channel,
+// continue older sessions, and change the SSRC in the middle of a stream. Pure.
 #ifndef FRAMED_DAEMON_RTSP_RTP_SOURCE_H
 #define FRAMED_DAEMON_RTSP_RTP_SOURCE_H
 
@@ -14,10 +14,10 @@ struct rtp_source_place { // a packet in the numbering of its sender
     uint32_t timestamp;
 };
 
-struct rtp_source { // ready with its first seven set and the rest zeroed
+struct rtp_source { // ready with the first seven set and the rest zeroed
     int payload_type;
-    bool other_video;       // another payload type may be another video track's
-    bool other_codecs[128]; // payload types that are known not to be of our codec
+    bool other_video;       // other payload types may belong to another video track
+    bool other_codecs[128]; // payload types of other codecs
     bool hinted;            // the camera announced the SSRC `hint`
     uint32_t hint;
     bool avoids; // packets of the SSRC `avoided` came before ours could
@@ -30,11 +30,11 @@ struct rtp_source { // ready with its first seven set and the rest zeroed
     bool mixes; // the camera sends two streams at once: no SSRC continues another
     struct rtp_source_place first, newest; // packets of `ssrc`
     struct rtp_source_place left;          // the newest packet of the SSRC before `ssrc`
-    int64_t left_until_ns; // a newer packet of that SSRC before this time shows that it goes on
+    int64_t left_until_ns; // a newer packet of that SSRC before this time shows that it continues
     bool left_by_numbers;  // the numbers of `ssrc` continue those of that SSRC
     bool hint_met;
-    int64_t avoided_ns;         // when the first of them came since then
-    int64_t heard_ns, pause_ns; // of ours: last packet, longest pause
+    int64_t avoided_ns;         // when the first packet of `avoided` arrived
+    int64_t heard_ns, pause_ns; // of `ssrc`: last packet, longest pause
     int other_type, others;
 };
 
@@ -44,12 +44,12 @@ enum rtp_source_verdict {
     RTP_OURS_RESTARTED, // the first packet of this SSRC: its numbers are new
 };
 
-// A packet compared with the newest one of ours.
+// A packet compared with our newest one.
 struct rtp_advance {
-    bool known;       // ours has come
-    int numbers;      // by its sequence number; 0 or less: it is not newer
-    int64_t stamp_ns; // by its timestamp
-    bool reorders;    // the network does
+    bool known;       // there is one
+    int numbers;      // in sequence numbers; 0 or less: not newer
+    int64_t stamp_ns; // in timestamps
+    bool reorders;    // the network reorders packets
     bool repeated;    // a packet of ours had this number
 };
 

@@ -13,7 +13,7 @@
 
 enum {
     HEX_MAX = 2 * 32 + 1, // of the longest digest, with its zero
-    NAME_MAX_BYTES = 32,  // of a parameter that is known, and more
+    NAME_MAX_BYTES = 32,  // longer than the name of any known parameter
     CNONCE_BYTES = 16,
     BASIC_MAX = 3 * 4096, // bytes of "user:password"
 };
@@ -25,7 +25,7 @@ static const char *skip_separators(const char *p)
     return p + strspn(p, " ,");
 }
 
-// Reads a parameter's value, quoted or not, to `ret`. False: it does not fit.
+// Reads a parameter's value, quoted or not, into `ret`. Returns false if it does not fit.
 static bool parse_value(const char **at, char *ret, size_t size)
 {
     const char *p = *at;
@@ -42,7 +42,7 @@ static bool parse_value(const char **at, char *ret, size_t size)
     return n < size;
 }
 
-// Whether a list like "auth,auth-int" has the word `auth`.
+// Returns true if a list like "auth,auth-int" contains the word `auth`.
 static bool offers_auth(const char *list)
 {
     for (size_t n; *list; list += n + strspn(list + n, " ,")) {
@@ -93,8 +93,8 @@ static void set_parameter(struct rtsp_auth *challenge, const char *name, const c
 }
 
 // Reads the challenge that begins at *at, up to the next one: "Digest realm="x", nonce="y", Basic
-// ...". A word without a value within it is skipped, unless it begins a challenge. Scheme NONE: no
-// challenge that this file knows.
+// ...". Skips a word without a value inside it, unless the word begins a challenge. Scheme NONE: an
+// unknown scheme.
 static void parse_challenge(struct rtsp_auth *ret, const char **at)
 {
     const char *p = skip_separators(*at);
@@ -114,7 +114,7 @@ static void parse_challenge(struct rtsp_auth *ret, const char **at)
             memcpy(name, word, bytes < sizeof name ? bytes : 0);
             set_parameter(ret, name, &p, &fits);
         } else if (bytes == 0)
-            p++; // a quote that nothing began
+            p++; // a stray quote
         else if (*p && *p != ',') {
             p = word;
             break; // the scheme of another challenge
@@ -140,7 +140,7 @@ static bool offers_digest(const struct rtsp_message *reply)
     return challenge.digest_offered;
 }
 
-// A password goes out in clear only to a camera that has never offered anything better.
+// Accepts Basic without encryption only from a camera that has never offered Digest.
 int rtsp_auth_challenge(struct rtsp_auth *auth, const struct rtsp_message *reply)
 {
     struct rtsp_auth best = {0}, challenge;
@@ -162,7 +162,7 @@ int rtsp_auth_challenge(struct rtsp_auth *auth, const struct rtsp_message *reply
     best.encrypted = auth->encrypted;
     best.digest_offered = auth->digest_offered;
     if (best.scheme == auth->scheme && strcmp(best.nonce, auth->nonce) == 0) {
-        best.count = auth->count; // a camera takes no count twice
+        best.count = auth->count; // a camera accepts no count twice
         memcpy(best.cnonce, auth->cnonce, sizeof best.cnonce);
     } else
         best.new_nonce = *auth->nonce && *best.nonce;
@@ -172,9 +172,9 @@ int rtsp_auth_challenge(struct rtsp_auth *auth, const struct rtsp_message *reply
 
 // --- signing
 
-struct header { // the value of one, being written
+struct header { // the value of a header, while it is written
     char *text;
-    size_t size, n; // n may be past the size: it did not fit
+    size_t size, n; // n may exceed size: it did not fit
 };
 
 static void add(struct header *header, const char *format, ...)
@@ -199,7 +199,7 @@ static void add_quoted(struct header *header, const char *name, const char *valu
     add(header, "\"");
 }
 
-// The digest, in hexadecimal, of up to six parts with a colon between; NULL ends them.
+// Writes the hexadecimal digest of up to six parts, joined by colons; NULL ends them.
 static int digest(enum rtsp_auth_scheme scheme, const char *const parts[], char ret[HEX_MAX])
 {
     uint8_t bytes[EVP_MAX_MD_SIZE];
@@ -229,7 +229,7 @@ static int choose_cnonce(struct rtsp_auth *auth)
     return 0;
 }
 
-// The parameters in the order in which live555 writes them: there are cameras that know no other.
+// Writes the parameters in live555's order: some cameras accept no other.
 static int sign_digest(struct rtsp_auth *auth, const char *user, const char *password,
                        const char *method, const char *url, struct header *header)
 {

@@ -1,5 +1,5 @@
 // Signs RTSP requests: Digest (RFC 7616: SHA-256, MD5, and the form of RFC 2069) and Basic. One
-// session uses an auth; zeroed it knows of no challenge.
+// session uses an auth. Zeroed: no challenge received.
 #ifndef FRAMED_DAEMON_RTSP_RTSP_AUTH_H
 #define FRAMED_DAEMON_RTSP_RTSP_AUTH_H
 
@@ -15,25 +15,24 @@ struct rtsp_auth {
     enum rtsp_auth_scheme scheme;
     // Set by the owner.
     bool first_only;     // take the first challenge, not the best
-    bool encrypted;      // the connection is
-    bool digest_offered; // by the camera at any time: Basic is taken only where it is encrypted
-    bool basic_refused;  // the last reply offered Basic, which was not taken for that reason
+    bool encrypted;      // the connection is encrypted
+    bool digest_offered; // the camera has ever offered it: then Basic needs encryption
+    bool basic_refused;  // Basic of the last reply was rejected for lack of encryption
     bool session;        // the algorithm ends in "-sess"
     bool has_opaque, qop_auth;
-    bool stale;     // the camera says that the nonce alone was wrong
-    bool new_nonce; // it names another nonce than in the challenge before
-    char realm[1024], nonce[2048], opaque[2048], algorithm[32]; // algorithm "": none was named
+    bool stale;     // the camera reported that only the nonce was wrong
+    bool new_nonce; // the nonce differs from the previous challenge's
+    char realm[1024], nonce[2048], opaque[2048], algorithm[32]; // algorithm "": not named
     uint32_t count;                                             // requests signed with this nonce
     char cnonce[64];
 };
 
-// Takes in the challenges of a 401: the best of them all. Sets digest_offered and basic_refused. 0;
-// -ENOENT: there is no challenge that may be answered, and the auth stays otherwise. Only where a
-// request with the nonce before had been accepted does a new nonce mean that the password is right:
-// some cameras make one each time.
+// Uses the best challenge of a 401. Sets digest_offered and basic_refused. Returns 0; -ENOENT:
+// there is no usable challenge, and the auth otherwise stays. A new nonce shows that the password
+// is right only if a request with the previous nonce was accepted: some cameras make one each time.
 int rtsp_auth_challenge(struct rtsp_auth *, const struct rtsp_message *reply);
-// The value of the Authorization header for one request; "" before any challenge. `url` byte for
-// byte as in the request line. 0; -ENOBUFS; -EIO: libcrypto failed.
+// Writes the value of the Authorization header for one request; "" before any challenge. `url` must
+// equal the request line's byte for byte. Returns 0; -ENOBUFS; -EIO: libcrypto or getrandom failed.
 int rtsp_auth_sign(struct rtsp_auth *, const char *user, const char *password, const char *method,
                    const char *url, char *ret, size_t size);
 

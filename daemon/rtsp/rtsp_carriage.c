@@ -63,7 +63,7 @@ int rtsp_carriage_answer(struct rtsp_carriage *c, const char *header, const stru
     return 0;
 }
 
-// An empty packet of RTP, and an empty report: cameras take no notice of them.
+// Sends an empty RTP packet and an empty report, which cameras ignore.
 void rtsp_carriage_punch(struct rtsp_carriage *c, int payload_type, uint32_t ssrc)
 {
     const uint8_t id[4] = {(uint8_t)(ssrc >> 24), (uint8_t)(ssrc >> 16), (uint8_t)(ssrc >> 8),

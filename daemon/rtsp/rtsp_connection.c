@@ -16,8 +16,8 @@
 static const int64_t SECOND_TRY_NS = 1500000000;
 enum {
     ADDRESSES_MAX = 4,     // of one name
-    QUEUE_MAX = 64 << 10,  // bytes that wait to be sent
-    RECORD_MAX = 17 << 10, // bytes of one read for TLS, whose records are not larger
+    QUEUE_MAX = 64 << 10,  // bytes waiting to be sent
+    RECORD_MAX = 17 << 10, // bytes of one read for TLS: no record is larger
 };
 
 enum phase { LOOKING_UP, CONNECTING, SHAKING_HANDS, CONNECTED };
@@ -25,10 +25,10 @@ enum phase { LOOKING_UP, CONNECTING, SHAKING_HANDS, CONNECTED };
 struct rtsp_connection {
     enum phase phase;
     struct name_lookup *lookup;
-    const struct addrinfo *addresses; // of the look-up
-    int n_addresses, n_begun;         // connects; the address of the i-th is i % n_addresses
+    const struct addrinfo *addresses; // owned by `lookup`
+    int n_addresses, n_begun;         // connects; the i-th one is to address i % n_addresses
     int half_open[2];                 // sockets; -1: none
-    int64_t begun_ns;                 // when the last connect was
+    int64_t begun_ns;                 // when the last connect began
     int fd;                           // -1 until it is connected
     const struct tls_config *tls_config;
     struct rtsp_tls *tls;
@@ -103,7 +103,7 @@ int rtsp_connection_poll(const struct rtsp_connection *c, struct pollfd *fds, in
 
 // --- connecting
 
-// -EACCES and -EPERM are elsewhere a camera's refusals; here they are a firewall's word.
+// Maps EACCES and EPERM, which come from a firewall here: elsewhere they mean a camera's refusal.
 static int connect_errno(int error)
 {
     return error == EACCES || error == EPERM ? -EHOSTUNREACH : -error;
@@ -138,7 +138,7 @@ static void begin_handshake(struct rtsp_connection *c, int *winner)
     c->phase = c->tls_config ? SHAKING_HANDS : CONNECTED;
 }
 
-// 0: a half-open socket is connected; -EAGAIN; or the last of them failed.
+// Returns 0 if a half-open socket is connected, -EAGAIN, or the error of the last one that failed.
 static int await_connect(struct rtsp_connection *c, int64_t now_ns)
 {
     int rc = -EAGAIN;
@@ -155,12 +155,12 @@ static int await_connect(struct rtsp_connection *c, int64_t now_ns)
         close_descriptor(&c->half_open[i]);
         rc = connect_errno(error);
     }
-    // An address that refuses is no reason to wait for the next.
+    // After a refusal, try the next address without waiting.
     while (rc != -EAGAIN && c->n_begun < c->n_addresses)
         if ((rc = begin_connect(c, now_ns)) == 0)
             rc = -EAGAIN;
     if (may_double(c) && c->n_begun && now_ns >= c->begun_ns + SECOND_TRY_NS)
-        begin_connect(c, now_ns); // beside the first, which still may answer
+        begin_connect(c, now_ns); // beside the first, which may still answer
     return c->half_open[0] >= 0 || c->half_open[1] >= 0 ? -EAGAIN : rc;
 }
 
@@ -199,14 +199,14 @@ static int look_up_addresses(struct rtsp_connection *c, int64_t now_ns, char *wh
     return rc;
 }
 
-// Whatever TLS wants to say goes into the queue.
+// Queues the records of TLS and sends them.
 static int queue_records(struct rtsp_connection *c)
 {
     c->queued += rtsp_tls_take(c->tls, c->queue + c->queued, QUEUE_MAX - c->queued);
     return rtsp_connection_flush(c);
 }
 
-// Gives TLS what the network has. 1: something came; 0: the end; -EAGAIN; another negative errno.
+// Passes network bytes to TLS. Returns 1: some came; 0: the end; -EAGAIN; another negative errno.
 static int feed_tls(struct rtsp_connection *c)
 {
     uint8_t record[RECORD_MAX];
@@ -224,7 +224,7 @@ static int shake_hands(struct rtsp_connection *c, char *why, size_t size)
         return rc;
     while (rc == 0) {
         const int shaken = rtsp_tls_handshake(c->tls, why, size);
-        rc = queue_records(c); // an alert too, which tells the server why
+        rc = queue_records(c); // including an alert, which gives the server the reason
         if (shaken == 0 && rc == 0)
             c->phase = CONNECTED;
         if (shaken != -EAGAIN)
@@ -289,7 +289,7 @@ int rtsp_connection_flush(struct rtsp_connection *c)
 
 int rtsp_connection_write(struct rtsp_connection *c, const void *data, size_t bytes)
 {
-    const size_t overhead = c->tls ? 1024 : 0; // of records
+    const size_t overhead = c->tls ? 1024 : 0; // of TLS records
     if (c->phase != CONNECTED)
         return -ENOTCONN;
     if (bytes + overhead > QUEUE_MAX - c->queued)

@@ -9,12 +9,12 @@
 #include "daemon/base/log.h"
 
 static const int64_t GOODBYE_NS = 500000000; // how long TEARDOWN's reply may take
-static const int64_t STOPPED_NS = 400000000; // without media: the camera has stopped sending
+static const int64_t STOPPED_NS = 400000000; // without media: the camera stopped sending
 enum { REDIRECTS_MAX = 5, VIDEO_NAME_MAX = 64 };
 
 // --- the end
 
-// Media stopped: was it because the camera does not heed our keep-alive?
+// Chooses the next keep-alive method if media stopped because the camera ignored this one.
 static void learn_keep_alive(struct rtsp_dialogue *d)
 {
     struct rtsp_memory *memory = d->memory;
@@ -32,7 +32,7 @@ int rtsp_dialogue_end(struct rtsp_dialogue *d, int rc, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    log_scrub(d->why, sizeof d->why, text); // a camera's own words may be in it
+    log_scrub(d->why, sizeof d->why, text); // may contain the camera's own words
     learn_keep_alive(d);
     d->memory->tcp_fails |= d->fell_back && !d->media_ns && rc != -ESHUTDOWN;
     if (d->track)
@@ -116,7 +116,7 @@ int rtsp_dialogue_connect(struct rtsp_dialogue *d)
     return ask(d, "DESCRIBE", d->url.text, "Accept: application/sdp\r\n");
 }
 
-// Password and user stay with the host and port that they were given for.
+// Keeps user and password only for the host and port that they were given for.
 static int redirect(struct rtsp_dialogue *d, const struct rtsp_message *message)
 {
     struct rtsp_url to;
@@ -171,7 +171,7 @@ int rtsp_dialogue_leave(struct rtsp_dialogue *d)
                            rtsp_track_bye(d->track, d->now_ns, bye));
         rtsp_exchange_abandon(&d->exchange);
     }
-    // SETUP's reply tells the session's name, and between PLAY and its reply nothing may be sent.
+    // SETUP's reply has the session's id, and nothing may be sent between PLAY and its reply.
     return d->exchange.method ? 0 : ask_teardown(d);
 }
 
@@ -207,7 +207,7 @@ static int end_by_status(struct rtsp_dialogue *d, const struct rtsp_message *rep
 {
     int rc = -EPROTO;
     if (reply->status == 403)
-        rc = -EPERM; // no word on the password: only 401 is
+        rc = -EPERM; // not about the password: only 401 is
     else if (reply->status == 404)
         rc = -ENOENT;
     else if (reply->status == 453 || reply->status == 503)
@@ -277,8 +277,8 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-// What was learnt of the ends of pictures holds for this stream alone. Whether it is another one
-// than the last connection's.
+// Drops the learnt picture ends if the stream differs from the last connection's, and returns true
+// then.
 static bool recall_verdict(struct rtsp_dialogue *d)
 {
     const struct sdp_media *m = &d->media;
@@ -367,7 +367,7 @@ out:
     return rc;
 }
 
-// Whether the track's URL, made the other way, is another.
+// Returns true if `status` may mean a wrong URL and the track's URL has another form.
 static bool may_merge(const struct rtsp_dialogue *d, int status)
 {
     char appended[RTSP_URL_MAX], merged[RTSP_URL_MAX];
@@ -424,7 +424,7 @@ int rtsp_dialogue_start(struct rtsp_dialogue *d)
     d->phase = RTSP_PLAYING;
     d->play_ns = d->now_ns;
     rtsp_keep_alive_start(&d->keep_alive, d->exchange.timeout_s, d->now_ns);
-    return ask(d, "OPTIONS", d->base, ""); // tells which keep-alive it takes
+    return ask(d, "OPTIONS", d->base, ""); // its reply lists the possible keep-alives
 }
 
 static int take_answer(struct rtsp_dialogue *d, const struct rtsp_message *reply)
@@ -446,7 +446,7 @@ static int take_answer(struct rtsp_dialogue *d, const struct rtsp_message *reply
         return take_setup(d, reply);
     case RTSP_STARTING:
         return status == 200 ? rtsp_dialogue_start(d) : end_by_status(d, reply);
-    default: // OPTIONS or a keep-alive: any status will do while media flow
+    default: // OPTIONS or a keep-alive: any status is fine while media flow
         listed = rtsp_message_header(reply, "Public", NULL);
         d->keep_alive.get_listed =
             d->keep_alive.get_listed || (listed && strcasestr(listed, "GET_PARAMETER"));
@@ -482,7 +482,7 @@ int rtsp_dialogue_take(struct rtsp_dialogue *d, const struct rtsp_message *messa
         return take_answer(d, message);
     case RTSP_ANSWER_CHALLENGE:
         if (d->phase == RTSP_LEAVING && !*d->exchange.session)
-            return rtsp_dialogue_finish(d); // nothing to end, and so no password to try
+            return rtsp_dialogue_finish(d); // no session to end, so no password is tried
         return send_request(d, request, rtsp_exchange_repeat(&d->exchange, d->now_ns, request));
     case RTSP_ANSWER_REFUSED:
         break;
@@ -491,11 +491,11 @@ int rtsp_dialogue_take(struct rtsp_dialogue *d, const struct rtsp_message *messa
         return rtsp_dialogue_finish(d);
     if (d->phase != RTSP_PLAYING)
         return end_refused(d);
-    d->keep_alive.due_ns = INT64_MAX; // more refusals might lock the account; media flow as yet
+    d->keep_alive.due_ns = INT64_MAX; // more refusals might lock the account; media still flow
     return 0;
 }
 
-// A request that was not answered until the next one is due will not be.
+// Abandons a request that is unanswered when the next one is due.
 int rtsp_dialogue_keep_alive(struct rtsp_dialogue *d)
 {
     rtsp_exchange_abandon(&d->exchange);

@@ -8,7 +8,7 @@
 
 enum { AUTHORIZATION_MAX = 32 << 10, TIMEOUT_MAX = 24 * 3600 };
 
-// A challenge is of its connection: an answer to an old one would look like a wrong password.
+// Drops an old connection's challenge: an answer to it would look like a wrong password.
 void rtsp_exchange_reset(struct rtsp_exchange *x)
 {
     x->method = NULL;
@@ -20,7 +20,7 @@ void rtsp_exchange_reset(struct rtsp_exchange *x)
                                  .digest_offered = x->auth.digest_offered};
 }
 
-// The order of the headers is that of the most widespread client: some cameras take no other.
+// Writes the headers in the order of the most common client: some cameras accept no other.
 static int write_request(struct rtsp_exchange *x, int64_t now_ns, char *to)
 {
     char authorization[AUTHORIZATION_MAX] = "";
@@ -59,7 +59,7 @@ int rtsp_exchange_repeat(struct rtsp_exchange *x, int64_t now_ns, char *to)
     return write_request(x, now_ns, to);
 }
 
-// Whether the camera's first challenge is another than the best, which was tried.
+// Returns true if the first challenge differs in scheme from the best one: only one was tried.
 static bool has_other(const struct rtsp_auth *tried, const struct rtsp_message *reply)
 {
     struct rtsp_auth other = {.first_only = !tried->first_only,
@@ -68,8 +68,8 @@ static bool has_other(const struct rtsp_auth *tried, const struct rtsp_message *
     return rtsp_auth_challenge(&other, reply) == 0 && other.scheme != tried->scheme;
 }
 
-// One signed try per connection, so that no camera locks its account: a signed request is signed
-// anew only where the camera has taken the password before, or says that the nonce alone was old.
+// Allows one signed try per connection, so that no camera locks its account. Signs again only if
+// the camera has accepted the password before, or reports that only the nonce was old.
 static enum rtsp_answer take_challenge(struct rtsp_exchange *x, const struct rtsp_message *reply)
 {
     const bool again = x->is_signed;
@@ -105,7 +105,7 @@ static void take_session(struct rtsp_exchange *x, const char *value)
 
 enum rtsp_answer rtsp_exchange_take(struct rtsp_exchange *x, const struct rtsp_message *reply)
 {
-    // Cameras answer with a wrong CSeq, so it tells but one thing: this is a late reply.
+    // Cameras send wrong CSeqs, so a CSeq only identifies the late reply to an abandoned request.
     const char *cseq = rtsp_message_header(reply, "CSeq", NULL);
     const char *session = rtsp_message_header(reply, "Session", NULL);
     if (cseq && x->abandoned && strtoul(cseq, NULL, 10) == x->abandoned)

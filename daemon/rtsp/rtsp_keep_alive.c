@@ -19,7 +19,7 @@ void rtsp_keep_alive_start(struct rtsp_keep_alive *k, int timeout_s, int64_t now
 
 const char *rtsp_keep_alive_method(const struct rtsp_keep_alive *k, int failed)
 {
-    // EvoStream heeds GET_PARAMETER though it does not list it, so it comes second at the latest.
+    // EvoStream accepts GET_PARAMETER without listing it, so it comes second at the latest.
     static const char *const listed[] = {"GET_PARAMETER", "OPTIONS", "SET_PARAMETER"};
     static const char *const unlisted[] = {"OPTIONS", "GET_PARAMETER", "SET_PARAMETER"};
     return (k->get_listed ? listed : unlisted)[(unsigned)failed % 3];
@@ -37,7 +37,7 @@ bool rtsp_keep_alive_works(const struct rtsp_keep_alive *k, int64_t media_ns)
     return k->play_ns && media_ns - k->play_ns > 3 * k->timeout_ns;
 }
 
-// Servers look at their sessions now and then, and count from PLAY or from a request behind it.
+// Servers check their sessions now and then, and count from PLAY or from a later request.
 bool rtsp_keep_alive_failed(const struct rtsp_keep_alive *k, int64_t media_ns)
 {
     const int64_t lived = media_ns - k->play_ns;

@@ -1,5 +1,5 @@
-// Keeps an RTSP session alive: with which request, how often, and what is learnt where a camera
-// heeds another. Pure.
+// Keeps an RTSP session alive: chooses the request and its period, and detects a request that a
+// camera ignores. Pure.
 #ifndef FRAMED_DAEMON_RTSP_RTSP_KEEP_ALIVE_H
 #define FRAMED_DAEMON_RTSP_RTSP_KEEP_ALIVE_H
 
@@ -15,12 +15,12 @@ struct rtsp_keep_alive {
 
 // `timeout_s` 0: the camera named none.
 void rtsp_keep_alive_start(struct rtsp_keep_alive *, int timeout_s, int64_t now_ns);
-// The method to ask with, where `failed` of them did not keep sessions of this camera alive.
+// Returns the method to use after `failed` others did not keep sessions of this camera alive.
 const char *rtsp_keep_alive_method(const struct rtsp_keep_alive *, int failed);
-void rtsp_keep_alive_sent(struct rtsp_keep_alive *, int64_t now_ns); // when the next one is due
-// Media have flowed until `media_ns`, for longer than the session lives without a keep-alive.
+void rtsp_keep_alive_sent(struct rtsp_keep_alive *, int64_t now_ns); // schedules the next one
+// Returns true if media flowed until `media_ns`, longer than a session lives without a keep-alive.
 bool rtsp_keep_alive_works(const struct rtsp_keep_alive *, int64_t media_ns);
-// The session is over: media stopped after `media_ns`, as if the camera had missed its keep-alive.
+// Returns true if media stopped after `media_ns` as if the camera had ignored its keep-alive.
 bool rtsp_keep_alive_failed(const struct rtsp_keep_alive *, int64_t media_ns);
 
 #endif

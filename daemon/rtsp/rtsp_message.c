@@ -13,12 +13,12 @@ enum {
     HEAD_MAX = 16 << 10, // bytes of a message before its body
     FRAME_HEAD = 4,      // bytes of "$", the channel and the length
     RTP_HEAD = 12,       // bytes of the shortest RTP packet
-    SCAN_MAX = 64 << 10, // bytes in which the next frame has to begin
-    SCAN_AHEAD = 8,      // bytes that tell a frame or a reply
-    LOSSES_MAX = 10,     // of framing, with no item between them
+    SCAN_MAX = 64 << 10, // bytes within which the next frame must begin
+    SCAN_AHEAD = 8,      // bytes that identify a frame or a reply
+    LOSSES_MAX = 10,     // of framing, without an item between them
 };
 
-// What a message begins with. A camera's own requests are those that RTSP knows.
+// The first word of a message: a reply's, or RTSP's methods for a camera's own requests.
 static const char *const first_words[] = {
     "RTSP/",     "OPTIONS ",  "GET_PARAMETER ", "SET_PARAMETER ", "ANNOUNCE ",
     "REDIRECT ", "TEARDOWN ", "DESCRIBE ",      "PLAY ",          "PLAY_NOTIFY ",
@@ -48,7 +48,8 @@ static char *trim(char *text)
     return text;
 }
 
-// Bytes up to and with the empty line; 0: it has not come yet. Lines may end in LF alone.
+// Returns the bytes up to and with the empty line; 0: it has not arrived. Lines may end in LF
+// alone.
 static size_t find_head(const char *text, size_t bytes)
 {
     const char *end = text + bytes, *line = text;
@@ -61,8 +62,8 @@ static size_t find_head(const char *text, size_t bytes)
     return 0;
 }
 
-// What the head says of the body, before it is taken apart; 0: nothing. A head ends in a line end,
-// so no number runs on behind it.
+// Returns the Content-Length of a head before it is parsed; 0: none. A head ends in a line end, so
+// no number extends beyond it.
 static size_t find_content_length(const char *head, size_t bytes)
 {
     static const char name[] = "Content-Length";
@@ -95,8 +96,8 @@ static bool parse_first_line(struct rtsp_message *message, char *line)
     return true;
 }
 
-// Takes a head apart where it lies. Its last two bytes are the end of the last line, or that of the
-// empty one, and are not needed for it.
+// Parses a head in place. Its last two bytes, the end of the last line or of the empty one, are not
+// needed.
 static bool parse_head(struct rtsp_message *message, char *head, size_t bytes)
 {
     head[bytes - 2] = 0;
@@ -134,7 +135,7 @@ static enum rtsp_item take_message(struct rtsp_reader *reader, struct rtsp_messa
     *message = (struct rtsp_message){.method = "", .url = "", .reason = "", .body_bytes = body};
     if (!parse_head(message, text, head))
         return RTSP_ITEM_INVALID;
-    // The body moves onto the end of the head, so that there is room for a zero behind it.
+    // The body moves over the head's last byte, to make room for a zero behind it.
     message->body = memmove(text + head - 1, text + head, body);
     text[head - 1 + body] = 0;
     reader->begin += reader->whole;
@@ -149,7 +150,7 @@ static bool is_line_end(uint8_t byte)
     return byte == '\r' || byte == '\n';
 }
 
-// Whether an item may begin with these bytes: as far as there are any, nothing speaks against it.
+// Returns true if an item may begin with these bytes, as far as there are any.
 static bool may_begin_item(const uint8_t *data, size_t bytes)
 {
     if (bytes == 0 || *data == '$' || is_line_end(*data))
@@ -162,7 +163,7 @@ static bool may_begin_item(const uint8_t *data, size_t bytes)
     return false;
 }
 
-// Whether a frame begins here that is surely one of ours, or a reply, by SCAN_AHEAD bytes.
+// Returns true if SCAN_AHEAD bytes prove that a frame of ours or a reply begins here.
 static bool surely_begins_item(const struct rtsp_framing *framing, const uint8_t *data)
 {
     const bool version2 = data[FRAME_HEAD] >> 6 == 2;
@@ -176,9 +177,8 @@ static bool surely_begins_item(const struct rtsp_framing *framing, const uint8_t
            (framing->payload_type < 0 || framing->payload_type == (type & 0x7f));
 }
 
-// Of a frame with something behind it that is no item: where bytes of the frame are missing, it
-// reaches into its successor, which then begins inside of it. Else the frame is whole, and noise
-// follows.
+// Checks a frame that no item follows. If the frame lacks bytes, it reaches into its successor,
+// which begins inside it: RTSP_ITEM_INVALID. Otherwise it is complete, and noise follows.
 static enum rtsp_item judge_frame(const struct rtsp_reader *reader, size_t whole)
 {
     const size_t bytes = reader->end - reader->begin;
@@ -208,7 +208,7 @@ static enum rtsp_item take_frame(struct rtsp_reader *reader, struct rtsp_frame *
     return item;
 }
 
-// Goes on skipping bytes, up to a frame of ours or a reply.
+// Continues to skip bytes, up to a frame of ours or a reply.
 static enum rtsp_item find_item(struct rtsp_reader *reader)
 {
     for (; reader->end - reader->begin >= SCAN_AHEAD; reader->begin++, reader->skipped++) {

@@ -11,7 +11,7 @@
 #include "daemon/rtsp/rtsp_dialogue.h"
 
 static const int64_t SECOND_NS = 1000000000,
-                     PARTED_NS = 500000000; // after BYE: some cameras send on as another source
+                     PARTED_NS = 500000000; // after BYE: some cameras continue as another source
 enum {
     ROUNDS_MAX = 512,      // items of input in one step
     REPORT_PERIOD = 5,     // seconds; some cameras end a session after 10 s without a report
@@ -21,20 +21,20 @@ enum {
     PING_PATIENCE = 1,     // seconds that a ping waits for an earlier request
     FORMAT_SILENCE = 1,    // seconds without a packet of our format
     OTHER_FORMAT = 16,     // packets of another format in a row: the camera sends that one
-    WAITED_SHARE = 10,     // of the time from unit to unit: so much of it was spent waiting
+    WAITED_SHARE = 10,     // 1/10 of the time between units must be spent waiting
 };
 
 struct rtsp_session {
     struct rtsp_dialogue d;
     int64_t opened_ns, heard_ns;
-    int64_t parted_ns;              // BYE came last; 0: never
-    int64_t report_ns, keyframe_ns; // when the last was sent; 0: none yet
+    int64_t parted_ns;              // when BYE arrived last; 0: never
+    int64_t report_ns, keyframe_ns; // when the last one was sent; 0: never
     bool wants_keyframe, channel_logged;
     bool datagram_came; // from the camera: UDP works
     int other_format;   // packets in a row
     bool busy;          // there is more input than one step takes
-    // Since the last unit, which came at unit_ns (0: none did), the network had nothing for
-    // waited_ns; dry_ns: it has had nothing since then; 0: it has something.
+    // unit_ns: the last unit arrived; 0: none. waited_ns: time since then without network data,
+    // except the present one, which began at dry_ns (0: there is data).
     int64_t unit_ns, dry_ns, waited_ns;
     bool has_unit;
     struct rtsp_unit unit;
@@ -42,7 +42,7 @@ struct rtsp_session {
 
 // --- input
 
-// Cameras go on sending an older session's packets, to whoever has its connection's descriptor now.
+// Some cameras write an older session's packets to its descriptor, which now has our connection.
 static void note_left_over(struct rtsp_session *s, const uint8_t *data, size_t bytes)
 {
     struct rtp_packet packet;
@@ -61,7 +61,7 @@ static void log_other_source(struct rtsp_session *s)
               s->d.place);
 }
 
-// The camera may send any of the formats that it offers for the track, also beside ours.
+// Ends the session if the camera sends only another of the formats offered for the track.
 static int note_other_format(struct rtsp_session *s, const uint8_t *data, size_t bytes)
 {
     struct rtp_packet packet;
@@ -115,7 +115,7 @@ static int take_frame(struct rtsp_session *s, const struct rtsp_frame *frame)
         return 0;
     }
     int got = take_packet(s, frame->data, frame->bytes);
-    if (!ours && got == RTSP_TRACK_MEDIA) { // it keeps to channels of its own
+    if (!ours && got == RTSP_TRACK_MEDIA) { // the camera uses channels of its own
         channels[0] = frame->channel;
         channels[1] = frame->channel + 1;
         s->d.reader.framing.rtp_channel = channels[0];
@@ -150,9 +150,9 @@ static void note_dry_network(struct rtsp_session *s)
         s->dry_ns = s->d.now_ns;
 }
 
-// Packets are stamped when they are read. Where the owner is slow, they lie ready, and the session
-// hardly waits for the network. A wait within a unit counts: some cameras spread a unit's packets
-// over the whole interval.
+// Returns true if the session has waited for the unit. Packets get their time when they are read:
+// if the owner is slow, they are ready before, and the session hardly waits. A wait inside a unit
+// counts: some cameras spread a unit's packets over the whole interval.
 static bool has_waited(struct rtsp_session *s)
 {
     const int64_t waited_ns = s->waited_ns + (s->dry_ns ? s->d.now_ns - s->dry_ns : 0);
@@ -231,7 +231,7 @@ static int send_report(struct rtsp_session *s)
                               rtsp_track_report(s->d.track, s->d.now_ns, report));
 }
 
-// The first one a second after PLAY.
+// Returns when a report is due, the first one a second after PLAY.
 static int64_t report_due(const struct rtsp_session *s)
 {
     return s->report_ns ? s->report_ns + REPORT_PERIOD * SECOND_NS : s->d.play_ns + SECOND_NS;
@@ -242,7 +242,7 @@ static int64_t keyframe_due(const struct rtsp_session *s)
     return s->wants_keyframe ? s->keyframe_ns + SECOND_NS : INT64_MAX;
 }
 
-// When silence over UDP means that UDP does not work; INT64_MAX: it means nothing.
+// Returns when silence over UDP means that UDP does not work; INT64_MAX: never.
 static int64_t silence_due(const struct rtsp_session *s)
 {
     if (!s->d.carriage.sockets || s->datagram_came || s->d.memory->tcp_fails)

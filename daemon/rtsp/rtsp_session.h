@@ -18,42 +18,42 @@ struct rtsp_options {
 
 struct rtsp_session;
 
-// Begins to connect. 0, -EINVAL (the URL) or -ENOMEM: there is no session then. The configuration's
-// connect_timeout, from now on, bounds everything up to the answer to PLAY.
+// Begins to connect. Returns 0, -EINVAL (the URL), -ENOMEM or another negative errno: there is no
+// session then. connect_timeout, from now on, limits everything up to the answer to PLAY.
 int rtsp_session_open(struct rtsp_session **ret, const struct rtsp_options *, int64_t now_ns);
-// Fills in the descriptors to poll, returns how many, at most RTSP_POLL_MAX, and says by when to
-// call rtsp_session_step at the latest. What was read ahead is not seen by poll: read units until
+// Fills in the descriptors to poll and returns how many, at most RTSP_POLL_MAX. *due_ns: when to
+// call rtsp_session_step at the latest. Data read ahead is invisible to poll(): read units until
 // -EAGAIN first.
 int rtsp_session_poll(const struct rtsp_session *, struct pollfd *fds, int64_t *due_ns);
-// Goes on as far as it can, or until a unit waits. 0, or how the session ended, once the units
-// before its end have been read: -ENODATA: BYE or the connection's regular end; -EACCES: user or
-// password refused; -EPERM: the stream is forbidden (403); -EUSERS: no room for a session (453,
-// 503); -ETIMEDOUT; -EPROTO: no RTSP; -ETIME: what it sends is not of the codec that it announced;
+// Continues as far as possible, or until a unit waits. Returns 0, or why the session ended, once
+// the units before its end have been read: -ENODATA: BYE or the connection's regular end; -EACCES:
+// user or password refused; -EPERM: the stream is forbidden (403); -EUSERS: no room for a session
+// (453, 503); -ETIMEDOUT; -EPROTO: no RTSP; -ETIME: the media are not of the announced codec;
 // -EINVAL: no video track; -EMEDIUMTYPE: video, but none in H.264, H.265 or JPEG; -EKEYREJECTED:
 // the certificate; -ESHUTDOWN: after rtsp_session_teardown; another negative errno.
 int rtsp_session_step(struct rtsp_session *, int64_t now_ns);
-// The next access unit, valid until the next call of step or read. Reads the network itself, so
-// that the owner may call it until -EAGAIN, which says: nothing has come, or the session has ended.
+// Returns the next access unit, valid until the next step or read. Reads the network itself: the
+// owner may call it until -EAGAIN, when nothing has arrived or the session has ended.
 int rtsp_session_read(struct rtsp_session *, int64_t now_ns, struct rtsp_unit *ret);
 bool rtsp_session_plays(const struct rtsp_session *);       // PLAY was sent, or answered
 bool rtsp_session_is_starting(const struct rtsp_session *); // PLAY was sent, and not answered
-bool rtsp_session_has_begun(const struct rtsp_session *);   // PLAY was answered, or media came
-bool rtsp_session_is_answered(const struct rtsp_session *); // so was PLAY, and all behind it
-// The chosen track, as soon as DESCRIBE was answered; NULL before. Stays the same.
+bool rtsp_session_has_begun(const struct rtsp_session *);   // PLAY was answered, or media arrived
+bool rtsp_session_is_answered(const struct rtsp_session *); // all requests since PLAY were answered
+// Returns the chosen track, NULL before DESCRIBE was answered. The pointer stays the same.
 const struct sdp_media *rtsp_session_media(const struct rtsp_session *);
 const uint8_t *rtsp_session_sets(const struct rtsp_session *, size_t *bytes);
 struct rtp_statistics rtsp_session_statistics(const struct rtsp_session *);
-uint64_t rtsp_session_overruns(const struct rtsp_session *); // packets that our own kernel dropped
+uint64_t rtsp_session_overruns(const struct rtsp_session *); // packets dropped by our own kernel
 const char *rtsp_session_transport(const struct rtsp_session *); // "tcp", "udp", "multicast"
-void rtsp_session_want_keyframe(struct rtsp_session *); // asks the camera, at most once a second
-void rtsp_session_ping(struct rtsp_session *); // a request now: its answer tells dead from idle
-int64_t rtsp_session_heard_ns(const struct rtsp_session *); // when anything came last
-// One sentence for people on how it ended, without a secret; "" while it goes on.
+void rtsp_session_want_keyframe(struct rtsp_session *); // requests one, at most once a second
+void rtsp_session_ping(struct rtsp_session *); // a request now: an answer means idle, not dead
+int64_t rtsp_session_heard_ns(const struct rtsp_session *); // when anything arrived last
+// Returns one sentence for people on why the session ended, without a secret; "" before.
 const char *rtsp_session_why(const struct rtsp_session *);
-// Begins to say goodbye: rtsp_session_step then returns -ESHUTDOWN when it is over, after 0.5 s at
-// the latest. Units are read no more.
+// Begins TEARDOWN: rtsp_session_step returns -ESHUTDOWN when it is over, after 0.5 s at the latest.
+// No more units are read.
 void rtsp_session_teardown(struct rtsp_session *, int64_t now_ns);
-// At once; says goodbye, but does not wait until the camera has heard it. Accepts NULL.
+// Closes at once: sends TEARDOWN, but does not wait for the reply. Accepts NULL.
 void rtsp_session_close(struct rtsp_session *);
 
 #endif

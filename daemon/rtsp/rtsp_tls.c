@@ -17,11 +17,11 @@ enum { FINGERPRINT_TEXT = 3 * 32, CONTEXTS_MAX = 16 };
 struct rtsp_tls {
     const struct tls_config *config;
     SSL *ssl;
-    BIO *from_network, *to_network; // of ssl
+    BIO *from_network, *to_network; // owned by ssl
 };
 
-// The oldest cameras know no key exchange but RSA's, which gives recorded traffic away to whoever
-// gets the camera's key later.
+// `legacy` allows RSA key exchange, the only one that the oldest cameras support: a camera's key,
+// if it leaks later, decrypts recorded traffic.
 static bool set_strength(SSL_CTX *context, bool legacy)
 {
     if (legacy)
@@ -30,7 +30,7 @@ static bool set_strength(SSL_CTX *context, bool legacy)
            SSL_CTX_set_cipher_list(context, legacy ? "DEFAULT:@SECLEVEL=0" : "DEFAULT:!kRSA") == 1;
 }
 
-// Contexts of all cameras. The system's certificates are many: they are read once, and again when
+// The contexts of all cameras. The many certificates of the system are read once, and again when
 // their file changes.
 static struct shared_context {
     SSL_CTX *context; // NULL: the place is free
@@ -41,7 +41,7 @@ static struct shared_context {
 static int oldest_context;
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 
-// NULL: the certificate is not judged by authorities.
+// Returns NULL if the certificate is not verified by authorities.
 static const char *authorities_of(const struct tls_config *config)
 {
     const char *named = getenv(X509_get_default_cert_file_env());
@@ -62,8 +62,8 @@ static int load_context(SSL_CTX **ret, const struct tls_config *config)
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
     if (!context || !set_strength(context, config->legacy))
         goto out;
-    // The certificate is judged after the handshake, when it can be named; a camera that is cut off
-    // does not say goodbye.
+    // The certificate is checked after the handshake, when an error can name it. A camera that is
+    // cut off sends no close_notify.
     SSL_CTX_set_verify(context, SSL_VERIFY_NONE, NULL);
     SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
     if (!authorities_of(config))
@@ -128,7 +128,7 @@ static int open_ssl(SSL **ret, const struct tls_config *config)
             shared = &contexts[i];
     if (!shared)
         rc = add_context(&shared, config, file, &state);
-    if (rc == 0 && !(*ret = SSL_new(shared->context))) // holds the context
+    if (rc == 0 && !(*ret = SSL_new(shared->context))) // takes a reference to the context
         rc = -ENOMEM;
     pthread_mutex_unlock(&contexts_lock);
     return rc;

@@ -7,12 +7,12 @@
 #include "daemon/base/clock.h"
 #include "daemon/rtsp/rtp_clock.h"
 
-enum { BARREN_STAMPS = 8 }; // at least: at a low rate a picture may be long on its way
+enum { BARREN_STAMPS = 8 }; // minimum: at a low rate a picture may take long
 static const int64_t BARREN_NS = 1000000000;
 
-struct early_report { // of a sender, ahead of its first packet
+struct early_report { // of a sender, before its first packet
     struct rtcp_events events;
-    int64_t now_ns, realtime_ns; // when it came
+    int64_t now_ns, realtime_ns; // when it arrived
 };
 
 struct rtsp_track {
@@ -23,10 +23,10 @@ struct rtsp_track {
     struct rtp_clock clock;
     struct early_report early;
     bool begun; // a unit came
-    // Of packets in a row that no unit came of, and none of which is missing:
-    int stamps; // how many timestamps
+    // Packets in a row, without loss, that completed no unit:
+    int stamps; // number of timestamps
     uint32_t stamp;
-    int64_t first_ns, last_ns; // when the first and the last came
+    int64_t first_ns, last_ns; // when the first and the last arrived
     bool ending, flushed;
 };
 
@@ -93,7 +93,7 @@ static int put_report(struct rtsp_track *t, const uint8_t *data, size_t bytes, i
     return RTSP_TRACK_BYE;
 }
 
-// Whose the report was that came ahead of the first packet is known by that packet alone.
+// Uses the early report only if the first packet has its SSRC.
 static void take_early_report(struct rtsp_track *t)
 {
     if (t->early.events.ssrc == rtp_receiver_statistics(t->receiver).ssrc)
@@ -101,7 +101,7 @@ static void take_early_report(struct rtsp_track *t)
     t->early = (struct early_report){0};
 }
 
-// Some cameras send reports on the channel of media, so a packet itself says what it is.
+// Some cameras send reports on the channel of media, so the packet's own type decides.
 int rtsp_track_put(struct rtsp_track *t, const uint8_t *data, size_t bytes, int64_t now_ns)
 {
     if (rtp_is_rtcp(data, bytes))
@@ -117,7 +117,7 @@ void rtsp_track_lose(struct rtsp_track *t)
     rtp_receiver_lose(t->receiver);
 }
 
-// A stream is joined where it is, also by who begins to listen.
+// Marks a first unit that is no keyframe: a stream may be joined in the middle.
 static void note_start(struct rtsp_track *t, struct access_unit *unit)
 {
     unit->reference_lost |= (!t->begun || unit->restarted) && !unit->keyframe;
@@ -168,7 +168,7 @@ int rtsp_track_read(struct rtsp_track *t, int64_t now_ns, bool waited, struct rt
             t->stamps = 0;
             return 0;
         }
-        // At the end, a packet that others wait for does not come any more.
+        // At the end, no packet waits for missing ones.
         rc = rtp_receiver_get(t->receiver, t->ending ? INT64_MAX : now_ns, &packet);
         if (rc == 0) {
             note_packet(t, &packet);

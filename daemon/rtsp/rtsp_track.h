@@ -1,5 +1,5 @@
-// The media of one RTSP track: packets in, pictures and their times out, and the reports that the
-// camera gets. Pure but for the wall clock, by which a camera's is judged. One thread uses a track.
+// The media of one RTSP track: turns packets into pictures with times, and writes reports to the
+// camera. Pure but for the wall clock, which checks the camera's. One thread uses a track.
 #ifndef FRAMED_DAEMON_RTSP_RTSP_TRACK_H
 #define FRAMED_DAEMON_RTSP_RTSP_TRACK_H
 
@@ -13,10 +13,10 @@ struct rtsp_track;
 
 struct rtsp_unit {
     struct access_unit unit;
-    int64_t time_ns;    // of its timestamp (rtp_clock.h)
-    int64_t capture_ns; // since 1970 by sender reports; INT64_MIN: unknown
-    bool guessed;       // time_ns is: the timestamp is an outlier, or stands still
-    bool waited;        // the owner waited for it: else it may have lain ready for long
+    int64_t time_ns;    // from its timestamp (rtp_clock.h)
+    int64_t capture_ns; // since 1970, from sender reports; INT64_MIN: unknown
+    bool guessed;       // time_ns is a guess: the timestamp is an outlier, or stands still
+    bool waited;        // the owner waited for it; else it may have been ready for long
 };
 
 enum rtsp_track_got {
@@ -37,27 +37,27 @@ struct rtsp_track_options {
     uint32_t avoided;
 };
 
-// 0; -ENOTSUP: another codec; -ENOMEM; -EIO.
+// Returns 0; -ENOTSUP: another codec; -ENOMEM; -EIO.
 int rtsp_track_open(struct rtsp_track **ret, const struct rtsp_track_options *);
 void rtsp_track_close(struct rtsp_track *); // accepts NULL
-// All units that are complete have been read before. Returns enum rtsp_track_got or -ENOMEM.
+// The caller has read all complete units before. Returns enum rtsp_track_got or -ENOMEM.
 int rtsp_track_put(struct rtsp_track *, const uint8_t *data, size_t bytes, int64_t now_ns);
 void rtsp_track_lose(struct rtsp_track *); // bytes of the connection are missing
-// The next unit, valid until the next call. `waited`: the owner has waited for packets since the
-// unit before. 0, -EAGAIN or -ENOMEM.
+// Returns the next unit, valid until the next call: 0, -EAGAIN or -ENOMEM. `waited`: the owner has
+// waited for packets since the previous unit.
 int rtsp_track_read(struct rtsp_track *, int64_t now_ns, bool waited, struct rtsp_unit *ret);
-// Packets came for a second, none was missing, and no unit could be made of them: they are not of
-// the codec that the SDP says.
+// Returns true if packets arrived for a second without loss and completed no unit: they are not of
+// the codec in the SDP.
 bool rtsp_track_is_barren(const struct rtsp_track *);
-void rtsp_track_end(struct rtsp_track *); // nothing more comes: what is there is complete
-int64_t rtsp_track_due_ns(const struct rtsp_track *); // when to read though nothing comes
-// Each writes a compound packet of RTCP to `to` of RTCP_REPORT_MAX bytes and returns its size.
+void rtsp_track_end(struct rtsp_track *);             // no packet follows: completes the open unit
+int64_t rtsp_track_due_ns(const struct rtsp_track *); // when to read without new packets
+// Each writes a compound RTCP packet to `to`, of RTCP_REPORT_MAX bytes, and returns its size.
 size_t rtsp_track_report(struct rtsp_track *, int64_t now_ns, uint8_t *to);
 size_t rtsp_track_ask_keyframe(struct rtsp_track *, bool fir, int64_t now_ns, uint8_t *to);
 size_t rtsp_track_bye(struct rtsp_track *, int64_t now_ns, uint8_t *to);
 uint32_t rtsp_track_ssrc(const struct rtsp_track *); // our own
 struct rtp_statistics rtsp_track_statistics(const struct rtsp_track *);
-// For people: what is wrong with the stream, valid until it is closed. NULL: nothing.
+// Returns what is wrong with the stream, for people, or NULL; valid until close.
 const char *rtsp_track_complaint(const struct rtsp_track *);
 const uint8_t *rtsp_track_sets(const struct rtsp_track *, size_t *bytes);
 

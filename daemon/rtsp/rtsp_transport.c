@@ -13,7 +13,7 @@ static int read_bounded(const char *text, int low, int high, int otherwise)
     return end != text && n >= low && n <= high ? (int)n : otherwise;
 }
 
-// "10-11", or the first alone: then the second is the next.
+// Reads "10-11", or the first number alone: then the second one is the next.
 static void read_pair(const char *text, int low, int high, int ret[2])
 {
     const char *second = strchr(text, '-');
@@ -24,14 +24,14 @@ static void read_pair(const char *text, int low, int high, int ret[2])
         ret[1] = ret[0] + 1;
 }
 
-// Hexadecimal, but some cameras write it in decimal: nine digits and more.
+// Reads hexadecimal digits, or decimal ones if there are nine or more, as some cameras write it.
 static uint32_t read_ssrc(const char *text)
 {
     const size_t digits = strspn(text, "0123456789abcdefABCDEF");
     return digits > 10 ? 0 : (uint32_t)strtoul(text, NULL, digits > 8 ? 10 : 16);
 }
 
-// An address, without the brackets that some cameras put around one of IPv6.
+// Reads an address, without the brackets that some cameras put around an IPv6 address.
 static void read_address(const char *text, char *ret, size_t size)
 {
     const char *begin = text + (*text == '[');
@@ -43,7 +43,7 @@ static void read_parameter(struct rtsp_transport *t, const char *name, const cha
     if (!strcasecmp(name, "interleaved"))
         read_pair(value, 0, CHANNEL_MAX, t->channels);
     else if (!strcasecmp(name, "server_port"))
-        read_pair(value, 2, PORT_MAX, t->server_ports); // 0-1 says: none
+        read_pair(value, 2, PORT_MAX, t->server_ports); // 0-1 means none
     else if (!strcasecmp(name, "port"))
         read_pair(value, 1, PORT_MAX, t->ports);
     else if (!strcasecmp(name, "ssrc"))
@@ -65,7 +65,7 @@ void rtsp_transport_parse(struct rtsp_transport *ret, const char *value)
     char copy[512], *rest, *part, *equals;
     *ret = (struct rtsp_transport){.channels = {-1, -1}};
     snprintf(copy, sizeof copy, "%s", value ? value : "");
-    copy[strcspn(copy, ",")] = 0; // of several the first
+    copy[strcspn(copy, ",")] = 0; // only the first of several
     for (part = strtok_r(copy, ";", &rest); part; part = strtok_r(NULL, ";", &rest)) {
         part += strspn(part, " \t");
         equals = part + strcspn(part, "=");

@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 struct rtsp_transport {
-    bool tcp; // it speaks of TCP or of interleaved channels
+    bool tcp; // TCP or interleaved channels are named
     bool multicast;
     int channels[2];                  // -1: not named
-    int server_ports[2];              // of unicast; 0: not named, or one that nobody can have
-    int ports[2], ttl;                // of multicast; 0: not named
+    int server_ports[2];              // for unicast; 0: not named or impossible
+    int ports[2], ttl;                // for multicast; 0: not named
     uint32_t ssrc;                    // a hint; 0: not named
     char source[64], destination[64]; // "": not named
 };

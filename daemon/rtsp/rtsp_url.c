@@ -22,7 +22,7 @@ static int put_url(char ret[RTSP_URL_MAX], const char *format, ...)
     return n < 0 || n >= RTSP_URL_MAX ? -EINVAL : 0;
 }
 
-// A blank or a line end would end the URL within a request, and begin a header of somebody else's.
+// Rejects blanks and line ends, which would end the URL in a request or inject a header.
 static bool is_one_word(const char *text)
 {
     for (const char *p = text; *p; p++)
@@ -31,7 +31,7 @@ static bool is_one_word(const char *text)
     return true;
 }
 
-// Bytes of "scheme://"; 0: there is none.
+// Returns the length of "scheme://"; 0: there is none.
 static size_t scheme_length(const char *text)
 {
     size_t n = 0;
@@ -42,20 +42,20 @@ static size_t scheme_length(const char *text)
     return strncmp(text + n, "://", 3) == 0 ? n + 3 : 0;
 }
 
-// Where the path, the query or the fragment begins, or the end.
+// Returns the beginning of the path, query or fragment, or the end.
 static const char *authority_end(const char *authority)
 {
     return authority + strcspn(authority, "/?#");
 }
 
-// Behind user and password. A password may contain '@': the last one ends it.
+// Returns the position after user and password. The last '@' ends them: a password may contain '@'.
 static const char *host_begin(const char *authority)
 {
     const char *at = memrchr(authority, '@', (size_t)(authority_end(authority) - authority));
     return at ? at + 1 : authority;
 }
 
-// Decodes "%40"; a '%' that no two digits follow stays. -EINVAL: too long.
+// Decodes "%40"; keeps a '%' without two digits. -EINVAL: too long.
 static int decode_percent(char *ret, size_t size, const char *begin, const char *end)
 {
     size_t n = 0;
@@ -86,8 +86,8 @@ static int parse_credentials(struct rtsp_url *ret, const char *begin, const char
     return rc;
 }
 
-// "host", "host:port", "[address]", "[address%25zone]:port". The zone is this machine's own affair:
-// ret->host has it, the request line does not.
+// "host", "host:port", "[address]", "[address%25zone]:port". A zone is local to this machine:
+// ret->host contains it, the request line does not.
 static int parse_host(struct rtsp_url *ret, const char *begin, const char *end)
 {
     const bool bracket = *begin == '[';
@@ -146,7 +146,7 @@ bool rtsp_url_take_other_port(struct rtsp_url *url)
     return true;
 }
 
-// Whether a host is an IPv6 address that lacks its brackets, and where its port begins, or its end.
+// Returns true for an IPv6 address without brackets. *port: the start of its port, or the end.
 static bool is_bare_ipv6(const char *host, const char *end, const char **port)
 {
     const char *first = memchr(host, ':', (size_t)(end - host));
@@ -156,8 +156,8 @@ static bool is_bare_ipv6(const char *host, const char *end, const char **port)
     return *host != '[' && first != last;
 }
 
-// An absolute URL as a camera wrote it, repaired: one scheme alone, no user and password (they
-// never appear in a request line), brackets around an IPv6 address.
+// Repairs an absolute URL of a camera: one scheme, no user and password (they never appear in a
+// request line), brackets around an IPv6 address.
 static int repair_absolute(char ret[RTSP_URL_MAX], const char *url)
 {
     const char *rest = url + scheme_length(url), *port;
@@ -172,7 +172,7 @@ static int repair_absolute(char ret[RTSP_URL_MAX], const char *url)
     return put_url(ret, "%.*s%s", scheme, url, host);
 }
 
-// Resolves a reference as RFC 3986 says; dots in its path stay.
+// Resolves a reference as in RFC 3986, except that dots in its path stay.
 static int resolve_reference(char ret[RTSP_URL_MAX], const char *base, const char *reference)
 {
     const char *authority = base + scheme_length(base);
@@ -192,8 +192,8 @@ static int resolve_reference(char ret[RTSP_URL_MAX], const char *base, const cha
                    slash ? "" : "/", reference);
 }
 
-// Whether a URL without a scheme begins with a host: one that has a port, an IPv4 address, or the
-// host that was asked.
+// Returns true if a URL without a scheme begins with a host: one with a port, an IPv4 address, or
+// the requested host.
 static bool begins_with_host(const char *text, const char *asked)
 {
     const size_t n = strcspn(text, "/?#");

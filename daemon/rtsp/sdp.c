@@ -12,7 +12,7 @@
 #include "daemon/bitstream/hevc_headers.h"
 
 enum {
-    FMTP_MAX = 32,  // a=fmtp lines that are kept
+    FMTP_MAX = 32,  // a=fmtp lines kept
     UNITS_MAX = 16, // parameter sets of one track
     RATE_MAX = 1000,
     DIMENSION_MAX = 1 << 15,
@@ -30,7 +30,7 @@ struct fmtp { // parameters of a payload type
 struct parser {
     struct sdp *sdp;
     int section; // of the present line; -1: of the session
-    int first;   // of sdp->media: this section's entries begin there
+    int first;   // index in sdp->media of this section's first entry
     struct fmtp fmtp[FMTP_MAX];
     int n_fmtp;
 };
@@ -46,7 +46,7 @@ static struct span trim(struct span span)
     return span;
 }
 
-// Cuts off what stands before the first of `separators`, trimmed; the rest stays in *rest.
+// Cuts off and returns the text before the first of `separators`, trimmed; the rest stays in *rest.
 static struct span cut(struct span *rest, const char *separators)
 {
     struct span part = *rest;
@@ -70,7 +70,7 @@ static bool is(struct span span, const char *word)
     return (size_t)(span.end - span.begin) == n && strncasecmp(span.begin, word, n) == 0;
 }
 
-// False, and nothing is written: it does not fit.
+// Returns false and writes nothing if it does not fit.
 static bool copy(char *ret, size_t size, struct span span)
 {
     const size_t n = (size_t)(span.end - span.begin);
@@ -81,7 +81,7 @@ static bool copy(char *ret, size_t size, struct span span)
     return true;
 }
 
-// The number that a span begins with; -1: none, or none from 0 to 1 << 24.
+// Returns the number that a span begins with; -1: none, or one above 1 << 24.
 static int number(struct span span)
 {
     char text[16] = "", *end = text;
@@ -90,7 +90,7 @@ static int number(struct span span)
     return end > text && n <= 1 << 24 ? (int)n : -1;
 }
 
-// For people: cut off where it does not fit. The first one that says anything stays.
+// Copies a name for people, cut off to fit. The first one that is not empty stays.
 static void copy_name(char *ret, size_t size, struct span span)
 {
     if (*ret)
@@ -103,12 +103,12 @@ static void copy_name(char *ret, size_t size, struct span span)
 
 // --- parameter sets
 
-// NAL unit types of parameter sets, in the order in which a decoder wants them.
+// NAL unit types of parameter sets, in the order that decoders need.
 static const int h264_sets[] = {H264_UNIT_SPS, H264_UNIT_PPS, 0};
 static const int h265_sets[] = {HEVC_UNIT_VPS, HEVC_UNIT_SPS, HEVC_UNIT_PPS, 0};
 static const uint8_t start_code[] = {0, 0, 0, 1};
 
-struct units { // parameter sets of one track with their start codes, as they came
+struct units { // parameter sets of one track with their start codes, in received order
     enum sdp_codec codec;
     uint8_t bytes[SDP_SETS_MAX];
     int n;
@@ -125,7 +125,7 @@ static int base64_digit(char c)
     return digit ? (int)(digit - digits) : -1;
 }
 
-// Bytes written; -1: this is no base64, or too long. What lacks its padding is taken.
+// Returns the bytes written; -1: no base64, or too long. Accepts missing padding.
 static int decode_base64(uint8_t *ret, int size, struct span text)
 {
     unsigned bits = 0;
@@ -169,7 +169,7 @@ static void add_unit(struct units *units, const uint8_t *data, int bytes)
     units->n += whole;
 }
 
-// A list of NAL units in base64. Cameras put start codes into them, between several of them, too.
+// Adds a base64 list of NAL units. Cameras put start codes into an entry, also between its units.
 static void add_units(struct units *units, struct span list)
 {
     uint8_t data[SDP_SETS_MAX];
@@ -236,12 +236,12 @@ static void set_encoding(struct sdp_media *media, const char *encoding, int cloc
     for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
         if (media->video && strcasecmp(encoding, codecs[i].name) == 0)
             media->codec = codecs[i].codec;
-    // RFC 6184 has 90000 alone. Some cameras name another rate and stamp by it, some name one and
-    // do not, and some name 0.
+    // RFC 6184 allows only 90000. Some cameras announce another rate and use it, some announce one
+    // without using it, and some announce 0.
     media->clock_rate = media->video && clock_rate <= 0 ? 90000 : clock_rate;
 }
 
-// Some cameras send no rtpmap for a dynamic payload type: its parameters name the codec.
+// Guesses the codec from the parameters: some cameras send no rtpmap for a dynamic payload type.
 static void guess_encoding(const struct parser *parser, struct sdp_media *media)
 {
     static const struct {
@@ -292,7 +292,7 @@ static void add_format(struct parser *parser, const struct sdp_media *section, i
         const char *encoding;
         int clock_rate;
     } fixed[] = {
-        // RFC 3551; rtpmap may lack for them
+        // RFC 3551; the rtpmap may be missing
         {0, "PCMU", 8000},  {8, "PCMA", 8000},   {14, "MPA", 90000},  {26, "JPEG", 90000},
         {32, "MPV", 90000}, {33, "MP2T", 90000}, {34, "H263", 90000},
     };
@@ -310,7 +310,7 @@ static void add_format(struct parser *parser, const struct sdp_media *section, i
             set_encoding(media, fixed[i].encoding, fixed[i].clock_rate);
 }
 
-// m=video 0 RTP/AVP 98 96: each payload type is an entry. Of audio and others the first one is.
+// m=video 0 RTP/AVP 98 96: each payload type becomes an entry; for audio and others only the first.
 static void begin_media(struct parser *parser, struct span value)
 {
     struct sdp_media media = {.codec = SDP_OTHER, .section = ++parser->section};
@@ -328,7 +328,7 @@ static void begin_media(struct parser *parser, struct span value)
         add_format(parser, &media, number(cut_word(&value)));
 }
 
-// Some cameras describe a payload type that their m= line does not list.
+// Adds a payload type that is not listed in the m= line: some cameras describe such types.
 static void add_unlisted_format(struct parser *parser, struct span rtpmap)
 {
     const struct sdp *sdp = parser->sdp;
