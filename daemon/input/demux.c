@@ -26,13 +26,13 @@ bool demux_memory_has_other_login(const struct demux_memory *memory)
 
 int64_t demux_memory_session_ns(const struct demux_memory *memory)
 {
-    static const int otherwise_s = 65; // of live555, which most cameras' servers are made of
+    static const int otherwise_s = 65; // of live555, the base of most cameras' servers
     const int seconds = memory->rtsp.session_s;
     return (seconds ? seconds : otherwise_s) * INT64_C(1000000000);
 }
 
-// libavformat's client takes any certificate, sends the password by Basic to whoever asks for that,
-// and takes it along to another host.
+// libavformat's client accepts any certificate, sends the password by Basic to any server that
+// requests it, and passes it on to another host.
 static bool needs_consent(const struct camera_config *config)
 {
     const bool secret =
@@ -40,8 +40,8 @@ static bool needs_consent(const struct camera_config *config)
     return secret && (config->tls.verify || config->tls.fingerprint.set);
 }
 
-// libavformat's RTSP client reads the codecs that ours has no depacketizer for (MPEG-4, VP8, VP9,
-// MPEG-TS).
+// Opens a codec without a depacketizer of ours (MPEG-4, VP8, VP9, MPEG-TS) with libavformat's RTSP
+// client.
 static int open_other_codec(struct demux **ret, const struct url_input *source,
                             const struct demux_context *context, char *why, size_t size)
 {

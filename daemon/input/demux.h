@@ -1,6 +1,6 @@
-// Packets of one camera: H.264, H.265 and JPEG over RTSP by a client of our own (demux_rtsp.c), all
-// else by libavformat (demux_libav.c). What may block has a deadline of its
-// own and ends early on *stop. One thread (the camera's) uses a demux.
+// Reads packets of one camera: H.264, H.265 and JPEG over RTSP with our own client (demux_rtsp.c),
+// everything else with libavformat (demux_libav.c). Steps that may block have their own deadlines
+// and end early on *stop. One thread (the camera's) uses a demux.
 #ifndef FRAMED_DAEMON_INPUT_DEMUX_H
 #define FRAMED_DAEMON_INPUT_DEMUX_H
 
@@ -16,86 +16,86 @@ struct demux_memory;
 
 struct packet {          // of one picture
     struct AVPacket *av; // the demux's own; valid until the next demux_read or demux_close
-    size_t bytes;        // that it has
-    int64_t pts_ns;      // INT64_MIN where the stream gives none
-    int64_t received_ns; // CLOCK_MONOTONIC: its first network packet came; of a file: it was read
-    int64_t arrived_ns;  // CLOCK_MONOTONIC: its last network packet came; of a file: received_ns
+    size_t bytes;        // size of av
+    int64_t pts_ns;      // INT64_MIN: the stream has none
+    int64_t received_ns; // CLOCK_MONOTONIC of its first network packet; of a file: when read
+    int64_t arrived_ns;  // CLOCK_MONOTONIC of its last network packet; of a file: received_ns
     int64_t capture_ns;  // since 1970
     bool capture_clock;  // capture_ns comes from a sender report
-    bool keyframe;       // as the demuxer says
-    bool disposable;     // no other picture refers to it, as far as the demuxer knows
+    bool keyframe;       // according to the demuxer
+    bool disposable;     // no other picture references it, as far as the demuxer can see
     bool damaged;        // a part of it is missing; AV_PKT_FLAG_CORRUPT is set, too
-    bool reference_lost; // pictures before it are missing that it may refer to
+    bool reference_lost; // earlier pictures are missing that it may reference
     bool old;            // an earlier connection sent it: it is decoded, but not shown
-    bool hole;           // RTP packets are missing in it or before it, since the packet before
-    bool waited;         // the demux waited for it: else it may have lain ready before received_ns
-    bool guessed;        // so is pts_ns: the stream's own time of it is wrong
+    bool hole;           // RTP packets are missing in it or before it, since the previous packet
+    bool waited;         // the demux waited for it; else it may have been ready before received_ns
+    bool guessed;        // pts_ns is a guess: the stream's own time is wrong
 };
 
-// What was learnt of a camera and helps its next connections. The owner keeps it as long as the
-// camera; the thread that uses the camera's demux uses it.
+// State learnt about a camera for its next connections. The owner keeps it as long as the camera;
+// only the thread that uses the camera's demux uses it.
 int demux_memory_open(struct demux_memory **ret); // 0 or -ENOMEM
 void demux_memory_close(struct demux_memory *);   // accepts NULL
-// Whether a camera that has just refused the password takes another scheme of authentication next,
+// Returns true if a camera that has just refused the password offers another authentication scheme,
 // which may be tried at once.
 bool demux_memory_has_other_login(const struct demux_memory *);
-// How long the camera may keep a session of RTSP whose client is gone.
+// Returns how long the camera may keep an RTSP session whose client is gone.
 int64_t demux_memory_session_ns(const struct demux_memory *);
 
-enum { DEMUX_WHY_MAX = 512 }; // bytes for a sentence on why an input failed: with a fingerprint
+enum { DEMUX_WHY_MAX = 512 }; // bytes for a sentence on why an input failed, with a fingerprint
 
 // Connects, or opens a file, within connect_timeout, and chooses the video track. RTSP's answer to
-// PLAY, and the first picture, may be on their way still. `why` (of `size` bytes) gets
-// one sentence for people when it fails, never with a password in it. Returns 0; -ETIMEDOUT,
-// -ECANCELED (*stop), -EACCES (authentication refused), -EPERM (the camera forbids the stream),
-// -EINVAL (no video track, or an option that the demuxer does not know), -EMEDIUMTYPE (RTSP in a
-// codec that only libavformat reads, which the URL or `tls` does not allow), or what libavformat
-// says as negative errno: -EIO where it has none, or where the input ends before there is a stream.
-// `memory` (NULL: nothing is remembered) outlives the demux. `stages` (NULL: nobody watches) is
-// told of each step that may block, with its deadline.
+// PLAY and the first picture may still be on their way. `why` (of `size` bytes) gets one sentence
+// for people on failure, never with a password. Returns 0; -ETIMEDOUT, -ECANCELED (*stop), -EACCES
+// (authentication refused), -EPERM (the camera forbids the stream), -EINVAL (no video track, or an
+// option unknown to the demuxer), -EMEDIUMTYPE (RTSP in a codec that only libavformat reads, but
+// the URL or `tls` does not allow it), or libavformat's error as negative errno: -EIO if it has
+// none, or if the input ends before there is a stream. `memory` (NULL: nothing is remembered)
+// outlives the demux. `stages` (NULL: not watched) is notified of each step that may block, with
+// its deadline.
 int demux_open(struct demux **ret, const struct camera_config *, struct demux_memory *memory,
                const _Atomic bool *stop, struct stage_watch *stages, char *why, size_t size);
-// Parameters of the video track, valid until demux_close. An RTSP camera's say no size.
+// Returns the video track's parameters, valid until demux_close; RTSP: no size before a keyframe.
 const struct AVCodecParameters *demux_parameters(const struct demux *);
-// What it is, for one log line ("h264 1920x1080 25 fps over rtsp/tcp"); complete with the first
-// packet.
+// Returns a description for one log line ("h264 1920x1080 25 fps over rtsp/tcp"), complete with the
+// first packet.
 const char *demux_describe(const struct demux *);
-// How its pictures are to be shown, where they do not say so themselves: enum orientation, or
-// -EINVAL for what no quarter turns and mirrors make.
+// Returns how to show pictures that have no orientation of their own: enum orientation, or -EINVAL
+// if quarter turns and mirrors cannot express it.
 int demux_orientation(const struct demux *);
-// Nominal frames per second; 0/0: unknown.
+// Returns the nominal frames per second; 0/0: unknown.
 void demux_rate(const struct demux *, int *num, int *den);
-// What can come back: rtsp, sockets, fifos. Their end is an outage, that of a file or pipe is none.
+// Returns true for rtsp, sockets and fifos, which can come back: their end is an outage.
 bool demux_is_live(const char *url);
-// Whether each packet says whether data are missing: the decoder then need not find out.
+// Returns true if each packet reports whether data are missing: the decoder need not detect it.
 bool demux_knows_losses(const struct demux *);
-// What came over RTP, in all connections of the camera; packets are RTP packets.
+// RTP statistics of all connections of the camera; packets are RTP packets.
 struct demux_network {
     const char *transport;   // "tcp", "udp", "multicast"; NULL: libavformat reads this input
-    const char *picture_end; // how the end of a picture is known (picture_end_name)
-    uint64_t packets, lost;  // ours that came in time, and that did not
-    uint64_t reordered;      // of `packets`: came behind a later one
-    uint64_t late;           // of `lost`: came when they had been given up
-    uint64_t duplicate;      // came twice
-    uint64_t foreign;        // were not of the stream
-    uint64_t restarts;       // of the sender: its numbers began anew
-    uint64_t overruns;       // packets that this box's kernel had no room for; lost, too
+    const char *picture_end; // how the end of a picture is detected (picture_end_name)
+    uint64_t packets, lost;  // ours received in time, and ours lost
+    uint64_t reordered;      // part of `packets`: arrived after a later one
+    uint64_t late;           // part of `lost`: arrived after they were given up
+    uint64_t duplicate;      // arrived twice
+    uint64_t foreign;        // not of the stream
+    uint64_t restarts;       // of the sender, with new numbers
+    uint64_t overruns;       // packets dropped by this box's kernel; counted in `lost`, too
     int64_t arrival_ns;      // from a picture's first packet to its last, on average
 };
 void demux_network(const struct demux *, struct demux_network *ret);
-// How long this input may be silent.
+// Returns how long this input may be silent.
 int64_t demux_patience_ns(const struct demux *);
-// The next packet of the video track. Returns 0; -ENODATA at the end; -EREMCHG: the stream goes on
-// as another one, over another connection or from a sender that began anew: what came before is
-// whole, the next packet is a keyframe; -EPROTO at the end where a file is cut short, as far as its
-// container tells (MPEG-TS and raw streams do not); -ETIMEDOUT after demux_patience_ns of silence;
-// -ETIME: an RTSP camera sends no pictures of the codec that it announced;
-// -ERESTART: the packets' numbers went back, from which libavformat does not recover; -EACCES: the
-// password was refused after all; -ECANCELED; negative errno.
+// Returns the next packet of the video track: 0; -ENODATA at the end; -EREMCHG: the sender
+// restarted, and the stream continues as another one: everything before is complete, the next
+// packet is a keyframe; -EPROTO at the end of a file that is cut short, as far as its container
+// shows it (MPEG-TS and raw streams do not); -ETIMEDOUT after demux_patience_ns of silence; -ETIME:
+// an RTSP camera sends no pictures of the announced codec; -ERESTART: the packets' numbers went
+// back, and libavformat does not recover from that; -EACCES: the password was refused after all;
+// -ECANCELED; another negative errno.
 int demux_read(struct demux *, struct packet *);
-// Why demux_read returned an error, one sentence without a secret; "": the error says all.
+// Returns why demux_read failed, one sentence without a secret; "": the error is enough.
 const char *demux_why(const struct demux *);
-int demux_rewind(struct demux *); // to the start, for `loop`; negative errno where it cannot seek
+int demux_rewind(struct demux *); // to the start, for `loop`; negative errno if it cannot seek
 void demux_close(struct demux *); // within close_timeout; accepts NULL
 
 #endif

@@ -1,4 +1,4 @@
-// What a kind of demux implements. The functions do what those of demux.h do.
+// The interface of one kind of demux, with the functions of demux.h.
 #ifndef FRAMED_DAEMON_INPUT_DEMUX_DRIVER_H
 #define FRAMED_DAEMON_INPUT_DEMUX_DRIVER_H
 
@@ -15,30 +15,30 @@ struct packet;
 struct stage_watch;
 
 struct demux_memory {
-    struct rtp_statistics sessions; // of sessions that are over: its counts of packets
-    uint64_t overruns;              // of these
-    int64_t arrival_ns;             // demux_network, on average
+    struct rtp_statistics sessions; // packet counts of past sessions
+    uint64_t overruns;              // of past sessions
+    int64_t arrival_ns;             // as in demux_network
     struct rtsp_memory rtsp;
     struct replay_memory replay;
-    bool accepted;       // the last try with user and password gave a picture
-    bool answers;        // it has answered requests while it plays,
-    bool deaf;           // or a connection was replaced that answered none behind PLAY
+    bool accepted;       // the last try with user and password delivered a picture
+    bool answers;        // it has answered requests while playing
+    bool deaf;           // a connection that answered none after PLAY was replaced
     int64_t connect_ns;  // from connecting to the answer to PLAY, the last time
-    int64_t answer_ns;   // how long to wait for an answer; 0: as usual
-    int64_t silence_ns;  // how long to wait for a picture while no rhythm is known, or while the
-                         // camera answers requests; 0: as usual
-    int64_t interval_ns; // of its pictures, by their timestamps, on average
-    int intervals;       // that it is the average of, up to a limit
+    int64_t answer_ns;   // how long to wait for an answer; 0: the default
+    int64_t silence_ns;  // how long to wait for a picture while the interval is unknown or the
+                         // camera answers requests; 0: the default
+    int64_t interval_ns; // mean interval of its pictures, by their timestamps
+    int intervals;       // number of intervals in the mean, up to a limit
 };
 
-struct demux_context { // of demux_open
+struct demux_context { // arguments of demux_open
     const struct camera_config *config;
     struct demux_memory *memory; // NULL: nothing is remembered
     const _Atomic bool *stop;
     struct stage_watch *stages;
 };
 
-// How long an input may be silent whose own rhythm is not known.
+// How long an input of unknown picture interval may be silent.
 static const int64_t DEMUX_PATIENCE_NS = 5 * INT64_C(1000000000);
 
 struct demux_driver {
@@ -57,7 +57,7 @@ struct demux_driver {
     bool knows_losses;
 };
 
-struct demux { // what each kind begins with
+struct demux { // first member of each kind
     const struct demux_driver *driver;
     const struct url_input *source;
 };

@@ -23,16 +23,16 @@
 #include "daemon/input/url.h"
 
 static const AVRational NANOSECONDS = {1, 1000000000};
-// A name is looked up without a glance at deadlines: by three servers, twice, 5 s each, and that
-// for two names where the first is completed.
+// A name look-up ignores deadlines: three servers, twice, 5 s each, and for two names if the first
+// is completed.
 static const int64_t LOOKUP_NS = 60 * INT64_C(1000000000);
-static const int64_t GOODBYE_NS = 200000000; // what closing may take when *stop is set
+static const int64_t GOODBYE_NS = 200000000; // limit for closing when *stop is set
 enum {
     IO_BUFFER = 64 << 10,
     POLL_MS = 50,     // how long a read may overlook *stop
-    LATE_MAX = 32,    // packets in a row that are thrown away as older than the last one
-    RATE_MAX = 1000,  // above: a clock tick that libavformat took for a frame
-    WAITED_SHARE = 4, // of the time from packet to packet: so much of it passed in libavformat
+    LATE_MAX = 32,    // packets in a row dropped as older than the last one
+    RATE_MAX = 1000,  // above it, libavformat took a clock tick for a frame
+    WAITED_SHARE = 4, // 1/4 of the time between packets must pass in libavformat
 };
 
 struct libav_demux {
@@ -41,19 +41,19 @@ struct libav_demux {
     AVStream *stream;
     AVPacket *packet;
     struct secrets *secrets;
-    AVIOContext *io; // ours, where a blocking read could not be interrupted; else NULL
+    AVIOContext *io; // ours if a blocking read could not be interrupted; else NULL
     int fd;          // behind io, or -1
     struct duration connect_timeout, media_timeout, close_timeout;
-    // What the interrupt callback goes by: set anew for every call.
+    // State of the interrupt callback, set for every call.
     const _Atomic bool *stop;
     struct stage_watch *stages;
     int64_t heed_stop_ns, deadline_ns; // CLOCK_MONOTONIC
-    unsigned late;                     // packets thrown away before
+    unsigned late;                     // packets dropped before this call
     int interrupted;                   // 0, -ECANCELED, -ETIMEDOUT or -ERESTART
-    bool missed;                       // ahead of the last packet, or within it
-    bool partial;                      // the last packet is shorter than the container says
+    bool missed;                       // packets are missing before or in the last packet
+    bool partial;                      // the last packet is shorter than its container states
     int64_t end_pos;                   // in a y4m file: where the last packet ended
-    int64_t read_ns;                   // when it returned the last packet; 0: none yet
+    int64_t read_ns;                   // when the last packet was returned; 0: none so far
     bool realtime;
     struct pacer pacer;
     struct sender_clock clock;
@@ -80,7 +80,7 @@ static void set_deadline(struct libav_demux *in, struct duration timeout)
     in->deadline_ns = monotonic_ns() + timeout.ns;
 }
 
-// libavformat's answer as negative errno; its own codes are no errno.
+// Returns libavformat's error as negative errno; its own codes are no errno.
 static int errno_of(const struct libav_demux *in, int error)
 {
     if (in->interrupted)
@@ -137,7 +137,7 @@ static int open_descriptor(struct libav_demux *in, const char *url)
     return 0;
 }
 
-// Ours, where they have a value, then the camera's own, which override them.
+// Sets our options that have a value, then the camera's own, which override them.
 static int set_options(AVDictionary **options, const struct libav_demux *in,
                        const struct camera_config *config)
 {
@@ -150,13 +150,12 @@ static int set_options(AVDictionary **options, const struct libav_demux *in,
         {"protocol_whitelist", in->base.source->whitelist},
         {"rtsp_transport", rtsp ? transports[config->transport] : NULL},
         {"allowed_media_types", rtsp ? "video" : NULL},
-        // Over TCP nothing changes places, but only with a queue libavformat looks for packets that
-        // are missing: cameras drop what they cannot send in time.
+        // TCP does not reorder, but libavformat detects missing packets only with a queue: cameras
+        // drop packets that they cannot send in time.
         {"reorder_queue_size", rtsp && config->transport == TRANSPORT_TCP ? "2" : NULL},
-        // Measuring the rate over twenty pictures would hold back the first of them.
+        // Measuring the rate over twenty pictures would delay the first of them.
         {"fpsprobesize", in->base.source->live ? "2" : NULL},
-        // So would guessing the reordering of H.264 from seven of them; the decoder finds out
-        // itself.
+        // Guessing H.264's reordering from seven of them would, too; the decoder detects it itself.
         {"analyzeduration", rtsp ? "100000" : NULL},
     };
     int rc = 0;
@@ -229,7 +228,7 @@ static void describe(struct libav_demux *in, const struct camera_config *config)
     const AVCodecParameters *parameters = in->stream->codecpar;
     char size[32] = "", rate[32] = "";
     int num, den;
-    if (parameters->width > 0) // else the first picture will tell
+    if (parameters->width > 0) // otherwise the first picture has it
         snprintf(size, sizeof(size), " %dx%d", parameters->width, parameters->height);
     libav_rate(&in->base, &num, &den);
     if (den)
@@ -268,7 +267,7 @@ static int open_all(struct libav_demux *in, const struct camera_config *config, 
     if (!(in->packet = av_packet_alloc()) || secrets_open(&in->secrets, config) < 0)
         return -ENOMEM;
     libav_thread()->secrets = in->secrets;
-    if (interrupted(in)) // libavformat would look up the host's name first
+    if (interrupted(in)) // otherwise libavformat would look up the host's name first
         return in->interrupted;
     int rc = open_descriptor(in, config->url);
     if (rc == 0)
@@ -315,7 +314,7 @@ static int libav_open(struct demux **ret, const struct url_input *source,
         explain(in, config, rc, why, size);
     rc = errno_of(in, rc);
     libav_close(&in->base);
-    return rc == -ENODATA ? -EIO : rc; // an end before there was a stream
+    return rc == -ENODATA ? -EIO : rc; // the input ended before there was a stream
 }
 
 static const struct AVCodecParameters *libav_parameters(const struct demux *demux)
@@ -365,8 +364,8 @@ static int64_t capture_clock(struct libav_demux *in)
     return sender_clock_read(&in->clock, report_ns, start_ns, in->packet->pts);
 }
 
-// Packets that are missed while one picture is read are its own or, since a picture is complete
-// when the next one begins, of the next.
+// Packets missed while a picture is read belong to it or to the next one, because a picture is
+// complete only when the next one begins.
 static void mark_missed(struct libav_demux *in)
 {
     const bool missed = libav_thread()->data_missing;
@@ -376,7 +375,7 @@ static void mark_missed(struct libav_demux *in)
     in->missed = missed;
 }
 
-// libavformat marks what it could read a part of only, but MPEG-TS so where packets are missing.
+// libavformat marks packets that it read only in part. In MPEG-TS the mark means missing packets.
 static void note_end(struct libav_demux *in)
 {
     in->partial = (in->packet->flags & AV_PKT_FLAG_CORRUPT) &&
@@ -384,7 +383,7 @@ static void note_end(struct libav_demux *in)
     in->end_pos = in->packet->pos + in->packet->size;
 }
 
-// At the end. Of half a picture of y4m libavformat says nothing at all.
+// Called at the end. libavformat does not report half a picture of y4m.
 static bool is_cut_short(const struct libav_demux *in)
 {
     bool half = !strcmp(in->format->iformat->name, "yuv4mpegpipe") && in->format->pb &&
@@ -405,7 +404,7 @@ static int read_track(struct libav_demux *in)
             return AVERROR_EXIT;
         av_packet_unref(in->packet);
         int rc = av_read_frame(in->format, in->packet);
-        if (rc < 0 || in->interrupted) // it then gives out what may be half a picture
+        if (rc < 0 || in->interrupted) // after an interrupt the packet may be half a picture
             return rc < 0 ? rc : AVERROR_EXIT;
     } while (in->packet->stream_index != in->stream->index || in->packet->size == 0);
     av_packet_rescale_ts(in->packet, in->stream->time_base, NANOSECONDS);
@@ -446,7 +445,7 @@ static int libav_read(struct demux *demux, struct packet *ret)
     return 0;
 }
 
-// The index of a stream of discontinuous clocks (MPEG-TS) does not reach its first picture.
+// Seeks by bytes in discontinuous streams (MPEG-TS): their index lacks the first picture.
 static int libav_rewind(struct demux *demux)
 {
     struct libav_demux *in = (void *)demux;
@@ -464,7 +463,7 @@ static int libav_rewind(struct demux *demux)
 static void libav_close(struct demux *demux)
 {
     struct libav_demux *in = (void *)demux;
-    // Even a daemon that stops says goodbye to an RTSP server, which would else keep the session.
+    // Send TEARDOWN even if the daemon stops: an RTSP server would otherwise keep the session.
     in->heed_stop_ns = monotonic_ns() + GOODBYE_NS;
     stage_enter(in->stages, STAGE_CLOSE, in->close_timeout.ns);
     set_deadline(in, in->close_timeout);

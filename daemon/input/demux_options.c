@@ -27,7 +27,7 @@ static bool any_demuxer_has(const char *option)
     return false;
 }
 
-// What all protocols have in common is the child of a child of libavformat's own class.
+// The common options of all protocols are in a child of a child of libavformat's own class.
 static bool every_protocol_has(const char *option)
 {
     const AVClass *io, *protocol;
@@ -43,7 +43,7 @@ static bool every_protocol_has(const char *option)
     return false;
 }
 
-// `whitelist`: the protocols that may be used, with commas between; NULL: all.
+// `whitelist`: the allowed protocols, separated by commas; NULL: all.
 static bool any_protocol_has(const char *whitelist, const char *option)
 {
     const char *name;
@@ -55,7 +55,7 @@ static bool any_protocol_has(const char *whitelist, const char *option)
     return every_protocol_has(option);
 }
 
-// Pipes and fifos are read by framed itself.
+// framed itself reads pipes and fifos.
 static bool opens_protocol(const struct url_input *source, const AVInputFormat *demuxer)
 {
     return !(demuxer && demuxer->flags & AVFMT_NOFILE) &&

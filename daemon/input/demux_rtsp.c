@@ -1,5 +1,5 @@
-// RTSP cameras by a client of our own: polls a session's descriptors and makes packets of its
-// access units. A camera that answers nothing gets another connection in place of the first.
+// RTSP cameras with a client of our own: polls a session's descriptors and makes packets of its
+// access units. Replaces the connection of a camera that answers nothing.
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -20,22 +20,22 @@
 static const int64_t MS = 1000000, SECOND_NS = 1000 * MS;
 enum {
     POLL_MS = 50,     // how long a wait may overlook *stop
-    ANSWER_MS = 1500, // without an answer to a request: the first connection is given up
+    ANSWER_MS = 1500, // without an answer to a request: the connection is given up
     PATIENCE_MIN_MS = 1000,
     PATIENCE_INTERVALS = 10, // usual intervals without a picture: the camera is silent
-    INTERVALS_KNOWN = 8,     // intervals after which the average is believed
+    INTERVALS_KNOWN = 8,     // intervals after which the mean is trusted
     INTERVALS_MEAN = 16,
     INTERVAL_MAX_S = 120, // a longer one is a jump of the camera's clock
-    UNKNOWN_S = 90,       // patience with a camera that answers and whose rhythm is not known
+    UNKNOWN_S = 90,       // patience with an answering camera of unknown interval
     PING_S = 20,          // between two pings of a silent camera
     PING_LATE_S = 5,      // how late the answer to a ping may be
-    GOODBYE_MS = 200,     // what closing may take where *stop is set
+    GOODBYE_MS = 200,     // limit for closing when *stop is set
 };
 
 struct rtsp_demux {
     struct demux base; // first
     struct demux_context context;
-    struct demux_memory own_memory; // where the owner keeps none
+    struct demux_memory own_memory; // used if the owner keeps none
     struct demux_memory *memory;
     struct rtsp_session *session;
     struct rtsp_video *video;
@@ -43,18 +43,18 @@ struct rtsp_demux {
     bool has_next, next_old;
     struct replay replay; // of the present session
     enum sdp_codec codec; // of the first session; SDP_OTHER before its description
-    // All CLOCK_MONOTONIC; 0: not yet.
-    int64_t opened_ns, due_ns; // of the demux, and when PLAY must have been answered
-    int64_t tried_ns;          // the present connection began
-    int64_t answered_ns;       // PLAY was answered in this connection, and OPTIONS behind it
-                               // unless PLAY is enough
-    int64_t unit_ns;           // the last unit came
-    int64_t pinged_ns;         // in this silence
-    int64_t alive_ns;          // the answer to a ping came, in this silence
+    // All CLOCK_MONOTONIC; 0: unset.
+    int64_t opened_ns, due_ns; // of the demux; deadline for the answer to PLAY
+    int64_t tried_ns;          // start of the present connection
+    int64_t answered_ns;       // answer to PLAY in this connection, and to OPTIONS after it unless
+                               // PLAY is enough
+    int64_t unit_ns;           // arrival of the last unit
+    int64_t pinged_ns;         // last ping in this silence
+    int64_t alive_ns;          // answer to a ping in this silence
     int64_t time_ns;           // of the last unit, by its timestamp
     int quick;                 // short intervals in a row up to the last unit
-    bool silent;               // it ended because nothing came
-    bool mute;                 // it ended without an answer: goodbyes are not answered either
+    bool silent;               // ended because nothing arrived
+    bool mute;                 // ended without an answer: TEARDOWN would get none either
     struct secrets *secrets;
     char description[128], why[DEMUX_WHY_MAX];
 };
@@ -66,8 +66,8 @@ static bool knows_rhythm(const struct rtsp_demux *in)
     return in->memory->intervals >= INTERVALS_KNOWN;
 }
 
-// Timestamps are used because neither the network nor a burst at the start changes them. Short
-// intervals in a row make a longer patience needless.
+// Uses timestamps: neither the network nor a burst at the start changes them. Short intervals in a
+// row end a longer patience.
 static void learn_interval(struct rtsp_demux *in, const struct rtsp_unit *unit)
 {
     struct demux_memory *memory = in->memory;
@@ -82,7 +82,7 @@ static void learn_interval(struct rtsp_demux *in, const struct rtsp_unit *unit)
     in->time_ns = unit->time_ns;
 }
 
-// Ten intervals, but no more than 5 s or 2.5 intervals of a slow camera.
+// Returns ten intervals, but at most 5 s, or 2.5 intervals of a slow camera.
 static int64_t own_patience_ns(const struct rtsp_demux *in)
 {
     const int64_t interval_ns = in->memory->interval_ns;
@@ -100,8 +100,8 @@ static int64_t rtsp_patience_ns(const struct demux *demux)
     return set_ns ? set_ns : own_patience_ns(in);
 }
 
-// A camera that answers requests may send a picture a minute, have been told to send none, or have
-// slowed down.
+// Returns the patience with a camera that answers requests: it may send a picture a minute, have
+// been told to send none, or have slowed down.
 static int64_t alive_patience_ns(const struct rtsp_demux *in)
 {
     const int64_t own_ns = rtsp_patience_ns(&in->base);
@@ -131,7 +131,7 @@ static bool is_silent(const struct rtsp_demux *in, int64_t now_ns)
     return !silent_since_ns(in) || now_ns - silent_since_ns(in) >= patience_ns;
 }
 
-// Asks for a sign of life halfway to the end of the patience, and then again and again.
+// Pings the camera after half of the patience, and then every PING_S.
 static void ping_silent_camera(struct rtsp_demux *in, int64_t now_ns)
 {
     const int64_t since_ns = silent_since_ns(in);
@@ -144,9 +144,9 @@ static void ping_silent_camera(struct rtsp_demux *in, int64_t now_ns)
     in->pinged_ns = now_ns;
 }
 
-// Each silence in vain doubles the patience where no rhythm is known, since some cameras that send
-// a picture a minute answer no request while they play, and where a camera that answers may have
-// slowed down. Nothing but old pictures is no sign of that.
+// Doubles the patience after a silence in two cases: the interval is unknown and the camera answers
+// no request, like some that send a picture a minute; or the interval is known and the camera
+// answers, so that it may have slowed down. Old pictures alone do not show the latter.
 static int end_silent(struct rtsp_demux *in, int64_t now_ns)
 {
     const bool alive = is_alive(in, now_ns);
@@ -161,7 +161,7 @@ static int end_silent(struct rtsp_demux *in, int64_t now_ns)
 
 // --- another connection to a camera that does not answer
 
-// The counts of all sessions before, and of this one.
+// Returns the counts of all earlier sessions and of this one.
 static struct rtp_statistics count_packets(const struct demux_memory *memory,
                                            const struct rtsp_session *session)
 {
@@ -183,22 +183,22 @@ static void count_session(struct demux_memory *memory, const struct rtsp_session
     memory->overruns += rtsp_session_overruns(session);
 }
 
-// Some cameras always take long to answer.
+// Some cameras always answer slowly.
 static int64_t answer_limit_ns(const struct rtsp_demux *in)
 {
     return bounds_max(bounds_max(2 * in->memory->connect_ns, ANSWER_MS * MS),
                       in->memory->answer_ns);
 }
 
-// A password that no connection has proven is not sent again before connect_timeout: two tries
-// would count as two wrong ones.
+// An unproven password is not sent again before connect_timeout: two tries would count as two wrong
+// ones.
 static bool may_replace(const struct rtsp_demux *in)
 {
     return in->memory->accepted || !config_url_login(in->context.config->url, &(size_t){0});
 }
 
-// A connection may die behind the answer to PLAY or behind the first picture, but some slow cameras
-// answer nothing there. The first connection of that kind is replaced.
+// Returns true if the answer to PLAY proves the connection. It may die after that or after the
+// first picture, but some slow cameras answer nothing there. The first such connection is replaced.
 static bool is_play_enough(const struct rtsp_demux *in)
 {
     const struct demux_memory *memory = in->memory;
@@ -224,7 +224,7 @@ static int open_session(struct rtsp_demux *in, int64_t now_ns)
     return rtsp_session_open(&in->session, &options, now_ns);
 }
 
-// The next connection waits twice as long for an answer.
+// Replaces the session. The next connection waits twice as long for an answer.
 static int reopen_session(struct rtsp_demux *in, int64_t now_ns)
 {
     in->memory->answer_ns = bounds_min(2 * answer_limit_ns(in), UNKNOWN_S * SECOND_NS);
@@ -245,7 +245,7 @@ static void enter_read_stage(struct rtsp_demux *in)
                     DEMUX_PATIENCE_NS);
 }
 
-// The session falls back to TCP, on another connection.
+// Resets the times: the session falls back to TCP, on another connection.
 static void connect_again(struct rtsp_demux *in, int64_t now_ns)
 {
     in->answered_ns = in->pinged_ns = in->alive_ns = 0;
@@ -263,7 +263,7 @@ static void note_answer(struct rtsp_demux *in, int64_t now_ns)
     in->memory->answer_ns = 0;
 }
 
-// Takes the connection as far as it goes without a unit. Returns 0, -ETIMEDOUT, or how it ended.
+// Handles the connection while there is no unit. Returns 0, -ETIMEDOUT, or why it ended.
 static int keep_connecting(struct rtsp_demux *in, int rc, int64_t now_ns)
 {
     in->memory->accepted &= rc != -EACCES;
@@ -287,7 +287,7 @@ static int keep_connecting(struct rtsp_demux *in, int rc, int64_t now_ns)
 
 // --- reading
 
-// Says once for a session that its first pictures are old.
+// Returns true if the unit is old, and logs that once for a session.
 static bool note_replay(struct rtsp_demux *in, const struct rtsp_unit *unit)
 {
     const bool old = replay_add(&in->replay, &in->memory->replay,
@@ -337,7 +337,7 @@ static int next_unit(struct rtsp_session *session, int64_t now_ns, struct rtsp_u
     return rc;
 }
 
-// As demux_read, with a unit in place of a packet.
+// Like demux_read, with a unit instead of a packet.
 static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
 {
     for (;;) {
@@ -357,8 +357,7 @@ static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
     }
 }
 
-// The sets that the SDP named are not those of the stream where it has changed since, or where they
-// were wrong from the start.
+// Updates the parameter sets at keyframes: the SDP's may be outdated, or wrong from the start.
 static int make_packet(struct rtsp_demux *in, struct packet *ret)
 {
     size_t bytes;
@@ -394,7 +393,7 @@ static bool offers_other_codec(const struct rtsp_demux *in)
     return media && in->codec != SDP_OTHER && media->codec != in->codec;
 }
 
-// A password as people write it may look like a host's name.
+// Hides secrets: a password in a malformed URL may look like a host's name.
 static const char *rtsp_why(const struct demux *demux)
 {
     struct rtsp_demux *in = (void *)demux;
@@ -409,7 +408,7 @@ static const char *rtsp_why(const struct demux *demux)
 
 // --- opening and closing
 
-// Until PLAY is under way: the answer, and pictures, come while the owner opens a decoder.
+// Returns once PLAY was sent: the answer and pictures arrive while the owner opens a decoder.
 static int connect_session(struct rtsp_demux *in)
 {
     for (int64_t now_ns;;) {
@@ -471,13 +470,13 @@ static int rtsp_open(struct demux **ret, const struct url_input *source,
     if (rc < 0) {
         explain_failure(in, rc, why, size);
         rtsp_close(&in->base);
-        return rc == -ENODATA ? -EIO : rc; // an end before there was a stream
+        return rc == -ENODATA ? -EIO : rc; // the input ended before there was a stream
     }
     *ret = &in->base;
     return 0;
 }
 
-// Waits until the session is over, or `end_ns`.
+// Sends TEARDOWN and waits until the session is over, or until `end_ns`.
 static void say_goodbye(struct rtsp_session *session, int64_t end_ns)
 {
     int64_t now_ns = monotonic_ns();
@@ -488,7 +487,7 @@ static void say_goodbye(struct rtsp_session *session, int64_t end_ns)
     }
 }
 
-// The camera hears of it even where *stop is set: it would else keep its session.
+// Sends TEARDOWN even when *stop is set: the camera would otherwise keep its session.
 static void rtsp_close(struct demux *demux)
 {
     struct rtsp_demux *in = (void *)demux;
@@ -525,7 +524,7 @@ static const char *rtsp_describe(const struct demux *demux)
 
 static int rtsp_orientation(const struct demux *demux)
 {
-    (void)demux; // its pictures alone say it
+    (void)demux; // only its pictures have one
     return ORIENTATION_UPRIGHT;
 }
 

@@ -18,7 +18,7 @@ static bool begins_with(const char *format, const char *begin)
     return strncmp(format, begin, strlen(begin)) == 0;
 }
 
-// By the format, which names the message and holds nothing that a camera sent.
+// Matches the format, which identifies the message and contains nothing from a camera.
 static void note_facts(struct libav_thread *thread, const char *format)
 {
     thread->data_missing |=
@@ -28,7 +28,7 @@ static void note_facts(struct libav_thread *thread, const char *format)
     thread->packets_late += begins_with(format, "RTP: dropping old packet");
 }
 
-// "VAAPI driver: Intel iHD driver ...", "driver 'bcm2835-codec' on card ...". Not among the
+// "VAAPI driver: Intel iHD driver ...", "driver 'bcm2835-codec' on card ...". Below the level of
 // warnings.
 static void note_driver(struct libav_thread *thread, const char *format, va_list arguments)
 {
@@ -40,15 +40,15 @@ static void note_driver(struct libav_thread *thread, const char *format, va_list
     log_scrub(thread->driver, sizeof thread->driver, line);
 }
 
-// "[rtsp @ 0x5581...] what is wrong": the address is of no use to anybody.
+// Skips the useless address in "[rtsp @ 0x5581...] what is wrong".
 static const char *without_address(const char *line)
 {
     const char *end = line[0] == '[' ? strstr(line, "] ") : NULL;
     return end ? end + 2 : line;
 }
 
-// libav calls everyday events errors (a stream joined between keyframes, a camera that hangs up),
-// so nothing but its fatal messages is a warning here. Messages below its warnings are ignored.
+// libav reports everyday events as errors (a stream joined between keyframes, a camera that hangs
+// up), so only its fatal messages are warnings here. Messages below its warnings are ignored.
 static void on_message(void *context, int level, const char *format, va_list arguments)
 {
     struct libav_thread *thread = libav_thread();

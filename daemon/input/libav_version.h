@@ -1,5 +1,5 @@
-// The API of FFmpeg 5.1, 6.1 and 7.1, where it differs between them: all conditions on a version
-// are in this file. Functions behave alike with each version.
+// The differences between the APIs of FFmpeg 5.1, 6.1 and 7.1. All conditions on a version are in
+// this file; its functions behave alike with each version.
 #ifndef FRAMED_DAEMON_INPUT_LIBAV_VERSION_H
 #define FRAMED_DAEMON_INPUT_LIBAV_VERSION_H
 
@@ -11,13 +11,13 @@
 // --- serials: the number of a packet, which the picture decoded from it carries
 
 #if LIBAVCODEC_VERSION_MAJOR >= 60
-// Before avcodec_open2.
+// Call before avcodec_open2.
 static inline void libav_carry_serials(AVCodecContext *context)
 {
     context->flags |= AV_CODEC_FLAG_COPY_OPAQUE;
 }
 
-// avcodec_send_packet, with the serial of the packet. NULL is the end.
+// Calls avcodec_send_packet with the packet's serial. NULL is the end.
 static inline int libav_send(AVCodecContext *context, const AVPacket *packet, int64_t serial)
 {
     AVPacket *own = packet ? av_packet_clone(packet) : NULL;
@@ -131,7 +131,7 @@ static inline bool libav_is_top_first(const AVFrame *frame)
 
 // --- contexts
 
-// Callbacks of frame threads may run on those threads.
+// Lets callbacks of frame threads run on those threads.
 #if LIBAVCODEC_VERSION_MAJOR >= 60
 static inline void libav_allow_threaded_callbacks(AVCodecContext *context)
 {
@@ -147,7 +147,7 @@ static inline void libav_allow_threaded_callbacks(AVCodecContext *context)
 }
 #endif
 
-// Pictures of NVDEC are its own surfaces, not copies of them.
+// Makes NVDEC's pictures its own surfaces, not copies of them.
 #ifdef AV_HWACCEL_FLAG_UNSAFE_OUTPUT
 static inline void libav_take_surfaces(AVCodecContext *context)
 {
@@ -181,7 +181,7 @@ static inline const void *libav_side_data(const AVStream *stream, enum AVPacketS
 }
 #endif
 
-// The bytes that AVIOContext's callbacks get to write.
+// The type of the bytes passed to AVIOContext's write callback.
 #if LIBAVFORMAT_VERSION_MAJOR >= 61
 typedef const uint8_t libav_written;
 #else

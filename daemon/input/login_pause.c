@@ -19,16 +19,16 @@
 #define NAME "login-pauses"
 
 static const int64_t MS = 1000000, MINUTE = 60000 * MS, LIMIT_NS = 30 * MINUTE,
-                     TRY_NS = 750 * MS, // in which a camera answers that is going to
-    PROVEN_NS = 10000 * MS,             // so long the other cameras of a host need not wait
+                     TRY_NS = 750 * MS, // a camera answers within this time or not at all
+    PROVEN_NS = 10000 * MS, // so long after a success, the host's other cameras need not wait
     TURN_NS = 100 * MS;
 
 struct login_pause {
     char *path;              // of the file; NULL: none
-    int64_t ahead_ns;        // of CLOCK_REALTIME against CLOCK_MONOTONIC
+    int64_t ahead_ns;        // CLOCK_REALTIME minus CLOCK_MONOTONIC
     pthread_mutex_t writing; // taken before `lock`; held while the file is written
-    bool failed;             // writing did, and this was logged
-    pthread_mutex_t lock;    // of what is below
+    bool failed;             // writing failed, and this was logged
+    pthread_mutex_t lock;    // protects the members below
     struct login_hosts hosts;
     bool changed; // the file is not up to date
 };
@@ -81,7 +81,7 @@ void login_pause_identify(const struct login_pause *pause, const char *url, stru
         const size_t user = strlen(parsed.user) + 1, password = strlen(parsed.password);
         memcpy(text, parsed.user, user);
         memcpy(text + user, parsed.password, password);
-        // Where this fails, for want of memory, all credentials of the host are the same.
+        // If this fails for lack of memory, all credentials of the host are the same.
         HMAC(EVP_sha256(), pause->hosts.key, LOGIN_KEY, text, user + password, hash, NULL);
         ret->credentials = (uint16_t)(hash[0] << 8 | hash[1]);
         explicit_bzero(text, sizeof text);
@@ -89,7 +89,7 @@ void login_pause_identify(const struct login_pause *pause, const char *url, stru
     explicit_bzero(&parsed, sizeof parsed);
 }
 
-// Writes the file if it is not up to date; what fails is tried again with the next call.
+// Writes the file if it is not up to date. The next call retries a failed write.
 static void write_changes(struct login_pause *pause)
 {
     char *text = NULL;
@@ -126,7 +126,7 @@ static bool was_refused(const struct login_host *host, uint16_t credentials)
     return false;
 }
 
-// When these credentials may be tried, and takes the try as begun if that is now.
+// Returns when these credentials may be tried, and marks the try as begun if that is now.
 static int64_t begin_try(struct login_host *host, uint16_t credentials, int64_t now_ns)
 {
     int64_t until_ns = now_ns;
@@ -158,7 +158,7 @@ int64_t login_pause_until(struct login_pause *pause, const struct login *login, 
     return until_ns;
 }
 
-// Credentials that are new begin with the shortest pause again.
+// New credentials begin with the shortest pause again.
 static void add_refusal(struct login_host *host, uint16_t credentials, bool other_scheme,
                         int64_t now_ns)
 {
@@ -193,7 +193,7 @@ void login_pause_refused(struct login_pause *pause, const struct login *login, b
     write_changes(pause);
 }
 
-// Credentials that are good now were not refused for good. Others still are.
+// Removes the refusals of the accepted credentials only.
 static bool remove_refusals(struct login_host *host, uint16_t credentials)
 {
     const int before = host->n_refused;

@@ -15,7 +15,7 @@ enum { LINE_MAX_BYTES = 1024 };
 
 static const int64_t SECOND = 1000000000, PAUSE_MAX_NS = 3600 * SECOND;
 
-// One that knows of no refusal makes room where there are too many.
+// Returns the host to replace when there are too many: one without a refusal, else the first.
 static struct login_host *replace_host(struct login_hosts *hosts)
 {
     for (int i = 0; i < hosts->n; i++)
@@ -44,7 +44,7 @@ struct login_host *login_hosts_get(struct login_hosts *hosts, const char *name)
     return host;
 }
 
-// A number of the file's, in seconds since 1970, as CLOCK_MONOTONIC.
+// Reads a number, in seconds since 1970, as CLOCK_MONOTONIC.
 static bool read_time(char **at, int64_t ahead_ns, int64_t *ret)
 {
     char *end;
@@ -67,8 +67,8 @@ static bool read_refusal(char **at, int64_t ahead_ns, struct login_refusal *ret)
     return true;
 }
 
-// "host NAME REFUSALS NEXT TIME:CREDENTIALS ...". Clocks are set, and files damaged: no time may
-// make a pause longer than it can be.
+// "host NAME REFUSALS NEXT TIME:CREDENTIALS ...". Limits the times: a changed clock or a damaged
+// file must not lengthen a pause.
 static int read_host(struct login_hosts *hosts, char *line, int64_t now_ns, int64_t ahead_ns)
 {
     struct login_host read = {0};
@@ -115,7 +115,7 @@ int login_pause_file_read(struct login_hosts *ret, const char *path, int64_t now
     if (!file)
         return -errno;
     int rc = 0;
-    // Without the key hashes mean nothing.
+    // Hashes are useless without the key.
     bool good = fgets(line, sizeof line, file) && strcmp(line, TITLE "\n") == 0 &&
                 fgets(line, sizeof line, file) && read_key(ret->key, line);
     for (int lines = 0;

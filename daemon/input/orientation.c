@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Whether `part` is next to nothing beside `whole`: matrices come of angles, and are rounded.
+// Returns true if `part` is tiny next to `whole`: matrices are computed from angles and rounded.
 static bool negligible(int64_t part, int64_t whole)
 {
     return llabs(part) * 256 < llabs(whole);
@@ -13,7 +13,7 @@ int orientation_of(const int32_t matrix[9])
 {
     // A pixel at (x, y) is shown at (a*x + b*y, c*x + d*y).
     const int64_t a = matrix[0], b = matrix[3], c = matrix[1], d = matrix[4];
-    if (!a && !b && !c && !d) // of muxers that leave the field empty
+    if (!a && !b && !c && !d) // from muxers that leave the field empty
         return ORIENTATION_UPRIGHT;
     if (negligible(b, a) && negligible(c, a) && negligible(b, d) && negligible(c, d))
         return a > 0   ? d > 0 ? ORIENTATION_UPRIGHT : ORIENTATION_MIRRORED | ORIENTATION_HALF

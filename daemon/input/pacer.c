@@ -6,7 +6,7 @@
 #include "daemon/base/clock.h"
 
 static const int64_t SLICE_NS = 50000000; // how long a sleep may overlook *stop
-static const int64_t LATE_NS = 100000000; // what is caught up with; of more, a camera knows nothing
+static const int64_t LATE_NS = 100000000; // longest delay to catch up with
 
 static int sleep_until(int64_t due_ns, const _Atomic bool *stop)
 {
@@ -20,7 +20,7 @@ static int sleep_until(int64_t due_ns, const _Atomic bool *stop)
     return 0;
 }
 
-// A longer pause in the stream is a cut.
+// A pause of more than PACER_GAP_NS in the stream is a cut.
 int pacer_wait(struct pacer *pacer, int64_t ts, const _Atomic bool *stop)
 {
     if (!pacer->origin_ns || ts < pacer->last_ts || ts - pacer->last_ts > PACER_GAP_NS) {

@@ -1,5 +1,5 @@
-// Lets the packets of a file pass at the times when a camera would have sent them. One thread uses
-// a pace; zeroed it is ready.
+// Delays the packets of a file until a camera would have sent them. One thread uses a pacer; ready
+// when zeroed.
 #ifndef FRAMED_DAEMON_INPUT_PACER_H
 #define FRAMED_DAEMON_INPUT_PACER_H
 
@@ -14,9 +14,9 @@ struct pacer {
     int64_t origin_ts, last_ts;
 };
 
-// Sleeps until the packet of decoding time `ts` (ns) is due. A reader that was held up starts anew
-// from there, where a camera's packets would have been lost: it does not rush. Returns 0, or
-// -ECANCELED soon after *stop.
+// Sleeps until the packet of decoding time `ts` (ns) is due. After a long delay it continues from
+// there without catching up: a camera's packets would have been lost. Returns 0, or -ECANCELED soon
+// after *stop.
 int pacer_wait(struct pacer *, int64_t ts, const _Atomic bool *stop);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include "daemon/base/bounds.h"
 
-static const int64_t CACHED_MAX_NS = 20 * INT64_C(1000000000); // a longer session is no cache's
+static const int64_t CACHED_MAX_NS = 20 * INT64_C(1000000000); // no cache is longer
 
-// Eight bytes at a time: all of a stream passes here.
+// Hashes eight bytes at a time: the whole stream passes here.
 static uint64_t hash_unit(const uint8_t *data, size_t bytes)
 {
     uint64_t hash = 0xcbf29ce484222325 ^ bytes, word;
@@ -29,8 +29,8 @@ static bool is_known(const struct replay_memory *memory, uint64_t hash)
     return false;
 }
 
-// Timestamps may stand still, or go back to a picture that is shown earlier. No cache is as long as
-// a session in which everything lies ready, because the box is too busy.
+// Timestamps may stand still, or go back for reordered pictures. Pictures that were ready count as
+// live after CACHED_MAX_NS: no cache is that long, so the box is too busy.
 static bool comes_at_its_pace(const struct replay *replay, const struct replay_unit *unit)
 {
     const int64_t step_ns = bounds_max(unit->time_ns - replay->last_time_ns, unit->usual_ns);

@@ -1,11 +1,11 @@
-// Pictures that a session sends again: many servers begin each session with a cached second of
-// video, also when the camera behind them is dead. Pure. One thread uses a replay.
+// Detects repeated pictures: many servers begin each session with a cached second of video, even if
+// the camera behind them is dead. Pure. One thread uses a replay.
 //
-// A picture of an earlier session is old if it comes faster than its time says, or within the
-// length of a session that sent nothing new and fell silent. Pictures that come at their pace are
-// live, also from servers that play a clip from the start for each client; how fast pictures are
-// read that lie ready is no pace. The first old picture cannot be told from such a clip's; it
-// counts as old. A picture with missing packets is never new: its bytes are not the sender's.
+// A picture of an earlier session is old if it arrives faster than its timestamp says, or within
+// the length of a session that sent nothing new and fell silent. Pictures that arrive at their pace
+// are live, also from servers that play a clip from the start for each client; the speed of reading
+// ready pictures is no pace. The first old picture looks like such a clip's and counts as old. A
+// picture with missing packets is never new: its bytes are not the sender's.
 #ifndef FRAMED_DAEMON_INPUT_REPLAY_H
 #define FRAMED_DAEMON_INPUT_REPLAY_H
 
@@ -15,17 +15,17 @@
 
 enum { REPLAY_UNITS = 1024 }; // more than servers cache
 
-// Of one camera, over its sessions; zeroed at first.
+// State of one camera, over its sessions; zeroed at first.
 struct replay_memory {
     uint64_t hashes[REPLAY_UNITS]; // of the last units of all sessions; a ring
     unsigned n;
-    int64_t silent_ns; // length of the last session, if it sent nothing new and fell silent; 0: not
+    int64_t silent_ns; // length of the last session, if it sent nothing new and fell silent; 0: no
 };
 
-// Of one session; zeroed at first.
+// State of one session; zeroed at first.
 struct replay {
-    bool live;      // what comes is not old any more
-    bool news;      // a unit came that no session before had sent
+    bool live;      // further units are not old
+    bool news;      // a unit arrived that no earlier session had sent
     unsigned units; // so far
     int64_t first_ns, last_ns, last_time_ns;
 };
@@ -36,13 +36,13 @@ struct replay_unit {
     int64_t received_ns; // CLOCK_MONOTONIC
     int64_t time_ns;     // by its timestamp
     int64_t usual_ns;    // the camera's interval; 0: unknown
-    bool waited;         // it was waited for: else it may have lain ready before received_ns
+    bool waited;         // it was waited for; else it may have been ready before received_ns
     bool incomplete;     // packets are missing in it or right before it
 };
 
-// For each unit in turn. Returns whether it is old.
+// Call for each unit in turn. Returns true if it is old.
 bool replay_add(struct replay *, struct replay_memory *, const struct replay_unit *);
-// The session is over. `silent`: it was ended because no more units came.
+// Call at the end of a session. `silent`: it was ended because no more units arrived.
 void replay_end(const struct replay *, struct replay_memory *, bool silent);
 
 #endif

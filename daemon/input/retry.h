@@ -1,7 +1,7 @@
-// When to try again: 1 1, seven times 1.5, 5 10 20 30 45 45 ... seconds, a fifth more or less, so
-// that cameras that went together do not come back in the same instant. What returns after 12 s at
-// most, or hangs up up to nine times, is found again within 2 s. In the first 10 minutes these are
-// 24 tries; later ones are 80 an hour. Pure but for its own state.
+// Computes when to try again: after 1 1, seven times 1.5, 5 10 20 30 45 45 ... seconds, a fifth
+// more or less, so that cameras that failed together do not return in the same instant. A camera
+// that returns within 12 s, or hangs up at most nine times, is found again within 2 s. There are 24
+// tries in the first 10 minutes, and 80 an hour later. Pure but for its own state.
 #ifndef FRAMED_DAEMON_INPUT_RETRY_H
 #define FRAMED_DAEMON_INPUT_RETRY_H
 

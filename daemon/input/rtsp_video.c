@@ -13,24 +13,24 @@
 
 enum {
     BUFFER_MIN = 1 << 10,
-    BUFFER_SIZES = 17, // each twice the one before; the last has room for any unit
-    MEASURED = 32,     // units that the rate is measured over
+    BUFFER_SIZES = 17, // each twice the previous; the last has room for any unit
+    MEASURED = 32,     // units of a rate measurement
     RATE_MAX = 240,
 };
 static const double RATE_MIN = 0.01;
 static const AVRational NANOSECONDS = {1, 1000000000};
-static const double RATE_LIES = 0.1; // a camera that is so far off its own word is not believed
+static const double RATE_LIES = 0.1; // an announced rate that is off by more is not believed
 
 struct rtsp_video {
     AVCodecParameters *parameters;
-    AVCodecParserContext *parser; // tells the size from a keyframe
+    AVCodecParserContext *parser; // reads the size from a keyframe
     AVCodecContext *parsing;
     AVPacket *packet;
-    AVBufferPool *buffers[BUFFER_SIZES]; // NULL: none of this size was wanted yet
+    AVBufferPool *buffers[BUFFER_SIZES]; // NULL: no unit of this size so far
     bool begun, restarted;
     int64_t pts_of_zero_ns; // pts of the track's time 0
     int64_t last_pts_ns, last_received_ns;
-    int units;                    // since the rate began to be measured
+    int units;                    // since the start of the rate measurement
     int64_t first_ns, highest_ns; // of the track's time
     AVRational rate;              // 0/0: unknown
     char description[96];
@@ -47,8 +47,8 @@ static enum AVCodecID codec_of(const struct sdp_media *media)
     return codecs[media->codec];
 }
 
-// The rate that a camera means which is measured so: timestamps of a whole rate jitter, those of
-// 30000/1001 and its kind come from generators that do not.
+// Returns the nominal rate for a measured one. Timestamps at a whole rate jitter; 30000/1001 and
+// its kind come from generators that do not.
 static AVRational nominal_rate(double rate)
 {
     const int whole = (int)round(rate);
@@ -90,7 +90,7 @@ int rtsp_video_sets(struct rtsp_video *video, const uint8_t *sets, size_t bytes)
     av_freep(&parameters->extradata);
     parameters->extradata = extradata;
     parameters->extradata_size = (int)bytes;
-    parameters->width = parameters->height = 0; // the keyframe tells
+    parameters->width = parameters->height = 0; // the keyframe has them
     return avcodec_parameters_to_context(video->parsing, parameters) < 0 ? -ENOMEM : 0;
 }
 
@@ -146,8 +146,8 @@ const AVCodecParameters *rtsp_video_parameters(const struct rtsp_video *video)
 
 // --- packets
 
-// Into the smallest buffer that has room: packets are kept, and a keyframe is many times as large
-// as the pictures behind it. In the long run none is allocated.
+// Copies into the smallest buffer that has room: packets are kept, and a keyframe is many times as
+// large as the pictures behind it. In the long run nothing is allocated.
 static int copy_data(struct rtsp_video *video, const struct access_unit *unit)
 {
     const size_t wanted = unit->bytes + AV_INPUT_BUFFER_PADDING_SIZE;
@@ -184,8 +184,8 @@ static int64_t pts_of(struct rtsp_video *video, const struct rtsp_unit *unit)
     return video->last_pts_ns = own_ns + video->pts_of_zero_ns;
 }
 
-// Once a session, over timestamps, since arrival jitters. A camera whose pictures are not evenly
-// spaced has no rate.
+// Measures once per session, by timestamps, because arrivals jitter. A camera with uneven intervals
+// has no rate.
 static void measure_rate(struct rtsp_video *video, int64_t time_ns)
 {
     if (video->units > MEASURED)

@@ -2,9 +2,9 @@
 
 static const int64_t SAME_NS = 1000000; // less than any frame's duration, more than rounding
 
-// Where libavformat assembles pictures from RTP payloads, a picture is complete when the next one
-// begins, and the time that comes with it is that of the next one. The first report tells whether
-// that is so, since start_ns comes from it too; later on the two clocks drift apart.
+// If libavformat assembles pictures from RTP payloads, a picture is complete only when the next one
+// begins, and the time that comes with it belongs to the next one. The first report shows whether
+// that is so, because start_ns comes from it too; later the two clocks drift apart.
 int64_t sender_clock_read(struct sender_clock *clock, int64_t report_ns, int64_t start_ns,
                           int64_t pts_ns)
 {
