@@ -54,7 +54,7 @@ static int open_decoder(struct alone *alone)
                    : rc;
 }
 
-// All pictures that the decoder has: 0 where it wants packets.
+// Takes every picture the decoder has. Returns 0 when it needs packets.
 static int take_pictures(struct alone *alone)
 {
     struct frame frame;

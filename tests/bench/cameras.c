@@ -10,7 +10,7 @@ static const double SECONDS = 5, MIB = 1 << 20;
 static const char group[] = "cameras";
 static const char *const dtypes[] = {"u8", "s8", "f16", "f32"}; // by enum dtype
 
-// What decoding alone gives: the limit of the rest.
+// Figures of decoding alone, the limit for the other rows.
 struct alone_figures {
     double rate, cores, up_s, resident, device;
 };

@@ -17,7 +17,7 @@
 
 enum { NOT_STARTED = 127, STEP_MS = 50 };
 
-// In the child: only what is safe after fork in a process with threads.
+// Runs in the child: only calls that are safe after fork in a process with threads.
 static void become(char *const argv[], int out, int log, pid_t parent)
 {
     sigset_t none;
@@ -93,7 +93,7 @@ struct child_usage child_usage(const struct child *child)
     long pages;
     if (!read_proc(child->pid, "stat", text, sizeof text))
         return usage;
-    const char *fields = strrchr(text, ')'); // the program's name may hold anything
+    const char *fields = strrchr(text, ')'); // the program's name may contain ')' and spaces
     if (fields && sscanf(fields, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
                          &system) == 2)
         usage.cpu = (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
@@ -102,7 +102,7 @@ struct child_usage child_usage(const struct child *child)
     return usage;
 }
 
-// Drops the line that was given out last: everything up to its end, now a zero.
+// Drops the line returned last: everything up to its end, which is now a zero.
 static char *next_line(struct child *child)
 {
     char *end = memchr(child->line, '\n', child->used);
@@ -120,8 +120,8 @@ static void drop_line(struct child *child)
     memmove(child->line, end + 1, child->used);
 }
 
-// Until there is something to read. In steps: the signals that ask to stop are blocked and end no
-// poll.
+// Waits for output until the deadline. It polls in steps, because the blocked stop signals do not
+// interrupt poll.
 static bool readable(const struct child *child, int64_t deadline)
 {
     struct pollfd wait = {.fd = child->out, .events = POLLIN};
@@ -143,7 +143,7 @@ const char *child_line(struct child *child, double seconds)
         if (next_line(child))
             return child->line;
         if (child->used == sizeof child->line)
-            child->used = 0; // a line that nobody asked for
+            child->used = 0; // discard an overlong line
         if (!readable(child, deadline))
             return NULL;
         ssize_t n = read(child->out, child->line + child->used, sizeof child->line - child->used);
@@ -161,7 +161,7 @@ void child_stop(struct child *child, double seconds)
         kill(child->pid, SIGTERM);
         while (child_runs(child) && monotonic_ns() < deadline)
             nanosleep(&pause, NULL);
-        kill(child->pid, SIGKILL); // it is still ours: nobody has waited for it
+        kill(child->pid, SIGKILL); // not reaped yet, so the pid is still ours
         waitpid(child->pid, NULL, 0);
         if (child->out >= 0)
             close(child->out);

@@ -13,7 +13,7 @@ enum { UNITS_MAX = 100000 };
 
 struct clip_reader {
     AVFormatContext *format;
-    AVBSFContext *filter; // to start codes
+    AVBSFContext *filter; // converts to start codes
     AVPacket *packet;
     int64_t *pts; // of each unit
 };
@@ -25,7 +25,7 @@ static int nal_type(enum clip_codec codec, const struct nal *nal)
     return codec == CLIP_H264 ? nal->data[0] & 31 : nal->data[0] >> 1 & 63;
 }
 
-// The next start code at or behind `at`; `end` where there is none.
+// Returns the next start code at or after `at`, or `end`.
 static const uint8_t *find_start_code(const uint8_t *at, const uint8_t *end)
 {
     for (; end - at >= 3; at++)
@@ -147,7 +147,7 @@ static int read_units(struct clip_units *clip, struct clip_reader *reader, int s
     return rc == AVERROR_EOF ? 0 : rc;
 }
 
-// Each unit's place by its pts, where the file has them, or by the order of decoding.
+// Sets each unit's display position by its pts, or by decoding order if any pts is missing.
 static void order_units(struct clip_units *clip, const int64_t *pts)
 {
     bool known = true;
@@ -175,7 +175,7 @@ int clip_units_open(struct clip_units *clip, const char *path, char *why, size_t
     if (rc < 0) {
         snprintf(why, size, "%s: %s", path,
                  rc == AVERROR(ENOTSUP) ? "is neither H.264 nor H.265" : av_err2str(rc));
-        rc = rc > -4096 ? rc : -EBADMSG; // libavformat's own errors are far below
+        rc = rc > -4096 ? rc : -EBADMSG; // libavformat's own errors are far below -4096
         clip_units_close(clip);
     }
     free(reader.pts);

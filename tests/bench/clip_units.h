@@ -1,5 +1,5 @@
-// The access units of a clip, in memory, as an RTSP camera sends them. Read once; afterwards any
-// thread reads.
+// The access units of a clip, in memory, as an RTSP camera sends them. Read once, then readable
+// from any thread.
 #ifndef FRAMED_TESTS_BENCH_CLIP_UNITS_H
 #define FRAMED_TESTS_BENCH_CLIP_UNITS_H
 
@@ -17,7 +17,7 @@ struct nal {
 struct access_unit {
     struct nal *nals;
     int n;
-    int shown; // its place in the order in which pictures are shown, from 0
+    int shown; // position in display order, from 0
     bool keyframe;
 };
 
@@ -30,13 +30,13 @@ struct clip_units {
     uint8_t **memory;         // of each unit
 };
 
-// H.264 or H.265 of a file, from its first keyframe on. 0, or negative errno and a sentence for
-// people in `why` (of `size` bytes).
+// Reads H.264 or H.265 from a file, starting at its first keyframe. Returns 0, or a negative errno
+// and a readable sentence in `why` (`size` bytes).
 int clip_units_open(struct clip_units *, const char *path, char *why, size_t size);
 void clip_units_close(struct clip_units *); // accepts a zeroed one
-// The first keyframe at or behind unit i, going round.
+// Returns the first keyframe at or after unit i, wrapping around.
 int clip_units_keyframe(const struct clip_units *, int i);
-// ns that `pictures` of them last.
+// Returns the duration of `pictures` pictures in ns.
 int64_t clip_units_ns(const struct clip_units *, int64_t pictures);
 
 #endif

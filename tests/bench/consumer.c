@@ -14,38 +14,38 @@
 
 enum {
     HANDS_MAX = 4,
-    RINGS_PER_HAND = 40, // at least, before a further thread helps
-    BURST = 8,           // frames of one ring before the next ring has its turn
-    PAUSE_MS = 20,       // between tries to connect
+    RINGS_PER_HAND = 40, // minimum before another thread is added
+    BURST = 8,           // frames read from one ring before the next ring's turn
+    PAUSE_MS = 20,       // between attempts to connect
 };
 
 struct latency { // of one frame, ms
     double finished, decoded;
-    double sent; // to finished; below 0: not known
+    double sent; // from sent to finished; negative: unknown
 };
 
 struct account { // of one ring
     const struct consumer *consumer;
     struct latency *latency; // since the last reset
     size_t n, room;
-    int64_t first_ns; // when its first frame was seen; 0: not yet
-    bool begun;       // frames whose picture is known: the first one's was number `base`
-    int64_t base;     // less the frame's
-    uint64_t unseen;  // pictures that came from the camera since then and were no frame
+    int64_t first_ns; // first frame's arrival; 0: none yet
+    bool begun;       // `base` is set
+    int64_t base;     // sent index minus sequence, at the first frame whose picture is known
+    uint64_t unseen;  // pictures sent since then that became no frame
 };
 
 // One thread and its rings: every HANDS-th of them.
 struct hand {
     struct consumer *consumer;
     pthread_t thread;
-    pthread_mutex_t lock; // its rings and accounts
+    pthread_mutex_t lock; // protects its rings and accounts
     int index, epoll;
     bool started;
 };
 
 struct consumer {
     const char *folder;
-    struct ring *rings; // n, as the accounts
+    struct ring *rings; // n rings, one per account
     struct account *accounts;
     int n, hands;
     struct hand hand[HANDS_MAX];
@@ -54,8 +54,8 @@ struct consumer {
     _Atomic bool stop;
 };
 
-// Which picture the camera of a ring sent for the frame, counted over all turns of the clip; below
-// 0: not known.
+// Returns the index, over all turns of the clip, of the picture that the ring's camera sent for
+// this frame; negative: unknown.
 static int64_t sent_index(const struct account *account, const struct framed_header *header)
 {
     const struct consumer *consumer = account->consumer;
@@ -72,8 +72,8 @@ static int64_t clip_picture(void *opaque, const struct framed_header *header)
     return index < 0 ? -1 : index % rtsp_server_pictures(account->consumer->server);
 }
 
-// ms from the sending of the frame's picture to finished; below 0: not known. A frame whose number
-// is lower than its picture's: the pictures between became no frames.
+// Returns ms from the sending of the frame's picture to finished; negative: unknown. If the
+// picture's index grew by more than the frame's sequence, the pictures between became no frames.
 static double sent_ms(const struct consumer *consumer, int i, const struct framed_header *header)
 {
     struct account *account = &consumer->accounts[i];
@@ -108,7 +108,7 @@ static void note(struct account *account, const struct framed_header *header, do
     };
 }
 
-// Up to BURST frames of one ring.
+// Reads up to BURST frames of one ring.
 static void serve(struct consumer *consumer, int i)
 {
     struct framed_header header;
@@ -121,7 +121,7 @@ static void serve(struct consumer *consumer, int i)
     }
 }
 
-// Rings that are not there yet, or not any more. True: all are.
+// Connects the rings that are missing or lost. Returns true when all are connected.
 static bool connect_rings(struct hand *hand)
 {
     struct consumer *consumer = hand->consumer;
@@ -163,7 +163,7 @@ static void *work(void *opaque)
     return NULL;
 }
 
-// --- from the outside
+// --- called from other threads
 
 static struct hand *hand_of(struct consumer *consumer, int ring)
 {
@@ -260,10 +260,10 @@ void consumer_reset(struct consumer *consumer)
     }
 }
 
-// Latencies of all rings, each list by itself.
+// Latencies of all rings; each list is independent.
 struct gathered {
     double *finished, *decoded, *sent;
-    size_t n, timed; // of sent
+    size_t n, timed; // timed: entries in `sent`
 };
 
 static int grow(double **list, size_t n)
@@ -275,7 +275,7 @@ static int grow(double **list, size_t n)
     return 0;
 }
 
-// Takes over the latencies of one ring and its counters.
+// Adds the latencies and counters of one ring.
 static int gather(struct consumer *consumer, int i, struct gathered *all, struct consumed *ret)
 {
     const struct account *account = &consumer->accounts[i];

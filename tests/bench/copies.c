@@ -1,4 +1,4 @@
-// Rows: what memory and the link to the device move.
+// Rows: transfer rates of memory and of the link to the device.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 enum { ROUNDS = 15 };
 static const char group[] = "copies";
 
-// An 8K frame as BGRA, and as packed YUV.
+// An 8K frame as BGRA and as packed YUV.
 enum { UP_BYTES = 7680 * 4320 * 4, DOWN_BYTES = 7680 * 4320 * 3 };
 
 static void add_rate(struct bench *bench, const char *name, double bytes, double seconds,

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-// The drawing's own units: a plot of WIDTH x HEIGHT with its corner at LEFT, TOP.
+// Units of the drawing: a plot of WIDTH x HEIGHT whose corner is at LEFT, TOP.
 enum { LEFT = 76, TOP = 64, WIDTH = 600, HEIGHT = 320, ALL_WIDTH = 880, ALL_HEIGHT = 460 };
 
 static const char style[] =
@@ -29,7 +29,7 @@ static double y_of(const struct scale *scale, double ms)
     return TOP + HEIGHT * (scale->high - ms) / (scale->high - scale->low);
 }
 
-// Round steps, five to ten of them, from 0 on: an axis that starts higher flatters.
+// Returns a scale from 0 in five to ten round steps: an axis that starts higher flatters.
 static struct scale scale_of(const struct curve *curve)
 {
     double most = curve->limit_ms;

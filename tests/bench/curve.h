@@ -1,4 +1,4 @@
-// Time of one frame against the number of CUDA streams or CPU threads, and its picture as SVG.
+// Time of one frame against the number of CUDA streams or CPU threads, drawn as SVG.
 #ifndef FRAMED_TESTS_BENCH_CURVE_H
 #define FRAMED_TESTS_BENCH_CURVE_H
 
@@ -11,7 +11,7 @@ struct curve {
     int n;
     int streams[CURVE_MAX];
     double ms[CURVE_MAX];
-    bool threads;                                  // of the CPU, not streams
+    bool threads;                                  // the columns are CPU threads, not CUDA streams
     double plain_ms, auto_ms, steady_ms, limit_ms; // 0: not measured
     char title[128];                               // "8K BGRA to packed YUV ..., NVIDIA H200"
 };

@@ -1,4 +1,4 @@
-// Rows: the ffmpeg program at the cameras' job, a process for each clip: decode, scale, pad, RGB.
+// Rows: the ffmpeg program doing the cameras' job, one process per clip: decode, scale, pad, RGB.
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,10 +18,10 @@ static const char group[] = "ffmpeg";
 struct process {
     struct child child;
     uint64_t frames, first_frames;
-    int64_t at_ns, first_ns; // when those counts came
+    int64_t at_ns, first_ns; // times of the two counts
 };
 
-struct way { // of doing the job
+struct way { // a way to do the job
     const char *name;
     bool device;
     char filters[200];
@@ -61,7 +61,7 @@ static int start(struct crowd *crowd, struct process *process)
     return child_start(&process->child, argv, crowd->log, true);
 }
 
-// Takes in what the process has said of its progress.
+// Reads the progress lines the process has printed.
 static void listen_to(struct process *process)
 {
     const char *line;
@@ -162,7 +162,7 @@ static void add(struct bench *bench, const struct way *way, int processes, const
     report_add(&bench->report, &row);
 }
 
-// Keeps the best rate per core in *best. Failing is no error of the bench: the note says why.
+// Keeps the best rate per core in *best. A way may fail without failing the bench: a note says why.
 static int run_way(struct bench *bench, const char *log, const struct way *way, double *best)
 {
     struct figures figures = {0};
@@ -193,7 +193,7 @@ static int run_way(struct bench *bench, const char *log, const struct way *way, 
     return rc == -EINTR || rc == -ENOMEM ? rc : 0;
 }
 
-// The letterbox of the daemon, on even pixels as ffmpeg's scaler wants it.
+// The daemon's letterbox, on even pixels as ffmpeg's scaler requires.
 static void describe_ways(const struct footage *footage, struct way *device, struct way *cpu)
 {
     const double across = (double)SIDE / footage->width, down = (double)SIDE / footage->height;

@@ -20,7 +20,7 @@ static size_t aligned(size_t bytes)
     return (bytes + 4095) & ~(size_t)4095;
 }
 
-// Different pictures, as far as there are any, each frame in memory of its own.
+// Fills the frames with different pictures as far as available, each in memory of its own.
 static int fill(struct flight *flight, const struct footage *footage)
 {
     for (int i = 0; i < flight->depth; i++) {
@@ -116,7 +116,7 @@ static int wait_for(struct shuttle *shuttle)
     return shuttle->status;
 }
 
-// `frames` frames, the next one started as soon as one of `in_flight` is through.
+// Runs `frames` frames; each starts as soon as fewer than `in_flight` are under way.
 static int fly(struct flight *flight, int in_flight, int frames)
 {
     int rc = 0, started = 0, landed = 0;

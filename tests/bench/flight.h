@@ -15,7 +15,7 @@ struct shuttle { // one frame's buffers
     struct job_result result;
     sem_t done;
     int status;
-    int64_t landed_ns; // CLOCK_MONOTONIC: when the backend reported it
+    int64_t landed_ns; // CLOCK_MONOTONIC time of the backend's report
 };
 
 struct flight {
@@ -30,17 +30,17 @@ struct flight {
     int depth;
 };
 
-// `shape`: format and size of the sources, which footage fills. 0 or negative errno.
+// `shape`: format and size of the sources; `footage` fills them. Returns 0 or a negative errno.
 int flight_open(struct flight *, const struct backend_driver *, struct backend *,
                 const struct op_params *, const struct image *shape, const struct footage *,
                 int depth);
-// Whether copies go by the fast way: the cuda backend has pinned the memory.
+// True if copies are fast: the cuda backend has pinned the memory.
 bool flight_pinned(const struct flight *);
 void flight_close(struct flight *); // accepts a zeroed one
 
-// Seconds of one frame from submit to done, with nothing else in flight.
+// Measures seconds of one frame from submit to done, with nothing else in flight.
 int flight_alone(struct flight *, int rounds, double seconds[]);
-// Seconds a frame of `frames` frames with `in_flight` (at most depth) at a time.
+// Measures seconds per frame over `frames` frames, with `in_flight` (at most depth) at a time.
 int flight_steady(struct flight *, int in_flight, int frames, int rounds, double seconds[]);
 
 #endif

@@ -15,8 +15,8 @@ struct floor {
     uint8_t *from, *to;
     size_t read, written;
     int threads, rounds;
-    pthread_barrier_t barrier; // of all threads and the one that measures
-    pthread_mutex_t lock;      // held until it is known whether all threads could be started
+    pthread_barrier_t barrier; // all threads and the measuring one
+    pthread_mutex_t lock;      // held until all threads have started or failed to
     bool cancelled;
 };
 
@@ -55,7 +55,7 @@ static void move(struct part *part)
     part->sum += sum_of(from + both, read - both);
 }
 
-// A round lies between two barriers.
+// Each round is between two barriers.
 static void *run_part(void *opaque)
 {
     struct part *part = opaque;
@@ -72,8 +72,8 @@ static void *run_part(void *opaque)
     return NULL;
 }
 
-// From the first that starts to the last that ends: whoever takes the time from outside may wake
-// late.
+// Returns the time from the first thread's start to the last thread's end; the measuring thread may
+// wake late.
 static double span(const struct floor *floor, const struct part parts[])
 {
     int64_t start_ns = INT64_MAX, end_ns = 0;

@@ -36,7 +36,7 @@ struct reel {
     struct decoder *decoder;
 };
 
-// The next picture; -ENODATA at the end.
+// Returns the next picture; -ENODATA at the end.
 static int next_picture(struct reel *reel, struct frame *frame)
 {
     int rc;
@@ -52,7 +52,7 @@ static int next_picture(struct reel *reel, struct frame *frame)
     return rc;
 }
 
-// The cpu decodes whatever the box has: these pictures are compared with the daemon's.
+// Decodes on the CPU on every machine: these pictures are compared with the daemon's.
 static int open_reel(struct reel *reel, const char *clip, const _Atomic bool *stop, char *why,
                      size_t size)
 {
@@ -116,7 +116,7 @@ static uint32_t scramble(uint32_t x)
     return x ^ x >> 16;
 }
 
-// Smooth noise: random levels on a lattice of `cell` pixels, bilinear between them. 0 to 255.
+// Smooth noise: random levels on a lattice of `cell` pixels with bilinear interpolation. 0 to 255.
 static int shade(int x, int y, int cell, uint32_t seed)
 {
     const int cx = x / cell, cy = y / cell, fx = x % cell, fy = y % cell;
@@ -176,9 +176,9 @@ void footage_close(struct footage *footage)
     *footage = (struct footage){0};
 }
 
-// --- in the size and format that is wanted
+// --- in the requested size and format
 
-// The reference over the whole picture.
+// Runs the reference over the whole picture.
 static int apply(const struct op_params *params, const struct image *src, void *to)
 {
     struct op op;

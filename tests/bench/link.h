@@ -1,4 +1,4 @@
-// What the link between host and device takes for copies of a job's size: its limit.
+// Times the link between host and device with copies of a job's size: the job's limit.
 #ifndef FRAMED_TESTS_BENCH_LINK_H
 #define FRAMED_TESTS_BENCH_LINK_H
 
@@ -8,9 +8,9 @@ struct link_times { // seconds, median
     double up, down, both;
 };
 
-// `n` copies of each direction, in pinned memory.
+// Measures `n` copies in each direction, in pinned memory.
 int link_measure(struct bench *, const uint8_t *from, size_t up_bytes, uint8_t *to,
                  size_t down_bytes, int n, struct link_times *ret);
-double link_slowest(const struct link_times *); // what no overlap can beat
+double link_slowest(const struct link_times *); // the lower bound for any overlap
 
 #endif

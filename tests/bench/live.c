@@ -7,7 +7,7 @@
 #include "tests/bench/session.h"
 
 static const double SECONDS = 60, MIB = 1 << 20;
-static const double P99_MS = 10, UP_S = 14, JOIN_P99_MS = 20; // what framed promises
+static const double P99_MS = 10, UP_S = 14, JOIN_P99_MS = 20; // framed's promises
 static const double SENT_P50_MS = 5, SENT_P99_MS = 12;
 static const char group[] = "live";
 
@@ -39,7 +39,7 @@ static void add_window(struct bench *bench, const char *name, int cameras,
         consumed->checked - consumed->wrong, cameras, "all cameras'");
 }
 
-// What only a server of ours can know.
+// Rows that need the bench's own server.
 static void add_rtsp(struct bench *bench, const char *name, const struct window *window)
 {
     static const char promised[] = "promised for 165 on a GPU";

@@ -14,7 +14,7 @@
 
 static const double ALONE_S = 5;
 
-// --- the box
+// --- the machine
 
 static void describe_cpu(struct box *box, int workers)
 {
@@ -29,7 +29,7 @@ static void describe_cpu(struct box *box, int workers)
              workers == 1 ? "" : "s");
 }
 
-// The version of the NVIDIA kernel module, or "".
+// Reads the version of the NVIDIA kernel module, or "".
 static void read_driver_version(char version[64])
 {
     char line[256];
@@ -73,7 +73,7 @@ static int open_device(struct bench *bench)
     return 0;
 }
 
-// Before anything is measured. Not emptied before there is a drawing to take the old one's place.
+// Opens before any measurement, without emptying: the old drawing stays until there is a new one.
 static int open_drawing(struct bench *bench)
 {
     const char *path = bench->options.svg;
@@ -124,7 +124,7 @@ static const struct {
     [ROWS_FFMPEG] = {"ffmpeg", bench_ffmpeg},
 };
 
-// The limits that the device sets come with the copies, whose rows only show where they are wanted.
+// Runs the copies rows, hidden, for the device limits that the yuv and warp rows need.
 static bool wanted(const struct bench *bench, int i)
 {
     return bench->options.rows[i] ||
@@ -154,7 +154,7 @@ static int draw(struct bench *bench)
         return EXIT_OK;
     int rc = -ENODATA;
     if (bench->curve.n > 0) {
-        (void)!ftruncate(fileno(bench->drawing), 0); // a pipe has no length
+        (void)!ftruncate(fileno(bench->drawing), 0); // fails on a pipe, which has no length
         rc = curve_write(bench->drawing, &bench->curve);
     }
     if (rc < 0)

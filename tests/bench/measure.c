@@ -1,11 +1,11 @@
-// The bytes that a warp must read.
+// Counts the bytes a warp must read.
 #include "tests/bench/measure.h"
 
 #include <stdlib.h>
 
 #include "kernels/sample.h"
 
-// Which pieces of a plane are read: a byte each.
+// The pieces of a plane read so far: one byte each.
 struct pieces {
     uint8_t *seen;
     size_t piece, count;

@@ -60,8 +60,8 @@ static int refuse(const char *option, const char *what)
     return command_line_refuse("framed-bench", option, what);
 }
 
-// Calls `take` with each word of a list separated by commas; false where it refuses one or there
-// are too many.
+// Calls `take` with each word of a comma-separated list. Returns false if it refuses a word, or if
+// one is empty or too long.
 typedef bool take_fn(struct bench_options *, const char *word);
 
 static bool each_word(struct bench_options *options, const char *list, take_fn *take)
@@ -121,7 +121,7 @@ static bool take_rows(struct bench_options *options, const char *word)
     return false;
 }
 
-// A key of cameras and outputs without a section is one of the defaults.
+// A key of cameras or outputs without a section becomes a default.
 static bool take_key(struct try *try, const char *text, size_t length)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789_.";
@@ -300,7 +300,7 @@ static int take(void *opaque, int option, const char *text)
     }
 }
 
-// What belongs together, and files that are to be read.
+// Checks options that depend on each other, and the files to read.
 static int judge(const struct bench_options *options)
 {
     const bool *rows = options->rows;
@@ -338,7 +338,7 @@ static int judge(const struct bench_options *options)
     return EXIT_OK;
 }
 
-// Without --rows: those that need nothing, and what the options ask for.
+// Without --rows: chooses the rows that need nothing and those the options request.
 static void choose_rows(struct bench_options *options)
 {
     for (int i = 0; i < ROWS; i++)
@@ -353,7 +353,7 @@ static void choose_rows(struct bench_options *options)
     options->rows[ROWS_FFMPEG] = options->ffmpeg != NULL;
 }
 
-// The framed in the folder of this program.
+// Finds the framed next to this program.
 static void find_framed(char *path, size_t size)
 {
     const ssize_t n = readlink("/proc/self/exe", path, size - 1);

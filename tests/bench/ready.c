@@ -1,5 +1,5 @@
-// Rows: pictures of 32 cameras that are ready at once on the device: a job for each, as the daemon
-// has it, beside one launch of all, which somebody would have to collect them for.
+// Rows: pictures of 32 cameras that are ready at once on the device: one job each, as in the
+// daemon, next to one launch for all, which would need a collector.
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void add_rows(struct bench *bench, const struct measure_cost jobs[ROUNDS]
     }
 }
 
-// 1080p pictures to f16 tensors, tight on the host from where the driver takes them.
+// 1080p pictures to f16 tensors; the driver takes the sources from the host, where they are tight.
 static int measure(struct bench *bench, const struct image src[CAMERAS], const struct op *op)
 {
     static struct measure_cost jobs[ROUNDS], together[ROUNDS];

@@ -50,7 +50,7 @@ double row_ratio(const struct row *row)
 struct unit {
     const char *name;
     int decimals;
-    bool higher; // is better
+    bool higher; // higher is better
 };
 
 static const struct unit *unit_of(const struct row *row)

@@ -73,7 +73,7 @@ static void touch(struct ring *ring, const uint8_t *frame, size_t bytes)
         ring->touched += ((const volatile uint8_t *)frame)[i];
 }
 
-// What the frame should be; NULL: not known.
+// Returns the expected frame, or NULL if it is unknown.
 static const uint8_t *expectation(const struct ring *ring, const struct framed_header *header,
                                   const struct expected *expected)
 {
@@ -85,8 +85,8 @@ static const uint8_t *expectation(const struct ring *ring, const struct framed_h
     return expected->frames + (size_t)i * expected->bytes;
 }
 
-// The fence keeps the reads of the frame before that of its word; an acquiring load would only keep
-// those behind it.
+// The fence keeps the frame's reads before the read of its word; an acquiring load would only order
+// the reads after it.
 static bool still_ours(const struct ring *ring, const struct framed_ring_frame *frame)
 {
     const uint8_t *state = ring->map + ring->hello.state_offset + 8 * (size_t)frame->slot;
@@ -100,7 +100,7 @@ static int give_back(const struct ring *ring, const struct framed_ring_frame *fr
     return send(ring->fd, &back, sizeof back, MSG_NOSIGNAL) == (ssize_t)sizeof back ? 0 : -errno;
 }
 
-// Touches the frame and may compare it. Bytes that went away meanwhile say nothing about it.
+// Touches the frame and may compare it. A frame overwritten meanwhile is not counted as compared.
 static void look(struct ring *ring, const struct framed_ring_frame *frame, const uint8_t *bytes,
                  const struct expected *expected)
 {
@@ -144,7 +144,7 @@ union message {
     struct framed_ring_frame frame;
 };
 
-// Receives one message; the first file descriptor that comes with it is *memfd, others are closed.
+// Receives one message. Its first file descriptor goes to *memfd, others are closed.
 static ssize_t receive(int fd, union message *message, int *memfd)
 {
     union {

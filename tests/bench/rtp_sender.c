@@ -13,7 +13,7 @@ static const int64_t NTP_EPOCH_S = INT64_C(2208988800); // 1970 in seconds since
 
 // --- times
 
-// The place of the unit under way in the order of showing, counted from the first one on.
+// Returns the current unit's position in display order, counted over all turns of the clip.
 static int64_t shown_index(const struct rtp_sender *sender)
 {
     const struct clip_units *clip = sender->rtp->clip;
@@ -91,7 +91,7 @@ static void report(struct rtp_sender *sender, int64_t now)
     if (sender->udp) {
         sendto(sender->rtcp_fd, bytes, sizeof bytes, MSG_DONTWAIT,
                (struct sockaddr *)&sender->rtcp_to,
-               sizeof sender->rtcp_to); // a report that does not go is as one that got lost
+               sizeof sender->rtcp_to); // an unsent report counts as a lost one
         return;
     }
     write_channel(sender->out + sender->used, sender->channel + 1, sizeof bytes);
@@ -99,7 +99,7 @@ static void report(struct rtp_sender *sender, int64_t now)
     sender->used += TCP_HEAD + sizeof bytes;
 }
 
-// One packet of every `withhold`, but none of the first group of pictures.
+// True for one packet in `withhold`, but none of the first group of pictures.
 static bool withheld(const struct rtp_sender *sender)
 {
     const struct clip_units *clip = sender->rtp->clip;
@@ -132,14 +132,14 @@ static void compose_packet(struct rtp_sender *sender, const struct rtp_payload *
     atomic_fetch_add(&sender->record->packets, 1);
 }
 
-// The next burst of the picture under way.
+// Composes the next burst of the current picture.
 static void compose_burst(struct rtp_sender *sender, int64_t now)
 {
     const struct rtp_picture *picture = picture_under_way(sender);
     const int64_t shown = shown_index(sender);
     if (sender->payload == 0) {
         struct rtp_record *record = sender->record;
-        // The first one is sent behind its time on purpose.
+        // The first picture is sent late on purpose.
         if (sender->index > sender->first && now - sender->due_ns > atomic_load(&record->latest_ns))
             atomic_store(&record->latest_ns, now - sender->due_ns);
         if (now - sender->reported_ns > REPORT_NS)
@@ -182,7 +182,7 @@ static int send_udp(struct rtp_sender *sender)
     }
     for (int sent = 0; sent < sender->n_sizes;) {
         const int n = sendmmsg(sender->rtp_fd, messages + sent, (unsigned)(sender->n_sizes - sent),
-                               0); // waits: loopback takes a packet at once
+                               0); // blocks: loopback takes a packet at once
         if (n <= 0 && errno != ECONNREFUSED && errno != EINTR)
             return -errno;
         sent += n > 0 ? n : 1;
@@ -194,7 +194,7 @@ int rtp_sender_flush(struct rtp_sender *sender)
 {
     if (sender->used == 0 && sender->n_sizes == 0 && !sender->stamp)
         return 0;
-    if (sender->stamp) // ahead of the sending: the reader must not be there before the record is
+    if (sender->stamp) // set before sending: the reader must not be faster than the record
         atomic_store(sender->stamp, monotonic_ns());
     int rc = sender->n_sizes ? send_udp(sender) : send_tcp(sender);
     if (rc < 0)

@@ -56,11 +56,11 @@ static int describe(const struct clip_units *clip, char *to, size_t size)
 struct rtsp_request {
     char method[24], url[256];
     char cseq[16];
-    const char *text; // all of it, ends with a zero
-    int camera;       // -1: the URL has none
+    const char *text; // whole request, zero-terminated
+    int camera;       // -1: not in the URL
 };
 
-// What stands behind `name` (with its colon) at the start of a line, or NULL.
+// Returns the value of header `name` (given with its colon), or NULL.
 static const char *header_value(const char *text, const char *name)
 {
     const size_t length = strlen(name);
@@ -142,8 +142,7 @@ static int answer_setup(struct rtsp_peer *peer, const struct rtsp_request *reque
     return answer(peer, request, "200 OK", headers, "");
 }
 
-// The cameras' pictures lie at different times, and spread cameras stand in different places of the
-// clip.
+// Cameras send at different times, and spread cameras start at different places of the clip.
 static int answer_play(struct rtsp_peer *peer, const struct rtsp_request *request)
 {
     const struct rtsp_cameras *cameras = peer->cameras;
@@ -193,8 +192,8 @@ static int answer_request(struct rtsp_peer *peer, const char *text)
 
 // --- the connection
 
-// Takes one message out of what has come: a request is answered, the client's reports are dropped.
-// 1: took one; 0: none is whole yet; negative errno.
+// Takes one message from the input: answers a request, drops a client's report. Returns 1 if it
+// took one, 0 if none is complete, or a negative errno.
 static int take_message(struct rtsp_peer *peer)
 {
     char *end;

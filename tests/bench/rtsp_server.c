@@ -22,7 +22,7 @@ static const int64_t NEVER = INT64_MAX;
 struct rtsp_server {
     struct rtsp_cameras cameras;
     struct rtp_clip rtp;
-    _Atomic int64_t *sent;    // of all records
+    _Atomic int64_t *sent;    // memory of all records' sent_ns
     struct rtsp_peer **peers; // n
     size_t n;
     int listener, epoll, timer, stop;
@@ -53,7 +53,7 @@ static int open_socket(int type, int port, int *bound)
     return fd;
 }
 
-// An even port and the next one.
+// Binds an even port and the next one.
 static int open_udp_pair(struct rtsp_cameras *cameras)
 {
     for (int i = 0; i < PORT_TRIES; i++) {
@@ -110,7 +110,7 @@ static void accept_peer(struct rtsp_server *server)
     server->peers[server->n++] = peer;
 }
 
-// A full socket is asked to tell when it has room; until then nothing is due for it.
+// A full socket is watched for room; until then nothing is due for it.
 static void serve_peer(struct rtsp_server *server, struct rtsp_peer *peer, uint32_t events)
 {
     int rc = events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? rtsp_peer_read(peer) : 0;
@@ -132,7 +132,7 @@ static bool due(const struct rtsp_peer *peer, int64_t now)
     return peer->sender.playing && !peer->sender.full && peer->sender.due_ns <= now;
 }
 
-// Sends what is due, and sets the timer to what is due next.
+// Sends everything due and sets the timer to the next due time.
 static void serve_due(struct rtsp_server *server)
 {
     int64_t now = monotonic_ns(), next = NEVER;
@@ -149,7 +149,7 @@ static void serve_due(struct rtsp_server *server)
     timerfd_settime(server->timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-// What clients send over UDP: holes punched in no wall here, and their reports.
+// Discards UDP input: clients' hole punching (not needed here) and reports.
 static void drain(int fd)
 {
     char bytes[DRAIN];

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-// All sort the samples. 0 of none; percent 0 is the least.
+// Both sort the samples and return 0 for n = 0; percent 0 is the minimum.
 double sample_median(double *samples, size_t n);
 double sample_percentile(double *samples, size_t n, double percent);
 

@@ -10,7 +10,7 @@
 #include "daemon/base/clock.h"
 
 static const double START_S = 30, START_EACH_S = 0.5; // patience with n cameras
-static const double JOIN_S = 75; // with the last of the joining ones: back-off goes to 36 s
+static const double JOIN_S = 75; // patience with the last joining camera: back-off goes to 36 s
 static const double POLL_S = 0.02;
 
 void session_complain(struct bench *bench, const char *what, const char *log)
@@ -20,7 +20,7 @@ void session_complain(struct bench *bench, const char *what, const char *log)
     report_note(&bench->report, "%s%s%s", what, *last ? ": " : "", last);
 }
 
-// Adds the reference's bytes of a picture, as the outputs want it; they set the size of all.
+// Adds the reference's bytes of a picture in the outputs' form; they set the size of all.
 static int expect_picture(struct expected *expected, const struct op_params *params,
                           const struct image *src)
 {
@@ -69,7 +69,7 @@ static int start(struct session *session)
     return rc;
 }
 
-// Until the first n cameras have delivered.
+// Waits until the first n cameras have delivered.
 static int wait_until_up(struct session *session, int n, double patience, int64_t *last_ns)
 {
     const int64_t deadline = monotonic_ns() + (int64_t)(patience * 1e9);
@@ -155,8 +155,8 @@ static struct child_usage begin(struct session *session)
     return child_usage(&session->child);
 }
 
-// The sum of a counter's lines that have this label, in the file that the daemon writes on SIGUSR1;
-// NAN: it has none.
+// Returns the sum of a counter's lines with this label, from the file that the daemon writes on
+// SIGUSR1; NAN: no such line.
 static double read_counter(const char *path, const char *name, const char *label)
 {
     char line[512];

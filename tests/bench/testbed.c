@@ -23,7 +23,7 @@ static void url_of(const struct testbed *testbed, int camera, char *path, size_t
     }
 }
 
-// In double quotes, as YAML and then the configuration's own $ want it.
+// Prints in double quotes, escaped for YAML and for the configuration's own $.
 static void print_quoted(FILE *to, const char *text)
 {
     putc('"', to);
@@ -46,7 +46,7 @@ struct settings {
     int n;
 };
 
-// In place of what the key had, or of all that the section of this name had.
+// Replaces the key's value, or all of the section with this name.
 static void set(struct settings *settings, const char *key, const char *value)
 {
     const size_t length = strlen(key);
@@ -60,7 +60,7 @@ static void set(struct settings *settings, const char *key, const char *value)
     settings->n = n;
 }
 
-// "copy" is no key of the configuration: `on` gives each camera a second output, which records its
+// "copy" is not a configuration key: `on` gives each camera a second output that records its
 // packets, in files that end together.
 static const char copy_key[] = "copy";
 
@@ -72,7 +72,7 @@ static bool copies(const struct settings *settings)
     return false;
 }
 
-// The settings below a prefix, "" or "cuda.", each section of them once.
+// Prints the settings below a prefix, "" or "cuda.", with each section once.
 static void print_section(FILE *to, const struct settings *settings, const char *prefix,
                           size_t length)
 {
@@ -86,7 +86,7 @@ static void print_section(FILE *to, const struct settings *settings, const char 
         while (name[end] && before < i && strncmp(settings->list[before].key, key, section) != 0)
             before++;
         if (name[end] && before < i)
-            continue; // is printed
+            continue; // already printed
         fprintf(to, "%.*s: ", (int)end, name);
         if (name[end]) {
             putc('{', to);
@@ -119,7 +119,7 @@ static void print_config(const struct testbed *testbed, FILE *to)
         set(&settings, "defaults.loop", "true");
         set(&settings, "defaults.pace", options->realtime ? "realtime" : "full");
     }
-    // At full speed the cameras wait for the consumer; live ones would have to drop.
+    // At full speed the cameras wait for the consumer; live cameras have to drop frames.
     set(&settings, "defaults.overflow", options->realtime ? "drop_oldest" : "wait");
     set(&settings, "defaults.size", "640x640");
     set(&settings, "defaults.tensor.dtype", dtypes[options->dtype]);
@@ -158,7 +158,7 @@ int testbed_check(const struct testbed_options *options, char *why, size_t size)
     if (errors && fclose(errors) != 0)
         rc = -ENOMEM;
     if (rc == -EINVAL) {
-        int place = 0; // is this text's and nothing to a user
+        int place = 0; // skips the position in this text, which means nothing to a user
         sscanf(mistakes, "bench:%*d:%*d: %n", &place);
         snprintf(why, size, "%.*s", (int)strcspn(mistakes + place, "\n"), mistakes + place);
     }
@@ -186,7 +186,7 @@ static int write_config(struct testbed *testbed)
 
 // --- the folder
 
-// Not in a folder whose name leaves no room for a socket's.
+// Ignores TMPDIR if it is too long for a socket's path.
 static int make_folder(char path[64])
 {
     const char *under = getenv("TMPDIR");
@@ -206,7 +206,7 @@ static void remove_folder(const char *path)
     if (!folder)
         return;
     for (struct dirent *entry; (entry = readdir(folder));)
-        unlinkat(dirfd(folder), entry->d_name, 0); // but . and .., which it refuses
+        unlinkat(dirfd(folder), entry->d_name, 0); // fails for . and ..
     closedir(folder);
     rmdir(path);
 }

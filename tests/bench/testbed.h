@@ -1,5 +1,5 @@
-// A folder of its own with the configuration of a bench's cameras, which all play one clip, and
-// the sockets of their rings.
+// A private folder with the configuration of a bench's cameras, which all play one clip, and the
+// sockets of their rings.
 #ifndef FRAMED_TESTS_BENCH_TESTBED_H
 #define FRAMED_TESTS_BENCH_TESTBED_H
 
@@ -9,22 +9,22 @@
 enum { SETTINGS_MAX = 8 };
 
 struct setting {
-    const char *key; // of the configuration, from the top: "cuda.streams", "defaults.slots"
+    const char *key; // full configuration path: "cuda.streams", "defaults.slots"
     const char *value;
 };
 
 struct testbed_options {
     const char *clip;
-    int width, height; // of its pictures
+    int width, height; // of the clip's pictures
     int cameras;
-    int joining; // the last ones of them, whose clip is not there until testbed_join
+    int joining; // the last ones, whose clip is missing until testbed_join
     bool realtime;
-    const struct rtsp_server *rtsp; // from which the cameras come; NULL: they play the clip's file
+    const struct rtsp_server *rtsp; // serves the cameras; NULL: they play the clip's file
     bool udp;
     enum dtype dtype;
     enum backend_kind backend;
     int decoders;                          // 0: the daemon's choice
-    struct setting settings[SETTINGS_MAX]; // which win over all that follows from the above
+    struct setting settings[SETTINGS_MAX]; // override everything above
     int n_settings;
 };
 
@@ -32,15 +32,15 @@ struct testbed {
     struct testbed_options options;
     char clip[4096]; // absolute
     char folder[64], config[96], log[96];
-    char metrics[96];        // the file for the daemon's counters
+    char metrics[96];        // the daemon writes its counters here
     struct op_params params; // of every output
 };
 
-// Whether it is a good configuration. 0; or -EINVAL with the first mistake as a sentence in `why`;
-// or -ENOMEM. Pure.
+// Checks the configuration. Returns 0, -EINVAL with the first mistake as a sentence in `why`, or
+// -ENOMEM. Pure.
 int testbed_check(const struct testbed_options *, char *why, size_t size);
 int testbed_open(struct testbed *, const struct testbed_options *); // 0 or negative errno
 void testbed_close(struct testbed *);                 // removes the folder; accepts a zeroed one
-int testbed_join(const struct testbed *, int camera); // its clip is there from now on
+int testbed_join(const struct testbed *, int camera); // makes its clip appear
 
 #endif

@@ -1,5 +1,5 @@
-// Rows: a 4K picture to its 640x640 tiles, one job for all of them, beside as many times a job for
-// one crop of that size.
+// Rows: a 4K picture to its 640x640 tiles in one job, next to as many jobs for one crop of that
+// size.
 #include <errno.h>
 #include <semaphore.h>
 
@@ -13,7 +13,7 @@
 enum { ROUNDS = 31, WARM_UP = 3, WIDTH = 3840, HEIGHT = 2160, SIDE = 640, OVERLAP = 20 };
 static const char group[] = "tiles";
 
-// The picture, its tiles, and all that a job for them needs.
+// The picture, its tiles, and everything a job for them needs.
 struct sheet {
     const struct backend_driver *driver;
     struct backend *backend;
@@ -104,8 +104,8 @@ static void land(struct job *job, int status)
     sem_post(&landing->done);
 }
 
-// One job after the other, with the next `each` of the first n tiles in each. Seconds from the
-// first submit to the last result.
+// Runs jobs one after another, each with the next `each` of the first n tiles. *ret: seconds from
+// the first submit to the last result.
 static int run_jobs(struct sheet *sheet, struct plan *const plans[], int n, int each, double *ret)
 {
     struct job_result results[TILES_MAX] = {0};
@@ -155,8 +155,8 @@ static void add_us(struct bench *bench, const char *name, double seconds, double
     report_add(&bench->report, &row);
 }
 
-// Beside jobs for one crop each, one after the other: over all of the picture, which takes as much
-// memory, and of one crop again and again, which stays in the caches.
+// Compares with one job per crop, one after another: over the whole picture, which uses as much
+// memory, and over one repeated crop, which stays in the caches.
 static int job_rows(struct bench *bench, struct sheet *sheet, const char *who, double *ret)
 {
     double crops[ROUNDS], crop[ROUNDS], all[ROUNDS];

@@ -1,4 +1,4 @@
-// Rows: the whole daemon with each of some settings, in turns, side by side.
+// Rows: the whole daemon with each combination of some settings, in turns, next to each other.
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,20 +11,20 @@
 #include "tests/bench/session.h"
 
 static const double RATE_S = 5, LIVE_S = 10, MIB = 1 << 20;
-static const double SETTLE_S = 5; // in which cameras show how often their keyframes come
+static const double SETTLE_S = 5; // cameras show their keyframe interval in this time
 
 enum { RATE, CPU, P99, RESIDENT, LOST, CPU_MORE, FIGURES };
 
 static const struct {
     const char *name, *heading, *unit;
-    int decimals, width; // of its column
+    int decimals, width; // width of its column
 } figures[FIGURES] = {
     [RATE] = {"rate", "frames/s", "frames/s", 0, 20},
     [CPU] = {"CPU", "cores", "cores", 2, 17},
     [P99] = {"received to finished p99", "p99 ms", "ms", 1, 19},
     [RESIDENT] = {"resident memory", "MiB", "MiB", 0, 16},
     [LOST] = {"lost", "frames lost", "frames", 0, 14},
-    // Beside the first combination in the same turn: what else the box does changes slowly.
+    // Relative to the first combination in the same turn: other load on the machine changes slowly.
     [CPU_MORE] = {"CPU of each camera more than in the first line", "+% a camera", "% of a core", 2,
                   22},
 };
@@ -33,10 +33,10 @@ struct combination {
     struct setting settings[SETTINGS_MAX];
     char name[200]; // "cuda.streams=4, defaults.slots=6"
     double figure[FIGURES][TRY_RUNS_MAX];
-    int runs; // so far
+    int runs; // completed
 };
 
-// The last key's values change fastest. Returns how many there are.
+// The last key's values change fastest. Returns the number of combinations.
 static int make_combinations(const struct bench_options *options,
                              struct combination ret[TRY_COMBINATIONS_MAX])
 {
@@ -100,7 +100,7 @@ static double seconds_of(const struct bench_options *options)
     return options->seconds > 0 ? options->seconds : options->live ? LIVE_S : RATE_S;
 }
 
-// `first` has run in this turn, unless it is the same or was left out.
+// `first` has already run in this turn, unless it is the same one or was left out.
 static int run_once(struct bench *bench, int cameras, struct combination *combination,
                     const struct combination *first)
 {
@@ -136,8 +136,8 @@ static int run_once(struct bench *bench, int cameras, struct combination *combin
     return rc;
 }
 
-// In turns, so that whatever else this box does meets all of them. A combination that does not run
-// is left out from then on. 0, or the last error; -EINTR ends it.
+// Takes turns, so that other load on this machine affects all combinations. Leaves out a failed
+// combination from then on. Returns 0 or the last error; -EINTR ends it at once.
 static int run_all(struct bench *bench, int cameras, struct combination *all, int n)
 {
     int failed = 0;
@@ -159,7 +159,7 @@ static int run_all(struct bench *bench, int cameras, struct combination *all, in
     return failed;
 }
 
-// --- what came of it
+// --- results
 
 static void print_heading(struct bench *bench, int cameras, int width)
 {

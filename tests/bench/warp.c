@@ -1,4 +1,4 @@
-// Rows: 1080p pictures to 640x640 tensors, the kernel alone and with its copies, microseconds a
+// Rows: 1080p pictures to 640x640 tensors, the kernel alone and with its copies, microseconds per
 // frame.
 #include <errno.h>
 #include <stdarg.h>
@@ -13,21 +13,21 @@
 enum {
     ROUNDS = 31,
     CPU_ROUNDS = 9,
-    SECTOR = 32, // bytes: what a GPU's memory moves at least
+    SECTOR = 32, // bytes: the smallest transfer of a GPU's memory
     LINE = 64,   // bytes: a CPU's cache line
 };
 static const char group[] = "warp";
 static const enum pixel_format formats[] = {PIXEL_NV12, PIXEL_YUV420P, PIXEL_BGRA};
 static const char *const dtypes[] = {"u8", "s8", "f16", "f32"}; // by enum dtype
 
-// One source format to one type of element.
+// One source format and one element type.
 struct test {
     struct bench *bench;
     enum pixel_format format;
     enum dtype dtype;
     enum filter filter;
     struct flight flight;
-    double seconds; // by filter_time
+    double seconds; // set by filter_time
 };
 
 __attribute__((format(printf, 5, 6))) static void add_us(const struct test *test, const char *what,
@@ -87,7 +87,7 @@ static int kernel_rows(struct test *test)
     return 0;
 }
 
-// One frame is not split: its download follows its upload.
+// A single frame is not split: its download follows its upload.
 static int one_with_copies(struct test *test)
 {
     struct bench *bench = test->bench;
@@ -174,7 +174,7 @@ static int run_test(struct test *test, const struct backend_driver *driver, stru
     return rc;
 }
 
-// --- filters, beside bilinear in the same run
+// --- filters, next to bilinear in the same run
 
 static int filter_time(struct test *test)
 {

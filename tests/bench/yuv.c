@@ -57,7 +57,7 @@ static int steady(struct bench *bench, struct flight *flight, double limit)
     return 0;
 }
 
-// The kernel without copies, and what plain code makes of both.
+// Measures the kernel without copies, and plain code with them.
 static int raw(struct bench *bench, struct flight *flight, double limit)
 {
     const struct image *src = &flight->shuttle[0].job.src;
@@ -98,7 +98,7 @@ static int with_streams(struct bench *bench, int streams, int depth, with_flight
     return rc;
 }
 
-// The limit first: every other row is held against it.
+// Runs first: every other row is compared with this limit.
 static int measure_limit(struct bench *bench, struct flight *flight, int streams)
 {
     struct link_times link;
@@ -194,7 +194,7 @@ static int with_workers(struct bench *bench, int workers, double limit)
     return rc;
 }
 
-// Where there is no GPU, the curve is the number of threads.
+// Without a GPU, the curve shows the number of threads.
 static int cpu_rows(struct bench *bench)
 {
     const size_t pixels = (size_t)shape.width * (size_t)shape.height;

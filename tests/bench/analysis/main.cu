@@ -1,11 +1,11 @@
-// How long a GPU takes for statistics and motion.
+// Times statistics and motion on a GPU.
 //
 // usage: bench-analysis [RUNS]
 //
-// Medians of RUNS launches, of 1080p nv12 pictures that are read from memory: the sets of pictures
-// that take turns are larger than the caches. A share is of the speed of a copy of the same bytes,
-// of which as many are written as are read. Times are the GPU's, of launches that wait for it in
-// the queue; "from idle" is with the host's launch, of one that the GPU waits for.
+// Prints medians of RUNS launches over 1080p nv12 pictures read from memory: the sets of pictures
+// take turns and are larger than the caches. Shares compare with the speed of a copy that reads and
+// writes the same number of bytes. Times are the GPU's, for launches already queued; "from idle"
+// includes the host's launch, with the GPU waiting for it.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ enum {
     PICTURES = 320,
     RUNS = 101,
     WARM = 3,
-    QUEUE_CYCLES = 400000, // in which the host has queued the work
+    QUEUE_CYCLES = 400000, // the host queues the work meanwhile
     CAMERAS = 165
 };
 
@@ -63,7 +63,7 @@ static __global__ void busy_kernel(long long cycles)
 
 typedef cudaError_t work_fn(struct bench *, int run, void *);
 
-// `prepare` is not timed; NULL: nothing to do.
+// `prepare` is not timed; NULL: nothing to prepare.
 static struct times time_work(struct bench *b, work_fn *prepare, work_fn *work, void *argument,
                               bool from_idle)
 {
@@ -176,10 +176,10 @@ struct cameras {
     struct motion_cuda camera[CAMERAS];
     const struct motion_cuda *pointers[CAMERAS];
     uint8_t *memory;
-    uint32_t *sums, *lights[2]; // of all cameras: what they read, and two lights of it
-    size_t bytes;               // of those
-    int n;                      // that make a step
-    bool changing;              // the light, from step to step
+    uint32_t *sums, *lights[2]; // for all cameras: the sums they read, two variants of light
+    size_t bytes;               // size of one set of sums
+    int n;                      // number of cameras in a step
+    bool changing;              // the light alternates between steps
 };
 
 static void cameras_init(struct cameras *c, cudaStream_t stream)

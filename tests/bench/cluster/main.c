@@ -1,8 +1,7 @@
-// A node of a cluster whose cameras are none: it takes the orders of a member and reports what
-// runs, as daemon/cluster/cluster.c does, and a camera starts and stops within a line of text.
-// Prints
+// A cluster node without real cameras: it follows a member's orders and reports running cameras as
+// daemon/cluster/cluster.c does. Starting or stopping a camera only prints a line:
 //   run CAMERA GENERATION NS      stop CAMERA NS
-// with CLOCK_BOOTTIME, until SIGTERM, by which it leaves the cluster, or SIGKILL, by which it dies.
+// in CLOCK_BOOTTIME. SIGTERM leaves the cluster, SIGKILL simulates a crash.
 //
 // usage: bench-cluster URL[,URL...] NODE ROOM LEASE_S
 #include <err.h>
@@ -33,13 +32,13 @@ struct stub {
 struct node {
     struct member *member;
     double room;
-    int wake; // an eventfd: orders wait
+    int wake; // eventfd: orders are pending
     struct member_orders orders;
     struct stub *first;
     int64_t obeys;
 };
 
-// Cameras differ, and no measurement is quite the one before.
+// Costs differ between cameras and vary a little between measurements.
 static double cost_of(const char *camera)
 {
     unsigned sum = 0;
@@ -122,7 +121,7 @@ static void follow(struct node *node)
         node->orders = orders;
     }
     if (node->orders.fence_ns && boottime_ns() >= *node->orders.fence_ns)
-        node->orders.n = 0; // as each camera does by itself
+        node->orders.n = 0; // as each real camera does by itself
     stop_stubs(node);
     node->obeys = node->orders.version;
     for (int i = 0; i < node->orders.n; i++)

@@ -1,6 +1,6 @@
-// A detector that finds the same eight boxes in every picture of many cameras, and a reader of the
-// crops that come of them, in one process beside the daemon: how long it takes from a result to
-// its crops. scripts/bench_crops.py runs it.
+// Times the way from a result to its crops: a detector that finds the same eight boxes in every
+// picture of many cameras and a reader of the resulting crops, in one process next to the daemon.
+// scripts/bench_crops.py runs it.
 //
 // usage: bench-crops FOLDER CAMERAS SECONDS; the rings are FOLDER/d0, FOLDER/p0, FOLDER/d1...
 #include <errno.h>
@@ -15,16 +15,16 @@
 enum {
     BOXES = 8,
     CAMERAS_MAX = 512,
-    SENT_MAX = 1024, // results that are remembered of each camera
-    DIGESTED = 50,   // first pictures of camera 0 whose crops make the digest
+    SENT_MAX = 1024, // send times remembered per camera
+    DIGESTED = 50,   // the crops of camera 0's first pictures form the digest
     LATENCIES_MAX = 1 << 20,
 };
 enum part { CLAIMED, FINISHED, READ, ALL, PARTS };
-static const int64_t WARM_NS = INT64_C(3000000000); // that cameras may take to start
+static const int64_t WARM_NS = INT64_C(3000000000); // start-up time of cameras, not measured
 
 struct camera {
     struct framed_reader *pictures, *crops;
-    int64_t sent_ns[SENT_MAX]; // CLOCK_MONOTONIC, by the picture's sequence
+    int64_t sent_ns[SENT_MAX]; // CLOCK_MONOTONIC, indexed by picture sequence
 };
 
 struct bench {
@@ -33,8 +33,8 @@ struct bench {
     int64_t begun_ns;
     uint64_t results, batches, elements, lost, torn, digest;
     int digested;
-    // From a result to the batch that is claimed for it, to its last element, to the client; and
-    // all of it.
+    // ns from the result to its batch's claim, from there to the last element, from there to the
+    // client; and the total.
     int64_t *latency[PARTS];
     int latencies;
 };
@@ -96,7 +96,7 @@ static void take(struct bench *bench, struct camera *camera, struct framed_view 
     framed_release(camera->crops, view, NULL, -1);
 }
 
-// All that is there of both rings.
+// Processes all pending frames of both rings.
 static void serve(struct bench *bench, struct camera *camera)
 {
     struct framed_view view;

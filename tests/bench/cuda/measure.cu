@@ -1,4 +1,4 @@
-// What a CUDA device does raw: its clock, and copies.
+// Raw figures of a CUDA device: its clock, and copies.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 #include "tests/bench/cuda/measure.h"
 
 enum {
-    WARM_UP = 3,  // rounds before those that count
-    IN_A_ROW = 8, // of what the device's clock measures
+    WARM_UP = 3,  // rounds before the measured ones
+    IN_A_ROW = 8, // repetitions per round of measure_by_device
 };
 
 static int attribute(cudaDeviceAttr which, int device)
@@ -20,7 +20,7 @@ static cudaError_t init(struct measure *measure)
 {
     struct cudaDeviceProp properties;
     int driver = 0;
-    // As the backend opens the same primary context.
+    // The backend opens the same primary context with the same flags.
     CUDA_TRY(cudaInitDevice(measure->device, cudaDeviceScheduleBlockingSync,
                             cudaInitDeviceFlagsAreValid));
     CUDA_TRY(cudaSetDevice(measure->device));
@@ -110,7 +110,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// Looks until nothing is left: to sleep and be woken would take longer, and make the limit lax.
+// Polls until all work is done: sleeping and waking would take longer and make the limit lax.
 static cudaError_t spin(struct measure *measure)
 {
     cudaStream_t streams[] = {measure->up, measure->down, cudaStreamLegacy};
@@ -120,7 +120,7 @@ static cudaError_t spin(struct measure *measure)
             ;
         CUDA_TRY(error);
     }
-    cudaGetLastError(); // "not ready" may have stayed
+    cudaGetLastError(); // clear a "not ready" that may have stayed
     return cudaSuccess;
 }
 

@@ -1,5 +1,5 @@
-// Private to the driver of measure.h for CUDA: measure.cu (the device and its clock, copies)
-// and measure_ops.cu (kernels).
+// Private to the CUDA driver of measure.h: measure.cu (the device, its clock, copies) and
+// measure_ops.cu (kernels).
 #ifndef FRAMED_TESTS_BENCH_CUDA_MEASURE_H
 #define FRAMED_TESTS_BENCH_CUDA_MEASURE_H
 
@@ -15,33 +15,33 @@ struct measure {
     cudaEvent_t start, end;
 };
 
-// Items of the warp's kernels, with all of the device's memory that they need.
+// Items for the warp kernels, with all the device memory they need.
 struct warping {
     struct cuda_item items[TILES_MAX];
     int n;
     uint8_t *src, *dst, *block;
-    cudaGraphExec_t graph; // the launches one by one, without the host's part in them
+    cudaGraphExec_t graph; // the launches one by one, without their host cost
 };
 
-// Of n_src pictures, all like src[0], or n_ops ops, or as many of both: the other is then the same
-// for all items. warping_finish accepts a zeroed one, and one half made.
+// Makes items for n_src pictures, all shaped like src[0], or for n_ops ops, or for as many of both;
+// a single one is shared by all items. warping_finish accepts a zeroed or half-made one.
 cudaError_t warping_init(struct measure *, struct warping *, const struct image src[], int n_src,
                          const struct op *const ops[], int n_ops);
 void warping_finish(struct warping *);
-// One launch for as many items as there may be in one.
+// Launches all items, as many per launch as fit.
 cudaError_t warping_launch(const struct warping *, cudaStream_t);
 
-// A round of work that is put on the device without waiting for it.
+// Queues one round of work on the device without waiting for it.
 typedef cudaError_t work_fn(struct measure *, void *work);
 
-// By the host's clock, from the first call to the end of all work: as a caller sees it.
+// Times a round by the host's clock, from the first call to the end of all work.
 cudaError_t measure_by_host(struct measure *, work_fn *, void *work, int rounds, double seconds[]);
-// By the device's clock, of work on measure::up, several times in a row: the calls of one are made
-// while the one before runs, so they do not count.
+// Measures work on measure::up by the device's clock, several rounds in a row: each round is
+// submitted while the previous one runs, so the calls themselves do not count.
 cudaError_t measure_by_device(struct measure *, work_fn *, void *work, int rounds,
                               double seconds[]);
 
-// As in struct measure_driver.
+// See struct measure_driver.
 int measure_warp(struct measure *, const struct image src[], int n, const struct op *,
                  bool together, int rounds, double seconds[]);
 int measure_elements(struct measure *, const struct image *src, const struct op *const ops[], int n,

@@ -1,4 +1,4 @@
-// What the kernels do alone, and what plain code around them does.
+// Measures the kernels alone, and plain code that uses them.
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,10 +58,10 @@ static cudaError_t upload_picture(const struct image *src, uint8_t *to, struct p
 
 static size_t aligned(size_t bytes)
 {
-    return (bytes + 511) & ~(size_t)511; // what device memory of its own would have
+    return (bytes + 511) & ~(size_t)511; // the alignment of separate device allocations
 }
 
-// One behind the other; every item learns where its own is.
+// Uploads the blocks one after another and sets each item's block address.
 static cudaError_t upload_blocks(struct warping *warping, const struct op *const ops[], int n)
 {
     size_t bytes = 0, at = 0;
@@ -146,7 +146,7 @@ int measure_elements(struct measure *measure, const struct image *src, const str
 struct converting {
     const struct op *op;
     struct image host;
-    struct cuda_item item;       // from `from` to `result`, on the device
+    struct cuda_item item;       // converts `from` to `result`, on the device
     uint8_t *from, *result, *to; // to: host
     size_t bytes;
 };
@@ -166,7 +166,7 @@ static cudaError_t convert_plainly(struct measure *measure, void *work)
     return cudaMemcpyAsync(c->to, c->result, c->op->dst_bytes, cudaMemcpyDeviceToHost, 0);
 }
 
-// Sources are tight.
+// Source planes are tight.
 static cudaError_t converting_init(struct converting *c)
 {
     struct image *src = &c->item.src;

@@ -1,5 +1,5 @@
-// Pictures of many cameras that are ready at once: what a job for each costs, and one launch of
-// all.
+// Pictures of many cameras that are ready at once: the cost of a job for each, and of one launch
+// for all.
 #include <errno.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "tests/bench/cuda/measure.h"
 
-enum { WARM_UP = 5 }; // rounds before those that count
+enum { WARM_UP = 5 }; // rounds before the measured ones
 
 static double seconds_of(clockid_t clock)
 {
@@ -16,7 +16,7 @@ static double seconds_of(clockid_t clock)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// The clocks at the start of a round.
+// Clock readings at the start of a round.
 struct start {
     double wall, thread, process;
 };
@@ -29,7 +29,7 @@ static struct start start_now(void)
 
 // --- one launch
 
-// What a collector would do: wait for the decoders' work, launch, and sleep until that is done.
+// Acts as a collector would: waits for the decoders' work, launches, and sleeps until that is done.
 static cudaError_t launch_round(struct measure *measure, const struct warping *warping,
                                 cudaEvent_t done, struct measure_cost *cost)
 {
@@ -65,7 +65,7 @@ static cudaError_t launch_rounds(struct measure *measure, const struct warping *
 
 // --- a job each
 
-// A camera with a plan of its own.
+// A camera with its own plan.
 struct ready_camera {
     struct plan *plan;
     struct job job;
@@ -81,7 +81,7 @@ struct ready {
 
 static void job_done(struct job *job, int status)
 {
-    (void)status; // of a device that fails the next submit says so
+    (void)status; // unused: after a device failure the next submit reports it
     sem_post((sem_t *)job->opaque);
 }
 

@@ -1,15 +1,15 @@
 // Detection for scripts: answers requests, or times one.
 //
-// usage: bench-detect serve       a result for each request on stdin
-//        bench-detect time RUNS   the request on stdin again and again; prints the median in ms
-//        bench-detect cuda RUNS PICTURES   the same on CUDA, of batches of so many copies; fails if
+// usage: bench-detect serve       one result for each request on stdin
+//        bench-detect time RUNS   repeats the request on stdin; prints the median in ms
+//        bench-detect cuda RUNS PICTURES   the same on CUDA, batches of PICTURES copies; fails if
 //                                 the result differs from the CPU's
 //
-// A request: struct detect_params, whose two pointers are 0 or 1; the tables that are 1; double
-// dst_to_src[6]; int32 width, height; the tensors. A result as in kernels/detect.h, behind its
-// bytes as uint64, which are 0 where the parameters are refused. Or a merge: struct detect_merge in
-// place of struct detect_params, behind four bytes of 0 and the number n as int32; n detections.
-// Its result: uint64 bytes, the detections, and as many int32 sources.
+// A request: struct detect_params, its two pointers set to 0 or 1; the tables marked 1; double
+// dst_to_src[6]; int32 width, height; the tensors. A result, as in kernels/detect.h, follows its
+// size as uint64, which is 0 if the parameters are refused. A merge request has four bytes of 0,
+// the number n as int32 and struct detect_merge in place of struct detect_params, then n
+// detections. Its result: uint64 bytes, the detections, and as many int32 sources.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ struct request {
     void *memory[DETECT_TENSORS];
 };
 
-// Exits where there is no more.
+// Exits if stdin ends early.
 static void read_all(void *to, size_t bytes)
 {
     if (bytes && fread(to, 1, bytes, stdin) != bytes) {
@@ -42,7 +42,7 @@ static void *memory_of(size_t bytes)
     return memory;
 }
 
-// The rest of a request. False: refused.
+// Reads the rest of a request. Returns false if the parameters are refused.
 static bool request_read(struct request *r, struct detect_params *p)
 {
     static float class_conf[DETECT_CLASSES_MAX];
@@ -149,7 +149,7 @@ static void time_cpu(struct times *times, const struct request *r, int runs,
     times_sum_up(times);
 }
 
-// `pictures`: of a batch on CUDA; 0: on the CPU.
+// `pictures`: batch size on CUDA; 0: runs on the CPU.
 static int measure(int runs, int pictures)
 {
     struct request r = {0};

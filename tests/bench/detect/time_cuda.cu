@@ -1,4 +1,4 @@
-// Detection on CUDA: how long a batch takes.
+// Times batches of detection on CUDA.
 #include "tests/bench/detect/time_cuda.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ struct batch {
     cudaStream_t stream;
 };
 
-// Memory of the process, which ends with it.
+// Allocates memory that is freed when the process ends.
 static cudaError_t batch_init(struct batch *b, const struct detect_input *in)
 {
     cudaError_t error = cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking);

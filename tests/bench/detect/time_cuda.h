@@ -8,9 +8,9 @@
 extern "C" {
 #endif
 
-// Times batches of `pictures` copies of one whose tensors lie on the host, from the launch until
-// the results are on the host. Leaves the first's at `result`. 0, or -1: the device fails, or a
-// picture's result is not the first's.
+// Times batches of `pictures` copies of one input whose tensors are on the host, from the launch
+// until the results are on the host. Copies the first result to `result`. Returns 0, or -1 if the
+// device fails or a result differs from the first.
 int time_cuda(struct times *, const struct detect *, const struct detect_input *, int pictures,
               int runs, struct detect_result *result);
 

@@ -1,7 +1,7 @@
-// Fingerprints for scripts, and what they cost.
+// Fingerprints for scripts, and their cost.
 //
-// usage: bench-fingerprint luma < PICTURES      32 x 32 bytes each: prints a fingerprint a line
-//        bench-fingerprint pictures < PICTURES  each its width and height, s32, and then its luma
+// usage: bench-fingerprint luma < PICTURES      32 x 32 bytes each: prints a fingerprint per line
+//        bench-fingerprint pictures < PICTURES  each: width and height, s32, then its luma
 //        bench-fingerprint time                 on the CPU
 //        bench-fingerprint cuda [PICTURES]      on a GPU
 #include <stdio.h>
@@ -28,7 +28,7 @@ static int print_lumas(void)
     return 0;
 }
 
-// The tables for pictures of one size, and memory for the cells of any.
+// Tables for pictures of one size, and memory for the cells of any size.
 static struct {
     struct statistics statistics;
     struct fingerprint_cells fingerprint;
@@ -70,7 +70,7 @@ static int print_pictures(const struct version *version)
     return rc ? 1 : 0;
 }
 
-// Microseconds a picture, processor time.
+// Returns microseconds of processor time per picture.
 static double time_bits(const uint8_t (*luma)[FINGERPRINT_LUMA])
 {
     static struct times times;

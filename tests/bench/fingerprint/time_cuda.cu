@@ -1,4 +1,4 @@
-// Fingerprints on CUDA: how long a launch takes, alone and one behind the other, by events.
+// Times launches of fingerprints on CUDA, alone and in a row, by events.
 #include "tests/bench/fingerprint/time_cuda.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ enum { BEHIND = 200 }; // launches in a row
 struct batch {
     uint8_t (*luma)[FINGERPRINT_LUMA];
     struct fingerprint_cells *cells;
-    uint32_t *sums; // of n pictures, one behind the other
+    uint32_t *sums; // of n pictures, consecutive
     uint64_t *ret;
     struct fingerprint_cuda_picture *pictures;
     int n;
@@ -28,7 +28,7 @@ static cudaError_t launch(const struct batch *b)
                          : fingerprint_cuda(b->luma, b->ret, b->n, b->stream);
 }
 
-// Microseconds of a launch where `launches` follow each other.
+// Measures microseconds per launch for `launches` launches in a row.
 static cudaError_t time_launches(struct batch *b, int launches, struct times *times)
 {
     cudaError_t error = cudaSuccess;
@@ -47,7 +47,7 @@ static cudaError_t time_launches(struct batch *b, int launches, struct times *ti
     return error;
 }
 
-// Memory of the process, which ends with it.
+// Allocates memory that is freed when the process ends.
 static cudaError_t batch_init(struct batch *b, const uint8_t (*luma)[FINGERPRINT_LUMA],
                               const struct fingerprint_cells *cells, const uint32_t *sums)
 {

@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-// Prints what launches for n pictures take on a GPU, from `luma` and from `sums` of cells, the same
-// for all. 0, or -1: the device fails, or a fingerprint is not the reference's.
+// Prints the time of GPU launches for n pictures, from `luma` and from `sums` of cells, the same
+// for all. Returns 0, or -1 if the device fails or a fingerprint is not the reference's.
 int time_cuda(const uint8_t (*luma)[FINGERPRINT_LUMA], int n, const struct fingerprint_cells *cells,
               const uint32_t *sums);
 

@@ -1,5 +1,5 @@
-// Reads an RTSP camera by GStreamer, as its users do, and prints each picture's number and the time
-// at which the appsink gave it: lines of "NUMBER NANOSECONDS" (CLOCK_MONOTONIC).
+// Reads an RTSP camera with GStreamer, as its users do, and prints each picture's number and the
+// time when the appsink delivered it: lines of "NUMBER NANOSECONDS" (CLOCK_MONOTONIC).
 // usage: bench-gstreamer URL h264|h265 tcp|udp tensor|decoded
 #include <gst/app/gstappsink.h>
 #include <gst/gst.h>
@@ -10,7 +10,7 @@
 
 #include "tests/bench/latency/picture_number.h"
 
-// In the thread that decodes and converts.
+// Runs in the thread that decodes and converts.
 static GstFlowReturn take_sample(GstAppSink *sink, gpointer opaque)
 {
     struct timespec now;

@@ -1,14 +1,14 @@
-// `bench-latency`: how long after the last packet of a picture was sent a program has it, and how
-// long after a connection the first one: framed beside GStreamer and the ffmpeg program, in turns,
-// at the same camera, with the same pixels asked of all. Nothing is taken from what any of them
-// says: the server's times and this program's clock count, and each picture carries its number.
+// `bench-latency`: time from the last packet of a picture until a program has it, and from a
+// connection to its first picture. framed, GStreamer and the ffmpeg program take turns at the same
+// camera and deliver the same pixels. No program's own figures are used: only the server's times
+// and this program's clock count, and each picture carries its number.
 //
-// What the readers do is not quite the same. GStreamer's decoder shares a live picture among as
-// many threads as there are processors, and so does framed's, up to four, for a single camera.
-// GStreamer's scaler takes two threads, framed's kernel all processors.
+// The readers' work differs slightly. GStreamer's decoder shares a live picture among as many
+// threads as there are processors; so does framed's, up to four, for a single camera. GStreamer's
+// scaler uses two threads, framed's kernel all processors.
 //
-// A busy box makes the figures worthless. `chrt -r 2` in front of the program makes it and what it
-// starts go before all that is not real-time, as on an idle box.
+// A busy machine makes the figures worthless. `chrt -r 2` in front of the program gives it and its
+// children priority over everything that is not real-time, as on an idle machine.
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -26,10 +26,9 @@ enum { ROUNDS_MAX = 32, KINDS = 5 };
 static const struct camera_row {
     const char *clip, *what;
     int width, height;
-    bool udp, socket; // socket: framed's unix socket is measured too
-    double slower;    // the window, times as long as --seconds: a slow camera gives few pictures
-    double
-        warm_up_s; // ahead of the window: readers may learn a stream's order from its first groups
+    bool udp, socket; // socket: also measures framed's unix socket
+    double slower;    // factor on --seconds: a slow camera gives few pictures
+    double warm_up_s; // before the window: readers may learn a stream's order from its first groups
 } rows[] = {
     {"h264-360p", "360p 15/s H.264", 640, 360, false, true, 1, 0.5},
     {"h264-360p", "360p 15/s H.264", 640, 360, true, false, 1, 0.5},
@@ -50,13 +49,13 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 static const struct reader_kind *const kinds[KINDS] = {
     &reader_framed_ring, &reader_framed_socket, &reader_gstreamer, &reader_ffmpeg,
-    &reader_framed_ring, // once more, with --also's keys
+    &reader_framed_ring, // again, with --also's keys
 };
 enum { RING, SOCKET, GSTREAMER, FFMPEG, ALSO };
 
-struct figures { // of one reader at one row
+struct figures { // one reader on one row
     struct trial trial;
-    double p50[ROUNDS_MAX], first_ms[ROUNDS_MAX]; // of each round
+    double p50[ROUNDS_MAX], first_ms[ROUNDS_MAX]; // per round
     int rounds;
 };
 
@@ -67,7 +66,7 @@ struct latency_bench {
     int rounds;
     char folder[64];
     struct figures figures[ROWS][KINDS];
-    double latest_ms[ROWS]; // by which the server was behind
+    double latest_ms[ROWS]; // maximum delay of the server
 };
 
 // --- measuring
@@ -109,7 +108,7 @@ static int measure_once(struct latency_bench *bench, int row, int kind,
     if (rc == -EINTR)
         return rc;
     if (rc < 0 || figures->trial.n == before)
-        return 0; // is said; the others are measured
+        return 0; // already reported; continue with the others
     const size_t n = figures->trial.n - before;
     double *own = malloc(n * sizeof *own);
     if (!own)
@@ -125,7 +124,7 @@ static int measure_once(struct latency_bench *bench, int row, int kind,
     return 0;
 }
 
-// All readers, one after another, as often as there are rounds.
+// Measures all readers in turn, once per round.
 static int measure_row(struct latency_bench *bench, int row)
 {
     char path[4096], why[200];
@@ -248,7 +247,7 @@ static void print_firsts(struct latency_bench *bench)
     }
 }
 
-// What would make the figures doubtful.
+// Prints conditions that make the figures doubtful.
 static void print_doubts(const struct latency_bench *bench)
 {
     for (int row = 0; row < ROWS; row++)

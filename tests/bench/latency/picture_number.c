@@ -1,9 +1,9 @@
 #include "tests/bench/latency/picture_number.h"
 
-// As tests/bench/latency/clips has them: a black block, a white one, then the bits, lowest first.
+// Layout of tests/bench/latency/clips: a black block, a white one, then the bits, lowest first.
 enum { COLUMNS = 20, ROWS = 20, BLOCKS = 12, BLACK = 85, WHITE = 170, SAMPLES = 4 };
 
-// The mean of a grid in the middle of a block.
+// Returns the mean of a grid of samples in the middle of a block.
 static int block_level(const struct picture_view *view, int column, int row)
 {
     const int side_x = view->width / COLUMNS, side_y = view->height / ROWS;

@@ -1,5 +1,4 @@
-// A program that reads a camera, as a child, and this process as the one that takes the pictures
-// from it. One thread.
+// A program that reads a camera, as a child; this process takes the pictures from it. One thread.
 #ifndef FRAMED_TESTS_BENCH_LATENCY_READER_H
 #define FRAMED_TESTS_BENCH_LATENCY_READER_H
 
@@ -9,19 +8,19 @@
 
 enum { TENSOR_SIDE = 640 };
 
-// What is asked of every reader alike.
+// The same request for every reader.
 struct reader_want {
     const char *url;
     enum clip_codec codec;
     bool udp;
-    bool decoded;      // planes as they are decoded (yuv420p); else 640x640 RGB, stretched
+    bool decoded;      // decoded planes (yuv420p); else 640x640 RGB, stretched
     int width, height; // of the camera's pictures
-    const char *keys;  // further keys of framed's camera, "demuxer: rtsp"; "": none
+    const char *keys;  // additional keys of framed's camera, "demuxer: rtsp"; "": none
     const char *program, *folder;
 };
 
 struct picture_seen {
-    int number; // -1: it has none
+    int number; // -1: none
     int64_t at_ns;
 };
 
@@ -29,16 +28,16 @@ struct reader {
     struct reader_want want;
     struct child child;
     char sink[96], config[96], log[96];
-    struct ring ring;         // of a reader that has one
-    struct picture_seen seen; // what the ring's look found
-    int fd;                   // of a stream of pictures; -1: not open yet
-    uint8_t *bytes;           // of one picture of that stream, with its header
+    struct ring ring;         // only used by ring readers
+    struct picture_seen seen; // set by the ring's look callback
+    int fd;                   // picture stream; -1: not open
+    uint8_t *bytes;           // one picture of the stream with its header
     size_t used, room;
 };
 
-// 0 or negative errno.
+// Returns 0 or a negative errno.
 typedef int reader_start_fn(struct reader *, const struct reader_want *);
-// Waits for a picture, some milliseconds at most. 1: it is in *ret; 0: none yet; negative errno.
+// Waits some ms at most for a picture. Returns 1 with *ret set, 0 without one, or negative errno.
 typedef int reader_take_fn(struct reader *, struct picture_seen *ret);
 
 struct reader_kind {
@@ -52,11 +51,11 @@ extern const struct reader_kind reader_framed_ring, reader_framed_socket, reader
 
 void reader_stop(struct reader *); // of any kind
 
-// For the kinds. The number in a picture that has the form which is wanted, its planes tight.
+// Used by the kinds. Reads the number in a picture of the requested form with tight planes.
 int reader_number(const struct reader_want *, const uint8_t *bytes);
 size_t reader_picture_bytes(const struct reader_want *);
-// Reads on what makes up `bytes` of a stream: 1: they are there, and reader->used is 0 again.
+// Reads until `bytes` of a stream are there. Then returns 1 and resets reader->used to 0.
 int reader_fill(struct reader *, size_t bytes, int64_t *at_ns);
-int reader_wait(int fd); // for something to read, at most 20 ms
+int reader_wait(int fd); // waits at most 20 ms for input
 
 #endif

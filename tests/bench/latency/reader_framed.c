@@ -1,4 +1,4 @@
-// framed with one camera and one output, to a ring or to a unix socket.
+// Runs framed with one camera and one output, to a ring or to a unix socket.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static int start_framed(struct reader *reader, const struct reader_want *want, c
     return rc < 0 ? rc : child_start(&reader->child, argv, reader->log, false);
 }
 
-// Until the socket is there: so shortly that the first picture finds its client.
+// Waits for the socket. The pause is short, so that the first picture finds its client.
 static int pause_before_retry(const struct reader *reader)
 {
     const struct timespec pause = {.tv_nsec = 200000};

@@ -1,5 +1,5 @@
-// The programs that framed is measured beside: a GStreamer pipeline with an appsink, which prints
-// what it sees and when (gstreamer.c), and the ffmpeg program with raw pictures to a pipe.
+// framed's peers: a GStreamer pipeline with an appsink, which prints each picture's number and time
+// (gstreamer.c), and the ffmpeg program with raw pictures to a pipe.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,8 +42,8 @@ static int take_gstreamer(struct reader *reader, struct picture_seen *ret)
 
 // --- ffmpeg
 
-// Without `-fflags nobuffer`, which throws away the pictures that were read to find out what the
-// stream is, and makes none of the others come sooner.
+// Omits `-fflags nobuffer`: it discards the pictures read to probe the stream and makes none of the
+// others arrive sooner.
 static int start_ffmpeg(struct reader *reader, const struct reader_want *want)
 {
     prepare(reader, want, "ffmpeg");
@@ -77,7 +77,7 @@ static int start_ffmpeg(struct reader *reader, const struct reader_want *want)
     const int rc = child_start(&reader->child, argv, reader->log, true);
     if (rc < 0)
         return rc;
-    fcntl(reader->child.out, F_SETPIPE_SZ, PIPE_BYTES); // as much as everybody may have
+    fcntl(reader->child.out, F_SETPIPE_SZ, PIPE_BYTES); // an unprivileged user's limit
     reader->fd = fcntl(reader->child.out, F_DUPFD_CLOEXEC, 0);
     return reader->fd < 0 ? -errno : 0;
 }

@@ -22,8 +22,8 @@ static void complain(const struct reader_kind *kind, const struct reader *reader
             *words ? ": " : "", words);
 }
 
-// Pictures between the last one (-1: there is none) and this one. More than half a clip: it is a
-// picture from before the last.
+// Returns the number of pictures between the last one (-1: none) and this one. Returns 0 if that is
+// more than half a clip: this picture is then older than the last.
 static int count_between(int last, int number, int pictures)
 {
     const int between = last < 0 ? 0 : (number - last - 1 + pictures) % pictures;

@@ -1,5 +1,5 @@
-// One reader at one camera for some seconds: how long after the last packet of each picture was
-// sent the reader had it, and how long after the connection the first one. One thread.
+// One reader at one camera for some seconds: the time from each picture's last packet until the
+// reader had it, and from the connection to the first picture. One thread.
 #ifndef FRAMED_TESTS_BENCH_LATENCY_TRIAL_H
 #define FRAMED_TESTS_BENCH_LATENCY_TRIAL_H
 
@@ -9,24 +9,24 @@
 enum { TRIAL_SAMPLES_MAX = 100000 };
 
 struct trial {
-    double *ms; // n, sent to read; a later trial of the same kind adds to them
+    double *ms; // n samples, sent to read; later trials of the same kind append
     size_t n;
-    double first_ms; // of this trial: from the connection's accept to the first picture's read
-    int first;       // that picture's number
-    // All trials: pictures whose number was not to be read or that were read before they were sent,
-    // and pictures between the first and the last that did not come.
+    double first_ms; // this trial: from the connection's accept until the first picture was read
+    int first;       // number of that picture
+    // Sums over all trials: pictures with an unreadable number or a time before their sending, and
+    // pictures missing between the first and the last.
     int unknown, missing;
 };
 
-// The camera, and for how long it is read.
+// The camera, and how long to read it.
 struct trial_plan {
     const struct rtsp_server *server;
     int pictures;     // of the clip
-    double warm_up_s; // behind the first picture, of which nothing counts
-    double seconds;   // which do
+    double warm_up_s; // after the first picture, not measured
+    double seconds;   // measured time after the warm-up
 };
 
-// 0; -EINTR; or negative errno after a line on stderr.
+// Returns 0, -EINTR, or a negative errno after a line on stderr.
 int trial_run(struct trial *, const struct reader_kind *, const struct reader_want *,
               const struct trial_plan *);
 

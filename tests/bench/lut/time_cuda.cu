@@ -1,13 +1,12 @@
-// How long a GPU takes for pictures of 1920x1080 that go through a colour table.
+// Times pictures of 1920x1080 through a colour table on a GPU.
 //
 // usage: bench-lut-cuda [FRAMES.rgb]
 //
 // FRAMES.rgb: natural pictures of that size, packed RGB; without it, slopes with noise. Each line
-// is of one kernel and table: microseconds a picture, medians of RUNS rounds over pictures that
-// take turns and are together larger than the caches, with one picture to a launch, launch after
-// launch in one stream, and with LAUNCH pictures to a call; beside them a copy of as many bytes as
-// the kernel reads and writes. The results are held to the CPU's, byte by byte; the program fails
-// where they differ.
+// is one kernel and table: microseconds per picture, medians of RUNS rounds over pictures that take
+// turns and together exceed the caches, with one picture per launch in one stream and with LAUNCH
+// pictures per call; next to them a copy of as many bytes as the kernel reads and writes. The
+// program fails if a result differs from the CPU's in any byte.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +23,7 @@ struct bench {
     uint8_t *rgb; // FRAMES pictures
     cudaStream_t stream;
     cudaEvent_t begin, end;
-    int wrong; // results
+    int wrong; // number of wrong results
 };
 
 static void try_(cudaError_t error)
@@ -75,7 +74,7 @@ static struct image rgb_image(const struct bench *b, int frame)
     return image;
 }
 
-// A frame in another format, tight, on the host.
+// Returns a frame in another format, tight, on the host.
 static struct image frame_as(const struct bench *b, int frame, enum pixel_format format)
 {
     const struct image rgb = rgb_image(b, frame);
@@ -103,7 +102,7 @@ static struct image frame_as(const struct bench *b, int frame, enum pixel_format
 
 // --- tables
 
-// A grade that mixes channels and bends each.
+// Makes a grade that mixes the channels and bends each.
 static struct lut *lut_graded(int points, enum lut_interpolation interpolation)
 {
     struct lut_params params = {};
@@ -136,7 +135,7 @@ struct work {
     struct image frame[FRAMES]; // on the host
     size_t source_bytes;
     uint8_t *sources, *results, *block, *lut, *copies;
-    int launch; // pictures to a call
+    int launch; // pictures per call
 };
 
 static const struct cuda_op *kernels_of(const struct work *w)
@@ -208,7 +207,7 @@ static cudaError_t kernel_round(struct bench *b, const struct work *w)
     return cudaSuccess;
 }
 
-// Half of the bytes are read, half written.
+// Copies half of the bytes, so that reads and writes together equal the kernel's.
 static cudaError_t copy_round(struct bench *b, const struct work *w)
 {
     const size_t half = (w->source_bytes + w->op.dst_bytes) / 2;
@@ -224,7 +223,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Microseconds a picture, without the host's part in a launch.
+// Returns microseconds per picture without the host's launch cost.
 static float time_round(struct bench *b, const struct work *w, round_fn *round)
 {
     float us[RUNS];
@@ -250,7 +249,7 @@ static float time_round(struct bench *b, const struct work *w, round_fn *round)
     return us[RUNS / 2];
 }
 
-// Pictures whose result is not the CPU's.
+// Counts pictures whose result differs from the CPU's.
 static int count_wrong(const struct work *w)
 {
     uint8_t *expected = (uint8_t *)malloc(w->op.dst_bytes);
@@ -301,7 +300,7 @@ static struct op_params yuv_of(const struct lut *lut)
     struct op_params params = {};
     params.kind = OP_YUV;
     params.yuv.format = PIXEL_NV12;
-    params.yuv.colour.range = RANGE_FULL; // so that colours are converted without a table, too
+    params.yuv.colour.range = RANGE_FULL; // forces a conversion of colours even without a table
     params.yuv.geometry.lut = lut;
     return params;
 }

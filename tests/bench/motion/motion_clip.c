@@ -1,7 +1,7 @@
-// Motion in a clip: raw 8-bit gray pictures on stdin, a line of JSON a picture on stdout.
+// Motion in a clip: reads raw 8-bit gray pictures on stdin, prints a line of JSON per picture.
 //
-// usage: bench-motion-clip WIDTH HEIGHT RATE [SENSITIVITY] [MIN_AREA]. The environment has KERNEL,
-// a version of the kernel; the fastest without it.
+// usage: bench-motion-clip WIDTH HEIGHT RATE [SENSITIVITY] [MIN_AREA]. The environment variable
+// KERNEL selects a version of the kernel; default: the fastest.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -17,7 +17,7 @@ static size_t frame_bytes(const struct image *image)
 
 static int make_frame(struct image *image, enum pixel_format format)
 {
-    // The libraries' functions without a matrix in their names know bt601.
+    // Library functions without a matrix in their names use bt601.
     *image = (struct image){.format = format,
                             .width = CLIP_WIDTH,
                             .height = CLIP_HEIGHT,

@@ -6,7 +6,7 @@
 struct libyuv {
     const struct op *op;
     struct rect box;
-    struct image small; // the picture in the box's size
+    struct image small; // the picture scaled to the box
     uint8_t *small_memory, *packed;
 };
 

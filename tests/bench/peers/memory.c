@@ -5,7 +5,7 @@
 
 struct floor {
     size_t source_bytes, result_bytes;
-    uint8_t *copy; // of the frame
+    uint8_t *copy; // a copy of the frame
 };
 
 static void close_memory(void *opaque)
@@ -40,7 +40,7 @@ static void run_memory(void *opaque, const struct image *src, uint8_t *to)
     memset(to, 1, memory->result_bytes);
 }
 
-// Where the result is no larger than its source, which it is copied from.
+// Only for OP_YUV: the result is no larger than the source it is copied from.
 static void *open_copy(const struct op *op, const struct image *src, const char **does)
 {
     struct floor *memory = op->kind == OP_YUV ? open_memory(op, src, does) : NULL;

@@ -8,7 +8,7 @@ namespace
 struct opencv {
     const struct op *op;
     int conversion;
-    cv::Mat matrix; // empty: a letterbox
+    cv::Mat matrix; // empty for a letterbox
     cv::Mat rgb, small, boxed, levels;
 };
 

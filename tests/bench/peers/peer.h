@@ -1,4 +1,4 @@
-// What a user would take instead: a library that does a job of ours, or the memory's own speed.
+// A user's alternatives: a library that does one of our jobs, or the memory's own speed.
 #ifndef FRAMED_TESTS_BENCH_PEERS_PEER_H
 #define FRAMED_TESTS_BENCH_PEERS_PEER_H
 
@@ -12,20 +12,20 @@ enum { CLIP_WIDTH = 1920, CLIP_HEIGHT = 1080 };
 
 struct peer {
     const char *name;
-    // What does the job of `op` on sources like `src`, and in *does how; NULL where the peer has
-    // nothing for it. `op` outlives it.
+    // Prepares the job of `op` on sources like `src` and describes the method in *does; NULL if the
+    // peer does not support it. `op` outlives it.
     void *(*open)(const struct op *, const struct image *src, const char **does);
-    // `src` lies tight; `to` has room for op.dst_bytes and its fill is in place.
+    // `src` is tight; `to` has room for op.dst_bytes and already contains the fill.
     void (*run)(void *, const struct image *src, uint8_t *to);
     void (*close)(void *);
-    bool result; // comparable with ours
+    bool result; // its result is comparable with ours
 };
 
 extern const struct peer libyuv_peer, swscale_peer, opencv_peer;
 extern const struct peer memory_peer; // memcpy of the frame, memset of the result
-extern const struct peer copy_peer;   // memcpy of as many bytes as the result has
+extern const struct peer copy_peer;   // memcpy of the result's size
 
-// The rows and columns of a letterbox that the picture fills.
+// Returns the rows and columns of a letterbox that the picture fills.
 static inline struct rect peer_box(const struct op *op)
 {
     const int width = op->dst.width, height = width * CLIP_HEIGHT / CLIP_WIDTH;
@@ -38,7 +38,7 @@ static inline bool peer_is_letterbox(const struct op *op)
     return op->kind == OP_WARP && op->src_to_dst[1] == 0;
 }
 
-// The two results that libraries give, too: packed u8 and planar f32.
+// The two result formats that the libraries offer too: packed u8 and planar f32.
 static inline bool peer_is_packed_u8(const struct op *op)
 {
     return op->kind == OP_WARP && op->warp.dtype == DTYPE_U8 && op->warp.layout == LAYOUT_NHWC;

@@ -1,5 +1,5 @@
-// bench-peers: our kernels beside what a user would take instead, on one core, on one real 1080p
-// picture, in one run. `make bench-peers` builds and runs it.
+// bench-peers: our kernels next to a user's alternatives, on one core, on one real 1080p picture,
+// in one run. `make bench-peers` builds and runs it.
 #include <errno.h>
 #include <getopt.h>
 #include <glob.h>
@@ -16,7 +16,7 @@ static const char default_clips[] = "../shared/media/*.mp4";
 
 struct options {
     const char *clip, *only;
-    int cpu; // -1: the last that this process may use
+    int cpu; // -1: the last one available to this process
 };
 
 // --- rows
@@ -37,7 +37,7 @@ static struct op_params warp_params(int side, enum dtype dtype, enum layout layo
     return params;
 }
 
-// u8 is packed, as the libraries have it; floats are planar, as detectors do.
+// u8 is packed like the libraries' results; floats are planar as detectors expect.
 static struct row letterbox(int side, enum pixel_format source, enum dtype dtype, bool cold)
 {
     const bool u8 = dtype == DTYPE_U8;
@@ -55,7 +55,7 @@ static struct row letterbox(int side, enum pixel_format source, enum dtype dtype
     return row;
 }
 
-// By 10 degrees about the middle, a third in size.
+// Rotates by 10 degrees around the centre, to a third of the size.
 static struct row rotated(enum pixel_format source, enum dtype dtype)
 {
     const double angle = 10 * M_PI / 180, a = cos(angle) / 3, b = sin(angle) / 3;

@@ -13,19 +13,19 @@ enum {
     CONTESTANTS_MAX = 16,
     RESULT_BYTES_MAX = CLIP_WIDTH * CLIP_HEIGHT * 3,
     HOT_ROUNDS = 21,
-    HOT_WARM = 5, // runs that fill the caches, which neighbours on the box empty meanwhile
+    HOT_WARM = 5, // runs that fill the caches, which other processes empty meanwhile
     HOT_REPEATS = 5,
-    COLD_ROUNDS = 3, // through all frames
+    COLD_ROUNDS = 3, // passes through all frames
 };
 _Static_assert(TIMES_MAX >= COLD_ROUNDS * CLIP_FRAMES && TIMES_MAX >= HOT_ROUNDS * HOT_REPEATS,
                "every time is kept");
-static const double FAR = 4; // mean difference in levels of what is another job
+static const double FAR = 4; // mean difference in levels that indicates another job
 
 struct contestant {
     const char *name, *does;
     const struct version *version; // ours, or
     const struct peer *peer;       // a library's
-    void *own;                     // the peer's
+    void *own;                     // state of the peer
     struct times times;
 };
 
@@ -34,7 +34,7 @@ struct field {
     const struct clip *clip;
     struct race *race;
     struct op op;
-    uint8_t *reference; // of the first frame
+    uint8_t *reference; // result for the first frame
     struct contestant *contestant;
     int n;
 };
@@ -57,7 +57,7 @@ void race_close(struct race *race)
         free(race->result[i]);
 }
 
-// --- who takes part
+// --- contestants
 
 static void compute(const struct version *version, const struct op *op, const struct image *src,
                     uint8_t *to, bool filled)
@@ -103,8 +103,8 @@ static void dismiss(struct field *field)
     op_finish(&field->op);
 }
 
-// As in a slot that is used again: the fill is in place. Who writes it all the same is who does so
-// wherever it is used.
+// Runs with the fill already in place, as in a reused slot. A peer that writes the fill anyway does
+// so in real use too.
 static void run(const struct field *field, const struct contestant *who, const struct image *src,
                 uint8_t *to)
 {
@@ -135,7 +135,7 @@ static double mean_difference(const struct op *op, const uint8_t *a, const uint8
     return sum / (double)n;
 }
 
-// Ours must be the reference's to the byte; a library's must be recognisable as the same job.
+// Our result must be the reference's bytes; a library's must be recognisable as the same job.
 static void judge(struct field *field, const struct contestant *who)
 {
     uint8_t *to = field->race->result[0];
@@ -168,7 +168,7 @@ static int check(struct field *field)
 
 // --- times
 
-// Of this thread's processor time: what else runs on the processor meanwhile does not count.
+// Measures this thread's processor time: other processes on the processor do not count.
 static void take_time(const struct field *field, struct contestant *who, int frame, int result)
 {
     const double start = clock_ms(CLOCK_THREAD_CPUTIME_ID);
@@ -189,7 +189,7 @@ static void take_turn(const struct field *field, struct contestant *who)
         take_time(field, who, i, i % RACE_RESULTS);
 }
 
-// In turns, so that whatever else the box does hits all of them.
+// Takes turns, so that other load on the machine affects all contestants.
 static void time_all(struct field *field)
 {
     const int rounds = field->row->cold ? COLD_ROUNDS : HOT_ROUNDS;

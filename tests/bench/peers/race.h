@@ -1,5 +1,5 @@
-// One job done by all that can do it, in turns on one core: every version of our kernels that runs
-// here, the libraries, and the memory's own speed.
+// One job done by every contestant in turns on one core: all versions of our kernels that run here,
+// the libraries, and the memory's own speed.
 #ifndef FRAMED_TESTS_BENCH_PEERS_RACE_H
 #define FRAMED_TESTS_BENCH_PEERS_RACE_H
 
@@ -12,22 +12,22 @@ struct row {
     char name[64];
     struct op_params params;
     enum pixel_format source;
-    bool cold;         // every frame and result was out of the caches; else all lies in them
-    const char *limit; // who the others are compared with: a peer's name, or a version's
+    bool cold;         // all frames and results are out of the caches; else all are in them
+    const char *limit; // name of the peer or version that the others are compared with
     struct goal {
-        double avx512, avx2; // most of the limit's time that is to be taken; 0: no matter
+        double avx512, avx2; // highest accepted share of the limit's time; 0: no goal
     } goal;
 };
 
 struct race {
-    uint8_t *result[RACE_RESULTS]; // room for any result each
+    uint8_t *result[RACE_RESULTS]; // each has room for any result
     int reached, goals;
-    int wrong; // results that are not the reference's, or a library's that is another job's
+    int wrong; // results that differ from the reference or, for a library, belong to another job
 };
 
-int race_open(struct race *); // 0 or -ENOMEM; race_close after either
+int race_open(struct race *); // 0 or -ENOMEM; call race_close after either
 void race_close(struct race *);
-// Runs a row and prints it. 0 or negative errno.
+// Runs a row and prints it. Returns 0 or a negative errno.
 int race_run(struct race *, const struct row *, const struct clip *);
 
 #endif

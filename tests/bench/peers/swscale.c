@@ -5,7 +5,7 @@
 
 struct swscale {
     const struct op *op;
-    struct rect box; // what it fills of the result
+    struct rect box; // the part of the result that it fills
     struct SwsContext *context;
 };
 

@@ -1,4 +1,4 @@
-// What one job took, again and again.
+// Repeated times of one job.
 #ifndef FRAMED_TESTS_BENCH_PEERS_TIMES_H
 #define FRAMED_TESTS_BENCH_PEERS_TIMES_H
 
@@ -10,7 +10,7 @@ enum { TIMES_MAX = 192 };
 struct times {
     double ms[TIMES_MAX];
     int n;
-    double median, min; // by times_sum_up
+    double median, min; // set by times_sum_up
 };
 
 static inline double clock_ms(clockid_t clock)
@@ -26,7 +26,7 @@ static inline int times_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Brings them in order. There is one at least.
+// Sorts the times. n is at least 1.
 static inline void times_sum_up(struct times *times)
 {
     qsort(times->ms, (size_t)times->n, sizeof times->ms[0], times_compare);

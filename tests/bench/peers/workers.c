@@ -1,6 +1,6 @@
-// bench-workers: how much faster a frame is over several workers of the cpu backend than over one,
-// from submit to done, one frame at a time. `make bench-workers` builds and runs it; FRAMED_CPU
-// names the version of the kernels.
+// bench-workers: the gain of several workers of the cpu backend over one, from submit to done, one
+// frame at a time. `make bench-workers` builds and runs it; FRAMED_CPU selects the version of the
+// kernels.
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,7 +20,7 @@ struct test {
     enum pixel_format source;
     int width, height;
     struct op_params params;
-    bool live; // frames that come one by one, else each as soon as the last is done
+    bool live; // frames come with pauses; else each starts when the last is done
 };
 
 static const struct op_params to_u8 = {
@@ -35,7 +35,7 @@ static const struct op_params to_f32 = {OP_WARP,
                                                   .std = {1, 1, 1}}}};
 static const struct op_params to_yuv = {OP_YUV, {.yuv = {.format = PIXEL_YUV24}}};
 
-// One number of workers, and what it took.
+// A number of workers and its times.
 struct team {
     struct backend *backend;
     struct plan *plan;
@@ -60,7 +60,7 @@ static void job_done(struct job *job, int status)
     pthread_mutex_unlock(&waiter->lock);
 }
 
-// From submit to done. 0 or negative errno.
+// Measures one frame from submit to done. Returns 0 or a negative errno.
 static int run_frame(struct team *team, const struct image *src, void *result, double *ret_ms)
 {
     struct waiter waiter = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0};
@@ -107,7 +107,7 @@ static void team_close(struct team *team)
     cpu_backend.close(team->backend);
 }
 
-// In turns, so that whatever else the box does hits both.
+// Takes turns, so that other load on the machine affects both.
 static int take_times(const struct test *test, struct team team[2], const struct image *src,
                       void *result)
 {

@@ -1,11 +1,10 @@
-// bench-statistics: statistics of a 1080p luma on one core, beside the reading of it, OpenCV's
+// bench-statistics: statistics of a 1080p luma on one core, next to a plain read of it, OpenCV's
 // calls and ffmpeg's signalstats. `make bench-statistics` makes the clip and runs it.
 //
 // usage: bench-statistics CLIP    64 pictures of 1920x1080 yuv420p, raw
 //
-// All take turns. "hot": one picture again and again, the best time. "memory": PICTURES pictures
-// one behind the other, more than caches hold; of each the best time of ROUNDS, and of these the
-// median.
+// All take turns. "hot": the best time over one repeated picture. "memory": PICTURES consecutive
+// pictures, more than the caches hold; the median over pictures of each one's best time of ROUNDS.
 #include <errno.h>
 #include <math.h>
 #include <sched.h>
@@ -26,7 +25,7 @@ enum { PICTURES = TIMES_MAX, HOT_TIMES = 200, ROUNDS = 6, ROWS_MAX = 16 };
 struct row {
     char name[24];
     bool all, opencv;
-    const struct version *version; // NULL, and not opencv: the reading alone
+    const struct version *version; // NULL without opencv: a plain read only
     double hot, memory[PICTURES];
 };
 
@@ -37,7 +36,7 @@ struct bench {
     int rows;
 };
 
-// --- what is timed
+// --- the timed work
 
 typedef uint64_t line __attribute__((vector_size(64), aligned(1), may_alias));
 
@@ -72,7 +71,7 @@ static void run(const struct bench *bench, const struct row *row, const uint8_t 
         row->version->statistics(&bench->statistics[row->all], &image, &statistics, cells);
     else
         kept = read_sum(luma);
-    __asm__ volatile("" ::"r"(kept)); // the sum is wanted
+    __asm__ volatile("" ::"r"(kept)); // keeps the sum from being optimised away
 }
 
 static double time_of(const struct bench *bench, const struct row *row, const uint8_t *luma)
@@ -95,7 +94,7 @@ static void time_row(const struct bench *bench, struct row *row, bool first)
     }
 }
 
-// Seconds of processor time that ffmpeg takes for the clip by way of a filter; negative: it fails.
+// Returns ffmpeg's processor time in seconds for the clip through a filter; negative: it failed.
 static double ffmpeg_seconds(const char *clip, const char *filter)
 {
     const char *const arguments[] = {
@@ -138,7 +137,7 @@ static bool values_are_opencvs(const struct bench *bench, const struct version *
         for (int k = 0; k < STATISTICS_BINS; k++)
             wrong += (double)s.histogram[k] != (double)o.histogram[k];
         for (int k = 0; k < STATISTICS_COLUMNS * STATISTICS_ROWS; k++)
-            wrong += abs(grid[k] - o.grid[k]) > 1; // it rounds a float, a half to even
+            wrong += abs(grid[k] - o.grid[k]) > 1; // OpenCV rounds a float, half to even
     }
     return wrong == 0;
 }
@@ -164,7 +163,7 @@ static double median_of(const struct row *row)
     return times.median;
 }
 
-// Every row beside the first, the reading, and beside the OpenCV of its pass.
+// Prints each row relative to the first, the plain read, and to OpenCV's row of the same pass.
 static void print(const struct bench *bench, double ffmpeg_ms)
 {
     const struct row *opencv = &bench->row[1];

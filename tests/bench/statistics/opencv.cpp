@@ -5,7 +5,7 @@
 void opencv_statistics(const uint8_t *luma, int width, int height, bool all,
                        struct opencv_statistics *ret)
 {
-    static cv::Mat laplacian, histogram; // their memory is kept
+    static cv::Mat laplacian, histogram; // static: reuses their memory
     const cv::Mat picture(height, width, CV_8UC1, const_cast<uint8_t *>(luma));
     cv::Mat grid(STATISTICS_ROWS, STATISTICS_COLUMNS, CV_8UC1, ret->grid);
     cv::Scalar mean, deviation;

@@ -1,4 +1,4 @@
-// The bytes that a warp must read, where they can be counted by hand.
+// Tests warp_reads where the bytes can be counted by hand.
 #include "tests/bench/measure.h"
 
 #include "tests/test.h"
@@ -25,7 +25,7 @@ int main(void)
 {
     size_t n = reads(PIXEL_BGR24, 96, 96, ORDER_RGB, false);
     CHECK(n == 96 * 96 * 3, "each pixel once: %zu", n);
-    // A third of the size: luma of one row in three, taps of weight 0 on the row after it.
+    // A third of the size: luma of one row in three, taps of weight 0 on the following row.
     const size_t luma = 32 * 96, chroma = 48 * 96;
     n = reads(PIXEL_NV12, 96, 32, ORDER_RGB, false);
     CHECK(n == luma + chroma, "nv12: %zu", n);

@@ -1,4 +1,4 @@
-// The table of the bench: its columns stay apart whatever the figures are.
+// Tests the bench's table: its columns stay apart for all figures.
 #include "tests/bench/report.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "tests/test.h"
 
-// The table of one row, in memory that the caller frees.
+// Returns the table of one row, in memory that the caller frees.
 static char *printed(const struct row *row)
 {
     char *text = NULL;
@@ -23,7 +23,7 @@ static char *printed(const struct row *row)
     return text;
 }
 
-// The words of the row's line behind its name must be `expected`, one space between them.
+// The words after the row's name must equal `expected`, single-spaced.
 static void check(const char *name, const char *unit, double value, double limit,
                   const char *expected)
 {
@@ -42,7 +42,7 @@ static void check(const char *name, const char *unit, double value, double limit
     free(text);
 }
 
-// Heading and row end their columns at the same places.
+// Heading and row must end their columns at the same places.
 static void check_heading(void)
 {
     struct row row = row_named("group", "name");

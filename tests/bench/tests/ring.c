@@ -1,5 +1,5 @@
-// The bench's client of a ring, opposite a sender of this test's own: which frames it compares,
-// what it counts, and that it gives every slot back.
+// Tests the bench's ring client against this test's own sender: it compares the right frames,
+// counts correctly, and returns every slot.
 #include "tests/bench/ring.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ enum { BYTES = 8192, APART = 10, KNOWN = 3, TICKET = 7 };
 
 struct sender {
     int peer, memfd;
-    uint8_t *memory; // a slot, and its word behind it
+    uint8_t *memory; // a slot, followed by its word
 };
 
 static void open_pair(struct sender *sender, struct ring *ring)
@@ -63,7 +63,7 @@ static void send_hello(const struct sender *sender)
     CHECK(sendmsg(sender->peer, &message, 0) == (ssize_t)sizeof hello, "errno %d", errno);
 }
 
-// A frame full of `level`; taken back at once where `torn`.
+// Sends a frame filled with `level`; its slot is taken back at once if `torn`.
 static void exchange(const struct sender *sender, struct ring *ring,
                      const struct expected *expected, uint64_t sequence, uint64_t lost, int level,
                      bool torn)
@@ -85,9 +85,9 @@ static void exchange(const struct sender *sender, struct ring *ring,
 
 struct step {
     uint64_t sequence;
-    int level; // of frames 0, 10 and 20 it should be 1, 2 and 3
+    int level; // frames 0, 10 and 20 should have 1, 2 and 3
     bool torn;
-    int checked, wrong; // after it
+    int checked, wrong; // after this step
 };
 
 static void play(const char *name, const struct step *steps, int n, uint64_t lost)
@@ -107,7 +107,7 @@ static void play(const char *name, const struct step *steps, int n, uint64_t los
     send_hello(&sender);
     CHECK(ring_read(&ring, &expected, &header) == 0, "the hello is refused");
     for (int i = 0; i < n; i++) {
-        // Of the frames that did not come half are lost; the others were thinned.
+        // Half of the missing frames are lost; the others were thinned.
         exchange(&sender, &ring, &expected, steps[i].sequence,
                  (steps[i].sequence - (uint64_t)i) / 2, steps[i].level, steps[i].torn);
         torn += steps[i].torn;

@@ -1,5 +1,5 @@
-// The benches' RTSP server, opposite a client of this test's own: the NAL units that it sends are
-// the clip's, its times and counts are what was sent.
+// Tests the benches' RTSP server against this test's own client: its NAL units equal the clip's,
+// its times and counts match the sent packets.
 #include "tests/bench/rtsp_server.h"
 
 #include <arpa/inet.h>
@@ -13,7 +13,7 @@
 
 enum { UNITS = 4, NALS = 2, RATE = 50, TICKS = 90000 / RATE, BIGGEST = 60000, PICTURES = 7 };
 
-// --- a clip that is no film, but has NAL units of every kind of length
+// --- a synthetic clip with NAL units of every kind of length
 
 struct made_clip {
     struct clip_units clip;
@@ -49,11 +49,11 @@ static void make_clip(struct made_clip *made, enum clip_codec codec)
 // --- a client
 
 struct client {
-    int fd, udp;         // udp: of RTP, -1 over TCP
-    uint8_t in[1 << 17]; // what has come
+    int fd, udp;         // udp: RTP socket, -1 over TCP
+    uint8_t in[1 << 17]; // received bytes
     size_t used;
-    int64_t wall_ns;      // of the last sender report
-    uint32_t report_time; // in RTP's clock
+    int64_t wall_ns;      // from the last sender report
+    uint32_t report_time; // RTP clock
 };
 
 static void fill(struct client *client)
@@ -70,7 +70,7 @@ static void drop(struct client *client, size_t n)
     memmove(client->in, client->in + n, client->used);
 }
 
-// Sends a request and takes its answer, whose text is in `answer`.
+// Sends a request and copies its answer to `answer`.
 static void ask(struct client *client, const char *request, char answer[8192])
 {
     CHECK(send(client->fd, request, strlen(request), 0) > 0, "cannot send");
@@ -151,7 +151,7 @@ static void note_report(struct client *client, const uint8_t *report)
     client->report_time = be(report + 16, 4);
 }
 
-// The next RTP packet; returns its bytes.
+// Reads the next RTP packet. Returns its size.
 static size_t next_packet(struct client *client, uint8_t *to)
 {
     if (client->udp >= 0) {
@@ -184,14 +184,14 @@ static void close_client(struct client *client)
         close(client->udp);
 }
 
-// --- what has come
+// --- received packets
 
-struct joined { // NAL units put together again
+struct joined { // reassembled NAL unit
     uint8_t data[BIGGEST + 8];
     size_t n;
 };
 
-// True: a NAL unit is whole.
+// Returns true when a NAL unit is complete.
 static bool join_payload(struct joined *nal, enum clip_codec codec, const uint8_t *payload,
                          size_t n)
 {
@@ -252,7 +252,7 @@ static void test_pictures(enum clip_codec codec, bool udp, bool spread)
         i++;
         k = 0;
     }
-    if (!udp) { // the report's two times are of one moment
+    if (!udp) { // the report's two times denote the same moment
         const double pictures = (double)(int32_t)(client.report_time - base) / TICKS;
         const int64_t first_ns = client.wall_ns - (int64_t)(pictures * 1e9 / RATE);
         for (int i = 0; i < 3; i++)
@@ -265,7 +265,7 @@ static void test_pictures(enum clip_codec codec, bool udp, bool spread)
     rtsp_server_close(server);
 }
 
-// Packets that are kept back miss their numbers, and are counted.
+// Withheld packets leave gaps in the sequence numbers and are counted.
 static void test_withheld(void)
 {
     static struct made_clip made;
