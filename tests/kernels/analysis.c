@@ -1,5 +1,5 @@
-// An analyser's results are those of the three ops, one after the other, from picture to picture;
-// and no parameters are taken that one of the ops refuses.
+// Tests that an analyser gives the results of the three ops run one after another, over a sequence
+// of pictures, and refuses every parameter that one of the ops refuses.
 #include <errno.h>
 
 #include "kernels/backend.h"
@@ -8,7 +8,7 @@
 
 enum { PICTURES = 30, CELLS = STATISTICS_CELLS_MAX * STATISTICS_CELLS_MAX };
 
-// What the references make of the same pictures.
+// Results of the references for the same pictures.
 static struct {
     uint32_t cells[CELLS];
     uint8_t grid[STATISTICS_GRID_MAX * STATISTICS_GRID_MAX];
@@ -51,7 +51,7 @@ static void expect_same(const struct analysis *analysis, const struct image *ima
           "other motion");
 }
 
-// A square that walks over noise.
+// Draws a square that moves over noise.
 static void draw(struct image *image, int number, struct random *random)
 {
     for (int y = 0; y < image->height; y++)
@@ -72,7 +72,7 @@ static void test_pictures(struct random *random)
     struct analyser *analyser;
     struct analysis_result result;
     int moved = 0;
-    params.motion.rate_num = 5; // learns for 10 pictures
+    params.motion.rate_num = 5; // learning takes 10 pictures
     params.motion.rate_den = 1;
     CHECK(analysis_init(&analysis, &params, &picture.image, NULL) == 0, "is not 0");
     CHECK(cpu_backend.analyser_open(NULL, &analyser, &analysis, &picture.image) == 0, "is not 0");

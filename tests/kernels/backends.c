@@ -1,5 +1,5 @@
-// Every backend against the reference, byte by byte: any source and stride, several ops to a plan,
-// several jobs in flight, results between guards. And the reference itself, band by band.
+// Tests every backend against the reference, byte by byte: any source and stride, several ops per
+// plan, several jobs in flight, results between guards. Also tests the reference band by band.
 #include <errno.h>
 
 #include "tests/test.h"
@@ -26,10 +26,10 @@ static int random_op(struct random *random, struct op *op, struct op_params *mad
     }
     struct lut *lut = lut_case(random);
     *(p.kind == OP_WARP ? &p.warp.lut : &p.yuv.geometry.lut) = lut;
-    if (lut && p.kind == OP_YUV) // colours are converted
+    if (lut && p.kind == OP_YUV) // a LUT converts colours
         p.yuv.colour.siting = SITING_UNSPECIFIED;
     int error = op_init(op, &p, src);
-    if (error == -ERANGE) { // a line turned within its own size
+    if (error == -ERANGE) { // a line rotated within its own size
         p.yuv.resized = false;
         error = op_init(op, &p, src);
     }
@@ -37,7 +37,7 @@ static int random_op(struct random *random, struct op *op, struct op_params *mad
     CHECK(error == 0, "%d: %s", error,
           p.kind == OP_WARP ? warp_case_text(text, &p.warp, src)
                             : yuv_case_text(text, &p.yuv, src));
-    *made_of = p; // the op has its LUT
+    *made_of = p; // the op holds a reference to the LUT
     lut_unref(lut);
     return error;
 }
@@ -57,8 +57,8 @@ struct frame {
     struct job job;
     struct picture source;
     struct job_result results[OPS_MAX];
-    struct op own[OPS_MAX];   // ops that come with the job
-    uint8_t *result[OPS_MAX]; // guard, result, guard; NULL where left out
+    struct op own[OPS_MAX];   // replacement ops of the job
+    uint8_t *result[OPS_MAX]; // guard, result, guard; NULL if left out
 };
 
 struct plan_case {
@@ -71,7 +71,7 @@ struct plan_case {
     struct tally tally;
 };
 
-// Whether the op's size is not that of a region, and it was made for the whole picture.
+// True if the op covers the whole picture and its size does not depend on the region.
 static bool takes_regions(const struct op_params *p)
 {
     const struct warp_params *g = p->kind == OP_WARP ? &p->warp : &p->yuv.geometry;
@@ -79,7 +79,7 @@ static bool takes_regions(const struct op_params *p)
            (g->width > 0 && !g->has_affine && g->crop.width == 0);
 }
 
-// A plan's op that was made for the whole picture takes any region of it in its place.
+// Gives the job an op of its own: an op made for the whole picture may be replaced by any region.
 static void bring_op(struct plan_case *c, struct frame *frame, int i, struct random *random)
 {
     struct op_params p = c->params[i];
@@ -160,7 +160,7 @@ static void frame_finish(struct plan_case *c, struct frame *frame)
     picture_free(&frame->source);
 }
 
-// Jobs that do not suit the plan: of another number of results, or with an op that may not come.
+// Jobs that do not match the plan: a wrong number of results, or an op that must not be replaced.
 static void check_refusals(struct plan_case *c, struct plan *plan)
 {
     const struct backend_driver *driver = c->setting->driver;
@@ -178,7 +178,7 @@ static void check_refusals(struct plan_case *c, struct plan *plan)
         CHECK(driver->submit(plan, &job) == -EINVAL, "it does not move: %s", c->setting->name);
 }
 
-// Fills the plan to its depth twice over.
+// Fills the plan to its depth twice.
 static void run_plan(struct plan_case *c, struct plan *plan)
 {
     const struct backend_driver *driver = c->setting->driver;
@@ -247,7 +247,7 @@ static void test_backends(struct random *random)
 
 // --- the reference, band by band
 
-// A result of `op` in planes of their own, with any strides.
+// Returns a result of `op` in separate planes with any strides.
 static struct picture result_new(const struct op *op, enum strides strides)
 {
     if (op->kind == OP_YUV)
@@ -258,8 +258,8 @@ static struct picture result_new(const struct op *op, enum strides strides)
     return result;
 }
 
-// Whether rows [y0, y1) of `got`, in units of the picture's rows, are those of `expected` and all
-// else is untouched.
+// True if rows [y0, y1) of `got`, in picture rows, equal `expected` and everything else is
+// untouched.
 static bool result_is(const struct op *op, const struct picture *got, const struct image *expected,
                       struct band written)
 {

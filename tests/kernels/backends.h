@@ -1,4 +1,4 @@
-// The backends that kernels' tests run: every driver in several settings, as far as this box has
+// The backends for tests of kernels: every driver in several settings, as far as this machine has
 // them.
 #ifndef FRAMED_TESTS_KERNELS_BACKENDS_H
 #define FRAMED_TESTS_KERNELS_BACKENDS_H
@@ -32,7 +32,7 @@ static const struct setting settings[] = {
 
 enum { SETTINGS = sizeof(settings) / sizeof(settings[0]) };
 
-// NULL where the box has no such device; `missing` grows then. The cpu is never missing.
+// Returns NULL and increments `missing` if the machine has no such device. The cpu always exists.
 static inline struct backend *setting_open(const struct setting *setting, int *missing)
 {
     struct backend *backend = NULL;
@@ -45,7 +45,7 @@ static inline struct backend *setting_open(const struct setting *setting, int *m
     return NULL;
 }
 
-// Memory for results, page-locked where the backend does that.
+// Allocates memory for results, page-locked if the backend supports it.
 static inline void *pinned_new(const struct setting *setting, struct backend *backend, size_t bytes)
 {
     const size_t page = 4096, whole = (bytes + page - 1) / page * page;
@@ -61,7 +61,7 @@ static inline void pinned_free(const struct setting *setting, struct backend *ba
     free(memory);
 }
 
-// Counts jobs that are done.
+// Counts finished jobs.
 struct tally {
     pthread_mutex_t lock;
     pthread_cond_t change;
@@ -86,7 +86,7 @@ static inline void tally_wait(struct tally *tally, int done)
     pthread_mutex_unlock(&tally->lock);
 }
 
-// The reference over the whole picture, tightly laid out at `result`.
+// Runs the reference over the whole picture into a tight layout at `result`.
 static inline void run_reference(const struct op *op, const struct image *src, void *result)
 {
     struct image dst;

@@ -1,5 +1,5 @@
-// The cut of frames into bands, and the schedule that follows from it. No device is needed: what
-// one was measured to do is a struct.
+// Tests how frames are cut into bands, and the resulting schedule. No device is needed: a struct
+// holds measurements of one.
 #include <errno.h>
 #include <math.h>
 
@@ -22,7 +22,7 @@ static const struct link h200 = {.up = 55.4e9,
 struct frame {
     struct band_work work;
     double *made;
-    double limit; // seconds: the slower of the two directions, with the other one beside it
+    double limit; // seconds: the slower direction, while the other one runs
 };
 
 static void frame_init(struct frame *frame, int rows, double up, double down,
@@ -60,12 +60,12 @@ static void check_cut(const struct band bands[], int n, struct band rows, const 
           apart, empty);
 }
 
-// 8K BGRA to packed YUV as it was measured on the device: the simulation may be 2 % off.
+// 8K BGRA to packed YUV as measured on the device; the simulation may be 2 % off.
 static void test_simulation(void)
 {
     static const struct {
         int bands;
-        double ratio; // to both copies side by side
+        double ratio; // relative to both copies running together
     } measured[] = {{1, 1.74}, {8, 1.098}, {16, 1.072}, {24, 1.055}, {32, 1.055}, {48, 1.069}};
     struct frame frame;
     frame_init(&frame, 4320, 4 * 7680, 3 * 7680, &h200);
@@ -86,8 +86,8 @@ static void test_directions(void)
     static const struct {
         const char *what;
         int rows;
-        double up, down; // bytes a row
-        double most;     // of the limit; 0: stays whole
+        double up, down; // bytes per row
+        double most;     // highest time relative to the limit; 0: the frame is not cut
     } cases[] = {
         {"upload rules", 4320, 30720, 23040, 1.035},
         {"download rules", 4320, 11520, 23040, 1.065},
@@ -116,8 +116,8 @@ static void test_directions(void)
     }
 }
 
-// The download starts early where it is the longer one, and nothing long is left for it at the end
-// where the upload is.
+// The download must start early if it takes longer; if the upload takes longer, only a short
+// download may remain at the end.
 static void test_grading(void)
 {
     struct frame up_rules, down_rules;
@@ -135,7 +135,7 @@ static void test_grading(void)
     frame_finish(&down_rules);
 }
 
-// Any frame over any link: rows stay whole, and a cut is never slower than none.
+// Random frames over random links: rows stay whole, and a cut is never slower than no cut.
 static void test_any(struct random *random)
 {
     for (int i = 0; i < 300; i++) {
@@ -196,7 +196,7 @@ static void plan_case_init(struct plan_case *c, struct random *random)
         }
         const int error = op_init(&c->op[i], &p, &c->src);
         CHECK(error == 0 || error == -ERANGE, "op_init: %d", error);
-        if (error) { // a position out of reach: any other op does
+        if (error) { // position out of range: use another op
             p = (struct op_params){.kind = OP_YUV, .yuv = {.format = PIXEL_NV12}};
             CHECK(op_init(&c->op[i], &p, &c->src) == 0, "op_init");
         }
@@ -211,7 +211,7 @@ static void plan_case_finish(struct plan_case *c)
         op_finish(&c->op[i]);
 }
 
-// Every row of every result is made once, in steps that start on even rows.
+// Every row of every result must be made once, in steps that start on even rows.
 static void check_rows(const struct schedule *schedule, const struct plan_case *c)
 {
     for (int i = 0; i < c->n; i++) {
@@ -233,7 +233,7 @@ static void check_rows(const struct schedule *schedule, const struct plan_case *
     }
 }
 
-// What a slice's steps read has come with it or before, in slices that it knows of.
+// A slice's steps may read only rows of that slice and earlier ones, back to slice->from.
 static void check_slices(const struct schedule *schedule, const struct plan_case *c)
 {
     int end = 0, unread = 0, torn = 0;
@@ -257,7 +257,7 @@ static void check_slices(const struct schedule *schedule, const struct plan_case
           torn);
 }
 
-// As few launches a slice as there are element types and yuv steps.
+// Each slice must have no more launches than its element types and yuv steps require.
 static void check_launches(const struct schedule *schedule, const struct plan_case *c)
 {
     for (int i = 0; i <= schedule->slices; i++) {
@@ -276,7 +276,7 @@ static void check_launches(const struct schedule *schedule, const struct plan_ca
     }
 }
 
-// Every result once, and all of it.
+// The slice for the whole frame must make every result once and completely.
 static void check_whole(const struct schedule *schedule, const struct plan_case *c)
 {
     const struct slice *whole = &schedule->whole;
@@ -346,7 +346,7 @@ static void test_schedules(struct random *random)
     CHECK(cut > 20 && most == BANDS_MAX, "%d cut, at most into %d", cut, most);
 }
 
-// 8K BGRA to packed YUV, as a plan has it.
+// 8K BGRA to packed YUV, as scheduled by a plan.
 static void test_8k(void)
 {
     const struct image src = {
@@ -377,7 +377,7 @@ static void test_8k(void)
 
 // --- copies
 
-// A band of a result comes down plane by plane, or in one copy where its planes are alike.
+// A band of a result is downloaded plane by plane, or in one copy if its planes are alike.
 static void test_result_copies(void)
 {
     static const struct {

@@ -1,5 +1,5 @@
-// Random parameters of ops. One random number to a statement: compilers differ in the order within
-// one, and a seed must mean the same cases everywhere.
+// Random parameters of ops. Each statement takes one random number: compilers differ in the order
+// within a statement, and a seed must give the same cases everywhere.
 #ifndef FRAMED_TESTS_KERNELS_CASES_H
 #define FRAMED_TESTS_KERNELS_CASES_H
 
@@ -20,7 +20,7 @@ enum geometry {
     GEOMETRY_QUARTERS,
     GEOMETRY_FLIP,
     GEOMETRY_WINDOW,
-    GEOMETRY_ALL, // any fit, rotation, flip and window together
+    GEOMETRY_ALL, // any combination of fit, rotation, flip and window
     GEOMETRIES
 };
 
@@ -39,8 +39,8 @@ static inline struct rect rect_case(struct random *random, int width, int height
     return r;
 }
 
-// A turned, scaled and skewed map that has an inverse and brings the source's middle somewhere
-// near.
+// Makes a rotated, scaled and skewed map that is invertible and moves the source's centre into the
+// output.
 static inline void affine_case(struct random *random, struct warp_params *p, int width, int height)
 {
     const double angle = random_real(random, -4, 4), scale = random_real(random, 0.3, 3);
@@ -55,7 +55,7 @@ static inline void affine_case(struct random *random, struct warp_params *p, int
     m[5] = random_real(random, 0, p->height) - m[3] * width / 2 - m[4] * height / 2;
 }
 
-// Writes u8 levels, rgb and nchw, unless the caller changes that.
+// Returns parameters for u8 levels, rgb and nchw; the caller may change these.
 static inline struct warp_params warp_case(struct random *random, enum geometry geometry,
                                            const struct image *src, int side_max)
 {
@@ -82,8 +82,8 @@ static inline struct warp_params warp_case(struct random *random, enum geometry 
     return p;
 }
 
-// A filter that wants axes that do not mix, and a geometry for it: quarters of turns, flips and
-// affine maps of two numbers an axis among them.
+// Returns parameters with a filter, which requires axes that do not mix, and such a geometry:
+// quarter turns, flips and affine maps of two numbers per axis among them.
 static inline struct warp_params filter_case(struct random *random, const struct image *src,
                                              int side_max)
 {
@@ -107,8 +107,8 @@ static inline struct warp_params filter_case(struct random *random, const struct
     return p;
 }
 
-// What any fit, filter and geometry can be combined with: how edges are made, and pixels that are
-// nothing but fill; for some a filter and a fit of whole pixels.
+// Sets options that combine with any fit, filter and geometry: how edges are made, and pixels of
+// pure fill; sometimes also a filter and a fit of whole pixels.
 static inline void edges_case(struct random *random, struct warp_params *p)
 {
     p->edge = (enum edge)random_in(random, EDGE_BLEND, EDGE_REPEAT);
@@ -121,7 +121,7 @@ static inline void edges_case(struct random *random, struct warp_params *p)
     p->stride = random_in(random, 0, 40);
 }
 
-// Any element type, order, layout and normalisation.
+// Sets a random element type, order, layout and normalisation.
 static inline void tensor_case(struct random *random, struct warp_params *p)
 {
     p->dtype = (enum dtype)random_in(random, DTYPE_U8, DTYPE_F32);
@@ -134,7 +134,7 @@ static inline void tensor_case(struct random *random, struct warp_params *p)
     }
 }
 
-// A LUT of few points, straight axes or not; NULL in three cases of four. The caller's reference.
+// Returns a LUT of few points owned by the caller, with linear axes or not; NULL in 3 of 4 cases.
 static inline struct lut *lut_case(struct random *random)
 {
     enum { POINTS = 9 };
@@ -172,8 +172,8 @@ static inline struct yuv_params yuv_case(struct random *random)
     return p;
 }
 
-// A geometry, any fill and any filter; a size of 0 asks for the natural one. Where samples keep
-// their values, any siting too.
+// Sets a geometry with any fill and filter; size 0 requests the natural size. If samples keep their
+// values, any siting too.
 static inline void yuv_geometry_case(struct random *random, struct yuv_params *p,
                                      const struct image *src, int side_max)
 {
@@ -188,7 +188,7 @@ static inline void yuv_geometry_case(struct random *random, struct yuv_params *p
         p->colour = (struct colour){.siting = (enum siting)random_in(random, 0, SITING_TOPLEFT)};
 }
 
-// What a failed check prints; `text` holds the result.
+// Writes the parameters for a failed check's message into `text` and returns it.
 static inline const char *warp_case_text(char text[400], const struct warp_params *p,
                                          const struct image *src)
 {

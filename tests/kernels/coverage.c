@@ -1,7 +1,7 @@
-// Where both axes see only a part of the picture, their product is rounded half up: in fixed.h, and
-// in the bytes of every version and backend. A white source of 2x2 pixels is enlarged so far that
-// thousands of output pixels lie across its corners; a unit of coverage more or less shows in
-// dozens of them.
+// Tests that coverage, the product of both axes, is rounded half up if both see only a part of the
+// picture: in fixed.h, and in the bytes of every version and backend. A white source of 2x2 pixels
+// is enlarged so far that thousands of output pixels are on its corners; one unit of coverage more
+// or less changes dozens of them.
 #include "tests/test.h"
 
 #include "kernels/cpu/versions.h"
@@ -11,11 +11,11 @@
 
 enum { SIDE = 2 };
 
-// Enlarged by these, with the source in the middle of the result.
+// Factors of enlargement, with the source in the middle of the result.
 static const struct {
     const char *name;
     double affine[4];
-    bool ties; // each product lies in the middle between two units of coverage
+    bool ties; // every product is halfway between two units of coverage
 } cases[] = {
     {"straight", {61.3, 0, 0, 83.9}, false},
     {"ties", {64, 0, 0, 128}, true},
@@ -32,14 +32,14 @@ static void test_arithmetic(void)
     CHECK(wrong == 0, "%d products are rounded otherwise than half up", wrong);
 }
 
-// --- the level of a pixel of which so much is white, and the rest black
+// --- the level of a pixel that is partly white, the rest black
 
 static int level_at(double coverage)
 {
     return (int)half_up(255 * coverage / WEIGHT_ONE);
 }
 
-// The product of both axes at an output pixel, in units of coverage, before it is rounded.
+// Returns the unrounded product of both axes at an output pixel, in units of coverage.
 static double product_at(const struct warp *warp, int x, int y)
 {
     const int32_t sx = warp->colx[x] + warp->rowx[y], sy = warp->coly[x] + warp->rowy[y];
@@ -47,12 +47,12 @@ static double product_at(const struct warp *warp, int x, int y)
     return covered(px / unit, 0, SIDE) * covered(py / unit, 0, SIDE) * unit;
 }
 
-// Of how many pixels another rounding of the coverage would change the level.
+// Numbers of pixels whose level would change with another rounding of the coverage.
 struct told {
     int up, down, half_down;
 };
 
-// One channel of the result.
+// Computes one channel of the result.
 static struct told expect(const struct warp *warp, uint8_t level[HEIGHT][WIDTH])
 {
     struct told told = {0};

@@ -1,5 +1,5 @@
-// The pixel contract evaluated in double, straight from its definition: no tables, no fixed point,
-// and nothing of the sources under test.
+// The pixel contract evaluated in double, directly from its definition: no tables, no fixed point,
+// and no code under test.
 #ifndef FRAMED_TESTS_KERNELS_DEFINITION_H
 #define FRAMED_TESTS_KERNELS_DEFINITION_H
 
@@ -12,7 +12,7 @@ struct rgb {
     double r, g, b;
 };
 
-struct window { // of source pixels
+struct window { // in source pixels
     int x0, y0, x1, y1;
 };
 
@@ -32,7 +32,7 @@ static inline void matrix_weights(enum matrix matrix, double *kr, double *kb)
     *kb = matrix == MATRIX_BT709 ? 0.0722 : matrix == MATRIX_BT2020 ? 0.0593 : 0.114;
 }
 
-// Component c at (x, y) in samples of its plane; taps stay within the window's samples.
+// Interpolates component c at (x, y) in samples of its plane; taps stay within the window.
 static inline double bilinear(const struct image *image, int c, double x, double y,
                               struct window window)
 {
@@ -47,14 +47,14 @@ static inline double bilinear(const struct image *image, int c, double x, double
     return upper * (1 - wy) + lower * wy;
 }
 
-// How a component is sampled: a filter, and the width and height of an output pixel's square in
-// samples of its plane.
+// How a component is sampled: a filter, and the size of an output pixel's square in samples of its
+// plane.
 struct footprint {
     enum filter filter;
     double width, height;
 };
 
-// How much sample k counts for an output pixel of that width at x, along one axis.
+// Returns the weight of sample k for an output pixel of that width at x, along one axis.
 static inline double filter_share(enum filter filter, double x, double width, int k)
 {
     if (filter == FILTER_TRIANGLE)
@@ -63,8 +63,8 @@ static inline double filter_share(enum filter filter, double x, double width, in
     return fmax(0, right - left);
 }
 
-// The mean of the samples of component c within the window, each as much as it counts; the nearest
-// of them where none does.
+// Returns the weighted mean of component c's samples within the window, or the nearest sample if
+// all weights are 0.
 static inline double weighed(const struct image *image, int c, double x, double y,
                              struct footprint foot, struct window window)
 {
@@ -94,7 +94,7 @@ static inline double sampled(const struct image *image, int c, double x, double 
                              struct footprint foot, struct window window)
 {
     if (foot.filter == FILTER_NEAREST)
-        return bilinear(image, c, x, y, window); // which lies at a pixel's centre
+        return bilinear(image, c, x, y, window); // (x, y) is a pixel's centre
     if (foot.filter == FILTER_BILINEAR)
         return bilinear(image, c, x, y, window);
     return weighed(image, c, x, y, foot, window);
@@ -105,7 +105,7 @@ static inline double no_chroma(enum pixel_format format)
     return is_10bit(format) ? 512 : 128;
 }
 
-// A chroma component where luma position (x, y) is.
+// Samples a chroma component at luma position (x, y).
 static inline double chroma_sampled(const struct image *image, int c, double x, double y,
                                     struct footprint foot, enum siting siting, struct window window)
 {
@@ -127,7 +127,7 @@ static inline double chroma(const struct image *image, int c, double x, double y
                           window);
 }
 
-// Levels of a YUV picture, `colour` resolved.
+// Converts YUV to levels; `colour` must be resolved.
 static inline struct rgb yuv_levels(const struct image *image, struct colour colour, double luma,
                                     double u, double v)
 {
@@ -145,7 +145,7 @@ static inline struct rgb yuv_levels(const struct image *image, struct colour col
                         bounded(255 * blue, 0, 255)};
 }
 
-// The picture at (x, y), within the window alone, before any fill.
+// Samples the picture at (x, y) within the window, before any fill.
 static inline struct rgb picture_sampled(const struct image *image, struct colour colour, double x,
                                          double y, struct footprint foot, struct window window)
 {
@@ -177,7 +177,7 @@ static inline double gray_sampled(const struct image *image, struct colour colou
     return kr * p.r + (1 - kr - kb) * p.g + kb * p.b;
 }
 
-// How much of the footprint at x lies within pixels lo <= i < hi, along one axis.
+// Returns the share of the footprint at x within pixels lo <= i < hi, along one axis.
 static inline double covered(double x, int lo, int hi)
 {
     const double left = floor(x), w = x - left;
@@ -192,8 +192,8 @@ static inline struct window warp_window(const struct warp_params *params, const 
     return (struct window){crop.x, crop.y, crop.x + crop.width, crop.y + crop.height};
 }
 
-// The source's point under a point of the output, both counted from the edge of the first pixel, as
-// corners of boxes are: each step of the geometry undone in turn.
+// Maps an output point to its source point by undoing each step of the geometry. Both count from
+// the edge of the first pixel, like corners of boxes.
 static inline void warp_point(const struct warp_params *params, const struct image *src, double dx,
                               double dy, double *sx, double *sy)
 {
@@ -233,7 +233,7 @@ static inline void warp_point(const struct warp_params *params, const struct ima
     *sy = uy + w.y0 + ch / 2;
 }
 
-// Where output pixel (dx, dy) reads: integers are the centres of source pixels.
+// Maps output pixel (dx, dy) to the source; integers are centres of source pixels.
 static inline void warp_position(const struct warp_params *params, const struct image *src, int dx,
                                  int dy, double *sx, double *sy)
 {
@@ -242,7 +242,7 @@ static inline void warp_position(const struct warp_params *params, const struct 
     *sy -= 0.5;
 }
 
-// The square of output pixel (dx, dy) in the source; the axes do not mix where that is asked for.
+// Returns the square of output pixel (dx, dy) in the source; used only if the axes do not mix.
 static inline struct footprint warp_footprint(const struct warp_params *params,
                                               const struct image *src, int dx, int dy)
 {
@@ -254,14 +254,14 @@ static inline struct footprint warp_footprint(const struct warp_params *params,
                               fabs(right_y - y) + fabs(below_y - y)};
 }
 
-// The share of an output pixel `width` wide at x that lies within pixels lo <= i < hi.
+// Returns the share of an output pixel of `width` at x within pixels lo <= i < hi.
 static inline double square_covered(double x, double width, int lo, int hi)
 {
     const double left = fmax(x - width / 2, lo - 0.5), right = fmin(x + width / 2, hi - 0.5);
     return fmax(0, right - left) / width;
 }
 
-// Whether the definition and positions of 1/65536 pixel may find another pixel nearest.
+// True if the definition and positions in 1/65536 pixel may choose different nearest pixels.
 static inline bool warp_is_undecided(const struct warp_params *params, const struct image *src,
                                      int dx, int dy)
 {
@@ -272,7 +272,7 @@ static inline bool warp_is_undecided(const struct warp_params *params, const str
     return fabs(x + 0.5 - rint(x + 0.5)) < 1e-4 || fabs(y + 0.5 - rint(y + 0.5)) < 1e-4;
 }
 
-// The unrounded level of one channel of the tensor; `colour`: what the source resolves to.
+// Returns the unrounded level of one channel of the tensor; `colour`: the source's, resolved.
 static inline double warp_definition(const struct warp_params *params, const struct image *src,
                                      struct colour colour, int dx, int dy, int channel)
 {

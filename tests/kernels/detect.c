@@ -1,8 +1,8 @@
-// Every version of detection that this CPU runs against the reference, byte by byte, over CASES (of
-// the environment) random outputs; the reference against rules worked out by hand; and how near the
-// steps of exp, sigmoid, sine and angle come to the truth.
+// Tests every version of detection that this CPU runs against the reference, byte by byte, over
+// CASES (from the environment) random outputs; the reference against rules worked out by hand; and
+// the accuracy of the stepwise exp, sigmoid, sine and angle.
 //
-// usage: detect [SEED]    one case alone, as a failed one prints it
+// usage: detect [SEED]    runs one case alone, with the seed that a failed case prints
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 enum { CASES = 10000, RESULT_MAX = 1 << 20, WORKSPACE_MAX = 1 << 26, HOST_SHARE = 40 };
 
 static _Alignas(64) uint8_t tensors[DETECT_TENSORS][CASE_TENSOR_MAX];
-static uint8_t *tensor_ends[DETECT_TENSORS]; // behind them nobody may read
+static uint8_t *tensor_ends[DETECT_TENSORS]; // memory behind them is inaccessible
 static uint8_t *workspace, *expected, *found;
 
 static uint8_t *memory_before_guard(size_t bytes)
@@ -32,7 +32,7 @@ static uint8_t *memory_before_guard(size_t bytes)
 // Best first.
 static const struct {
     const char *name;
-    bool (*runs)(void); // on this CPU; NULL: on any
+    bool (*runs)(void); // NULL: on any CPU
     detect_fn *detect;
 } versions[] = {
 #ifdef FRAMED_X86
@@ -50,7 +50,7 @@ static bool version_runs(int i)
     return !versions[i].runs || versions[i].runs();
 }
 
-// detect_best() returns the first version that this CPU runs.
+// detect_best() must return the first version that this CPU runs.
 static void test_best(void)
 {
     int first = 0;
@@ -73,7 +73,7 @@ static void see(const struct detect_case *c, const struct detect_result *result)
     seen.empty += result->candidates == 0;
 }
 
-// CUDA's kernels on the host, where they were built.
+// CUDA's kernels on the host, if built.
 __attribute__((weak)) bool detect_on_host(const struct detect *, const struct detect_input *,
                                           struct detect_result *result);
 
@@ -146,8 +146,8 @@ static void test_versions(struct detect_case *c, int argc, char **argv)
 
 // --- rules, by hand
 
-// yolov8 in planes, with as many anchors as rows of five numbers and more scores: x1 y1 x2 y2 that
-// become the centre and sides.
+// Runs yolov8 in planes on rows of six numbers, one per anchor: x1 y1 x2 y2, converted to centre
+// and sides, and two scores.
 enum { HAND_MAX = 8 };
 
 static struct detect_result *detect_by_hand(struct detect_params *p, const float rows[][6], int n)
@@ -187,7 +187,7 @@ static void check_kept(struct detect_params p, const float rows[][6], int n, con
 static void test_rules(void)
 {
     struct detect_params p = detect_defaults(DETECT_YOLOV8);
-    // 0 and 1 share 50 of 150 pixels' worth, 1 and 2 too, 0 and 2 nothing.
+    // Boxes 0 and 1 share 50 of 150 pixels, so do 1 and 2; 0 and 2 share none.
     static const float chain[][6] = {
         {0, 0, 10, 10, .9f, 0}, {0, 5, 10, 15, .8f, 0}, {0, 10, 10, 20, .7f, 0}};
     p.iou = 0.3;
@@ -197,9 +197,9 @@ static void test_rules(void)
     p.suppression = DETECT_KEEP;
     check_kept(p, chain, 3, "0:0 1:0 2:0 ");
     p.suppression = DETECT_GREEDY;
-    p.iou = (double)(1.0f / 3); // not greater
+    p.iou = (double)(1.0f / 3); // equal, not greater
     check_kept(p, chain, 3, "0:0 1:0 2:0 ");
-    p.iou = 1.0 / 3; // which is less than the float nearest to it
+    p.iou = 1.0 / 3; // less than the nearest float
     check_kept(p, chain, 3, "0:0 2:0 ");
     p.max_det = 1;
     check_kept(p, chain, 3, "0:0 ");
@@ -209,7 +209,7 @@ static void test_rules(void)
                                      {0, 0, 10, 10, .5f, .75f},
                                      {40, 0, 50, 10, .25f, 0},
                                      {60, 0, 70, 10, .5f, .5f}};
-    check_kept(p, equal, 4, "1:1 0:0 3:0 "); // conf is not exceeded, the first class of equal ones
+    check_kept(p, equal, 4, "1:1 0:0 3:0 "); // conf must be exceeded; the first class wins
     p.agnostic = true;
     check_kept(p, equal, 4, "1:1 3:0 ");
     p.multi_label = true;
@@ -236,7 +236,7 @@ static void test_rules(void)
 
 static void test_offset(void)
 {
-    // 10 x 10 and 10 x 10 with a column between them: by counting pixels at both ends they touch.
+    // Two boxes of 10 x 10 that share a column if the pixels at both ends count.
     static const float rows[][6] = {{0, 0, 9, 9, .9f, 0}, {9, 0, 18, 9, .8f, 0}};
     struct detect_params p = detect_defaults(DETECT_YOLOV8);
     p.iou = 0.05;
@@ -249,7 +249,7 @@ static void test_offset(void)
 
 static void test_compat(void)
 {
-    // Of class 1 at 7680 the tenth of a pixel that parts them is less than the float there shows.
+    // For class 1, shifted by 7680, the overlap of 0.00015 pixels is below float precision.
     static const float rows[][6] = {{0, 0, 1, 1, 0, .9f}, {0.99985f, 0, 2, 1, 0, .8f}};
     struct detect_params p = detect_defaults(DETECT_YOLOV8);
     p.iou = 0.00005;

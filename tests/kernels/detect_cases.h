@@ -1,5 +1,5 @@
 // Random detector outputs for tests of every version: each head, memory order, dtype and rule, with
-// ties, NaN, infinities, no candidate and nothing but candidates.
+// ties, NaN, infinities, no candidates, and only candidates.
 #ifndef FRAMED_TESTS_KERNELS_DETECT_CASES_H
 #define FRAMED_TESTS_KERNELS_DETECT_CASES_H
 
@@ -12,8 +12,8 @@ enum { CASE_TENSOR_MAX = 1 << 20, CASE_LABELS_MAX = 160 }; // bytes; classes
 
 struct detect_case {
     struct detect detect;
-    struct detect_input input; // tensors: where `data` begins, whatever memory they are in later
-    uint8_t *data[DETECT_TENSORS]; // CASE_TENSOR_MAX each
+    struct detect_input input;     // tensors: the starts of `data`, or their later copies
+    uint8_t *data[DETECT_TENSORS]; // CASE_TENSOR_MAX bytes each
     size_t bytes[DETECT_TENSORS];  // 0: the head has no such tensor
     float class_conf[CASE_LABELS_MAX];
     uint8_t class_list[CASE_LABELS_MAX];
@@ -29,7 +29,7 @@ static inline bool one_in(struct random *random, int n)
     return random_in(random, 1, n) == 1;
 }
 
-// Of numbers that no rounding is wanted of.
+// Converts to binary16 by truncation, for values that need no rounding.
 static inline uint16_t half_cut_off(float x)
 {
     const uint32_t bits = bits_of_float(x), sign = bits >> 16 & 0x8000;
@@ -76,7 +76,7 @@ static inline void case_rules(struct detect_case *c, struct detect_params *p, st
     const bool logits = p->activation != DETECT_PLAIN;
     p->conf = one_in(random, 8) ? -1 : random_float(random, 0, logits ? 0.6f : 0.9f);
     if (one_in(random, 4))
-        p->conf = (float)random_in(random, 0, 16) / 16; // that scores are equal to
+        p->conf = (float)random_in(random, 0, 16) / 16; // may equal scores exactly
     if (one_in(random, 4)) {
         for (int i = 0; i < p->classes; i++)
             c->class_conf[i] = random_float(random, 0, 1);
@@ -155,7 +155,7 @@ static inline void case_shape(struct detect_params *p, struct random *random)
 
 // --- the tensors
 
-// Half of the boxes lie near the one before, so that they overlap.
+// Half of the boxes are near the previous one, so that they overlap.
 struct case_box {
     float x, y, width, height;
 };
@@ -268,7 +268,7 @@ static inline void case_map(struct detect_case *c, struct random *random)
             c->input.dst_to_src[i] = random_float(random, -3, 3);
 }
 
-// Where an init refuses the parameters, `why` says so.
+// Returns false and sets `why` if detect_init refuses the parameters.
 static inline bool case_init(struct detect_case *c, struct random *random, const char **why)
 {
     struct detect_params p =

@@ -1,5 +1,5 @@
-// Digests of what each kernel makes of fixed pictures, equal on every backend and machine:
-// tests/kernels/digests.txt holds them, `--print` writes them anew.
+// Digests of each kernel's results for fixed pictures, equal on every backend and machine:
+// tests/kernels/digests.txt holds them, `--print` writes new ones.
 #include "tests/test.h"
 
 #include "tests/kernels/backends.h"
@@ -43,7 +43,8 @@ static struct op_params warp_params(void)
                                        .std = {0.229, 0.224, 0.225}}};
 }
 
-// A LUT of each interpolation, of random nodes: with straight axes, and without.
+// Makes a LUT of random nodes for an interpolation: trilinear with linear axes, tetrahedral
+// without.
 static struct lut *lut_of(enum lut_interpolation interpolation)
 {
     enum { POINTS = 5, VALUES = 3 * POINTS * POINTS * POINTS };
@@ -61,7 +62,7 @@ static struct lut *lut_of(enum lut_interpolation interpolation)
     return lut;
 }
 
-// Every element type in every layout, then every geometry and order as levels.
+// Lists every element type in every layout, then every geometry and order as levels.
 static int warp_kinds(struct kind kinds[KINDS_MAX], struct lut *const luts[2])
 {
     static const char *const dtypes[] = {"u8", "s8", "f16", "f32"}, *const layouts[] = {"nchw",
@@ -135,7 +136,7 @@ static int warp_kinds(struct kind kinds[KINDS_MAX], struct lut *const luts[2])
     return n;
 }
 
-// Every format as the source's colour, through RGB, and in the 8-bit form; then geometries.
+// Lists every format in the source's colour, through RGB, and in 8-bit form; then geometries.
 static int yuv_kinds(struct kind kinds[KINDS_MAX], struct lut *const luts[2])
 {
     static const enum pixel_format formats[] = {PIXEL_NV12, PIXEL_YUV420P, PIXEL_YUV444P,

@@ -1,5 +1,5 @@
-// Tiles of a picture that are made by one job: each is what a plan with that crop alone makes, byte
-// by byte, on every backend and from pictures of any format.
+// Tests tiles of a picture made by one job: each equals the result of a plan with only that crop,
+// byte by byte, on every backend and from pictures of any format.
 #include "tests/test.h"
 
 #include "kernels/tiles.h"
@@ -16,7 +16,7 @@ struct tiled {
     int n;
 };
 
-// Tiles of 32 by 32 pixels, one to one or in another size, and the whole picture.
+// Makes tiles of 32 by 32 pixels, at their own or another size, and the whole picture.
 static void tiled_init(struct tiled *t, struct random *random)
 {
     const enum pixel_format format = sources[random_in(random, 0, SOURCES - 1)];
@@ -48,8 +48,8 @@ static void tiled_finish(struct tiled *t)
     picture_free(&t->source);
 }
 
-// Runs one job of a plan with the ops [first, first + n), whose results lie one behind the other.
-// False: it was refused or failed.
+// Runs one job of a plan with ops [first, first + n) and consecutive results. Returns false if it
+// was refused or failed.
 static bool run_job(const struct setting *setting, struct backend *backend, struct tiled *t,
                     int first, int n, uint8_t *memory)
 {

@@ -1,4 +1,4 @@
-// The fingerprint and its luma against their definition in double.
+// Tests the fingerprint and its luma against their definition in double.
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { GRIDS = 300 };
 
-// --- the table and the bounds that the contract states
+// --- the table and the bounds stated by the contract
 
 static void test_table(void)
 {
@@ -24,14 +24,14 @@ static void test_table(void)
         CHECK(wrong == 0 && sum == 0, "row %d: %d wrong, sum %d", v, wrong, sum);
         largest = magnitude > largest ? magnitude : largest;
     }
-    // a row of both signs in equal parts weighs levels of 0 to 255
+    // a row with equal parts of both signs weighs levels of 0 to 255
     const int64_t b = (255 * largest / 2 + 256) >> FINGERPRINT_DROPPED;
     CHECK(b == 21320 && b * largest == 1825333120, "%d, %lld", (int)b, (long long)(b * largest));
 }
 
 // --- from cells to the luma
 
-// The part of [32 cell, 32 (cell + 1)) in [cells i, cells (i + 1)), of 32.
+// Returns the overlap of [32 cell, 32 (cell + 1)) and [cells i, cells (i + 1)), divided by 32.
 static double share_of(const struct grid *grid, int cell, int i)
 {
     const double begin = fmax(32.0 * cell, (double)grid->cells * i);
@@ -84,7 +84,7 @@ static void test_luma(void)
         failures += !check_grid(random_next(&random));
 }
 
-// Levels of half an area more than a whole number are rounded up, and nothing is rounded before.
+// Halves are rounded up, and nothing is rounded before.
 static void test_rounding(void)
 {
     struct fingerprint_cells cells;
@@ -93,7 +93,7 @@ static void test_rounding(void)
     uint8_t luma[FINGERPRINT_LUMA];
     for (int i = 0; i <= 64; i++)
         edges[i] = i;
-    for (int i = 0; i < 64 * 64; i++) // each area has 4 cells of 1 pixel: 7, 7, 8, 8, or 7, 7, 7, 8
+    for (int i = 0; i < 64 * 64; i++) // 4 cells of 1 pixel per area: 7, 7, 8, 8 or 7, 7, 7, 8
         sums[i] = i / 64 % 2 && !(i % 64 >= 32 && i % 2) ? 8 : 7;
     CHECK(fingerprint_cells_init(&cells, 64, edges, 64, edges) == 0, "64 x 64");
     fingerprint_luma(&cells, sums, luma);
@@ -132,7 +132,7 @@ static int double_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// In levels times pixels; returns the median.
+// Computes coefficients in levels times pixels. Returns the median.
 static double coefficients_defined(const uint8_t luma[FINGERPRINT_LUMA], double ret[64])
 {
     double sorted[64];
@@ -147,7 +147,7 @@ static double coefficients_defined(const uint8_t luma[FINGERPRINT_LUMA], double 
     return (sorted[31] + sorted[32]) / 2;
 }
 
-// A bit may differ where the coefficient lies nearer to the median than rounding moves both.
+// A bit may differ if rounding can move the coefficient past the median.
 static void test_definition(void)
 {
     enum { PICTURES = 100 };
@@ -169,8 +169,8 @@ static void test_definition(void)
     CHECK(wrong == 0 && near < PICTURES * 64 / 2, "%d wrong, %d too near", wrong, near);
 }
 
-// Pictures whose levels are all higher have the same fingerprint; half of the bits are set, but for
-// ties; and a single frequency sets its own bit, and clears it where it is negative.
+// Raising all levels keeps the fingerprint; half of the bits are set, except with ties; a single
+// frequency sets its own bit, and clears it if negative.
 static void test_rules(void)
 {
     struct random random = random_from(0, NULL);

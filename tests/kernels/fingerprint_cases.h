@@ -24,7 +24,7 @@ static inline void grid_random(struct grid *grid, struct random *random)
         grid->edges[i] = (int32_t)((int64_t)i * side / grid->cells);
 }
 
-// All black, all white, or anything that the cells' pixels can sum to, 32 bits at most.
+// Fills sums: all black, all white, or anything the cells' pixels can reach in 32 bits.
 static inline void sums_random(uint32_t sums[], const struct grid *x, const struct grid *y,
                                struct random *random)
 {
@@ -38,7 +38,7 @@ static inline void sums_random(uint32_t sums[], const struct grid *x, const stru
     }
 }
 
-// Noise, a random soft picture, two levels, a single pixel, all alike, or an ascent.
+// Fills a luma: noise, a random soft picture, two levels, a checkerboard, all equal, or a ramp.
 static inline void luma_random(uint8_t luma[FINGERPRINT_LUMA], struct random *random)
 {
     const int kind = random_in(random, 0, 7), step = random_in(random, 1, 8);

@@ -1,4 +1,4 @@
-// Fits to whole pixels: the matrices that they give, beside what Python makes of the same formulas.
+// Tests fits to whole pixels: their matrices against Python's results for the same formulas.
 #include <math.h>
 
 #include "tests/test.h"
@@ -8,8 +8,8 @@
 
 static const enum fit fits[] = {FIT_ULTRALYTICS, FIT_YOLOX, FIT_MMDET};
 
-// Where the picture lies in the tensor, as scaling and one offset put it there: positions are those
-// of pixel centres.
+// Checks that the picture is at `at` in the tensor, by scale and offset; positions are those of
+// pixel centres.
 static void expect_picture_at(const struct warp_params *params, const struct image *src,
                               struct rect at)
 {
@@ -26,7 +26,7 @@ static void expect_picture_at(const struct warp_params *params, const struct ima
           m[4], m[5], expected[0], expected[2], expected[4], expected[5]);
 }
 
-// Python 3 computed these: int(round(x)), int(x) and int(x + 0.5) of the sides times the scale.
+// Computed by Python 3: int(round(x)), int(x) and int(x + 0.5) of the sides times the scale.
 static void test_pictures_of_python(void)
 {
     static const struct {
@@ -46,7 +46,7 @@ static void test_pictures_of_python(void)
         {853, 480, 1280, 736, {{0, 8, 1280, 720}, {0, 0, 1280, 720}, {0, 0, 1280, 720}}},
         // 623 * (640 / 623) is a little less than 640.
         {623, 623, 640, 640, {{0, 0, 640, 640}, {0, 0, 639, 639}, {0, 0, 640, 640}}},
-        // Python has no pixel left of these, and its resize fails.
+        // Python gets zero rows here, and its resize fails.
         {4000, 1, 640, 640, {{0, 319, 640, 1}, {0, 0, 640, 1}, {0, 0, 640, 1}}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -97,7 +97,7 @@ static void test_all_sizes(struct random *random)
     }
 }
 
-// A turned, mirrored or cropped picture lies where an upright one of its size would.
+// A rotated, mirrored or cropped picture is where an upright one of its size would be.
 static void test_turned_and_cropped(struct random *random)
 {
     for (int i = 0; i < 3000; i++) {
@@ -132,7 +132,7 @@ static void test_turned_and_cropped(struct random *random)
     }
 }
 
-// PyTorch and torchvision themselves made the rows of torchvision, Python those of the others.
+// The rows of torchvision come from PyTorch and torchvision, the others from Python.
 static void test_tensors_of_python(void)
 {
     static const struct {
@@ -202,8 +202,8 @@ static void test_tensors_of_python(void)
     }
 }
 
-// OpenCV scales by the float and crops at whole pixels: of 333 columns times 0.5
-// 166 are left, for halves go to the even number.
+// OpenCV scales by the float and crops at whole pixels: 333 columns times 0.5 become 166, because
+// halves round to even.
 static void test_opencv_crop(void)
 {
     static const struct {
@@ -227,7 +227,7 @@ static void test_opencv_crop(void)
     }
 }
 
-// Crops that begin at or have odd numbers of pixels.
+// Crops with odd offsets or sizes.
 static void test_even_crops(void)
 {
     static const struct rect rows[][2] = {

@@ -1,4 +1,4 @@
-// What an op says of itself: matrices, tables, the source rows it reads, and what it refuses.
+// Tests the properties of an op: matrices, tables, the source rows it reads, and its refusals.
 #include <errno.h>
 
 #include "tests/test.h"
@@ -40,8 +40,8 @@ static void test_letterbox(struct random *random)
     }
 }
 
-// The tables are dst_to_src to 1/65536 pixel, dst_to_src is where the definition reads, and
-// src_to_dst leads back.
+// The tables must equal dst_to_src to 1/65536 pixel, dst_to_src the definition's positions, and
+// src_to_dst its inverse.
 static void test_tables(struct random *random)
 {
     struct image src = {.format = PIXEL_RGB24, .width = 320, .height = 200};
@@ -72,7 +72,7 @@ static void test_tables(struct random *random)
     }
 }
 
-// A corner of the tensor as consumers map it: by the floats of the header, with the halves.
+// Maps a corner of the tensor as consumers do: with the header's floats and offsets of 0.5.
 static void expect_corner(const struct op *op, double x, double y, double expected_x,
                           double expected_y, const char *text)
 {
@@ -108,7 +108,7 @@ static void test_corners(struct random *random)
     }
 }
 
-// What needs no arithmetic: the outer corners of what is shown.
+// Cases that need no arithmetic: the outer corners of the shown area.
 static void test_outer_corners(void)
 {
     static const struct {
@@ -128,7 +128,7 @@ static void test_outer_corners(void)
         {1920, 1080, {.flip = FLIP_HORIZONTAL}, {0, 140, 640, 500}, {1920, 0, 0, 1080}},
         {1920, 1080, {.crop = {100, 50, 320, 320}}, {0, 0, 640, 640}, {100, 50, 420, 370}},
         {1920,
-         1080, // each source pixel as 4x4, the first one's corner in the tensor's
+         1080, // each source pixel as 4x4, with the first one's corner at the tensor's
          {.has_affine = true, .affine = {4, 0, 1.5, 0, 4, 1.5}},
          {0, 0, 640, 640},
          {0, 0, 160, 160}},
@@ -150,7 +150,7 @@ static void test_outer_corners(void)
     }
 }
 
-// Puts `value` into every byte of the rows outside the claimed ones, chroma rows likewise.
+// Sets every byte outside the claimed rows to `value`, in chroma planes too.
 static void poison(const struct image *image, struct band rows, uint8_t value)
 {
     for (int i = 0; i < pixel_format_planes(image->format); i++) {
@@ -227,11 +227,11 @@ static void test_source_rows(struct random *random)
     }
 }
 
-// A band must not ask for the whole source: 1080 rows to 360 in bands of 10 need about 30 each.
+// A band must not claim the whole source: 1080 rows to 360, in bands of 10, need about 30 each.
 static void test_source_rows_tight(void)
 {
     const struct image src = {.format = PIXEL_NV12, .width = 1920, .height = 1080};
-    const struct warp_params p = plain(640, 640); // the picture lies in rows 140 to 499
+    const struct warp_params p = plain(640, 640); // the picture is in rows 140 to 499
     struct op op;
     CHECK(warp_op(&op, &p, &src) == 0, "op_init");
     const struct band above = op_source_rows(&op, (struct band){0, 130});
@@ -253,7 +253,7 @@ static void test_source_rows_tight(void)
     op_finish(&op);
 }
 
-// What a reader of the header sees of a resized picture: its size, and where its pixels come from.
+// A resized picture as a reader of the header sees it: its size and the origin of its pixels.
 static void test_yuv_matrices(void)
 {
     const struct image src = {.format = PIXEL_NV12, .width = 1920, .height = 1080};
@@ -399,7 +399,7 @@ static void test_lay_out(void)
     static const struct {
         enum pixel_format format;
         const char *name;
-        size_t bytes; // of 5x3 pixels
+        size_t bytes; // for 5x3 pixels
     } rows[] = {
         {PIXEL_NONE, "none", 0},
         {PIXEL_BGRA, "bgra", 60},

@@ -1,5 +1,5 @@
-// Colour look-up tables: a pixel against interpolation in double, and the warp of every version
-// that this CPU runs against the pixel, byte by byte.
+// Tests colour look-up tables: a pixel against interpolation in double, and the warp of every
+// version that this CPU runs against the pixel, byte by byte.
 //
 // usage: lut [SEED]
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum { CUBES = 60, COLOURS = 20000 };
 
-// Levels that a cube is made of. In EXTREME ones neighbours are 0 and 1.
+// Kinds of a cube's levels. Neighbours in EXTREME cubes are 0 and 1.
 enum nodes { NODES_IDENTITY, NODES_INVERSE, NODES_LEVELS, NODES_ANY, NODES_EXTREME, NODES };
 
 struct cube {
@@ -120,7 +120,7 @@ static double node_of(const struct lut_params *p, const int cell[3], int corner,
     return clamped((double)p->nodes[3 * node + c]);
 }
 
-// The weight of a corner, whose bits say along which axes it is far: red has the highest.
+// Returns the weight of a corner. Its bits mark the axes on which it is far; red has the highest.
 static double weight_of(const double at[3], int corner, enum lut_interpolation interpolation)
 {
     double product = 1, least = 1, largest = 0;
@@ -135,7 +135,7 @@ static double weight_of(const double at[3], int corner, enum lut_interpolation i
     return interpolation == LUT_TRILINEAR ? product : fmax(least - largest, 0);
 }
 
-// Level c of a pixel, not rounded.
+// Returns level c of a pixel, unrounded.
 static double definition(const struct lut_params *p, const uint8_t from[3], int c)
 {
     int cell[3];
@@ -174,7 +174,7 @@ static double farthest(const struct cube *cube, struct random *random)
     return worst;
 }
 
-// Whole levels at the nodes leave the result's own rounding, and what weights of 14 bits are off.
+// Whole levels at the nodes leave only the result's rounding and the error of 14-bit weights.
 static void test_definition(struct random *random)
 {
     static const double bound[NODES] = {0.6, 0.6, 0.6, 1.1, 0.6};
@@ -183,7 +183,7 @@ static void test_definition(struct random *random)
         struct cube cube;
         const enum nodes kind = (enum nodes)(i % NODES);
         cube_init(&cube, sizes[random_in(random, 0, NODES - 1)], kind, random);
-        if (kind < NODES_LEVELS) { // whose nodes are no whole levels but with these points
+        if (kind < NODES_LEVELS) { // only these points make the nodes whole levels
             cube_finish(&cube);
             cube_init(&cube, random_in(random, 0, 1) ? 52 : 16, kind, random);
         }
@@ -215,7 +215,7 @@ static void test_curves(struct random *random)
     }
 }
 
-// Exactly, however many points.
+// Exact for any number of points where points - 1 divides 255, else within one level.
 static void test_identity(struct random *random)
 {
     for (int points = LUT_POINTS_MIN; points <= LUT_POINTS_MAX; points++) {
@@ -237,7 +237,7 @@ static void test_identity(struct random *random)
 
 // --- versions, inside the warp
 
-// Every version against lut_pixel, of a picture in RGB24 that becomes one of the same size.
+// Compares every version with lut_pixel, for an RGB24 picture warped at its own size.
 static void check_warp(const struct lut *lut, const struct picture *picture, int number)
 {
     const struct image *src = &picture->image;
@@ -282,7 +282,7 @@ static void test_versions(struct random *random)
     }
 }
 
-// All colours, of a cube each with and without straight axes.
+// Tests all colours, with cubes with and without linear axes.
 static void test_all_colours(struct random *random)
 {
     enum { SIDE = 256 };

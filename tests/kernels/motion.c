@@ -1,8 +1,8 @@
-// Motion over pictures that are drawn as sums of cells: every version that this CPU runs against
-// the reference, byte by byte, over CASES (of the environment) random grids and scenes with the
-// state carried on; and the reference against known scenes: what moves, and what is light.
+// Tests motion over pictures drawn as sums of cells: every version that this CPU runs against the
+// reference, byte by byte, over CASES (from the environment) random grids and scenes with the state
+// kept; and the reference against known scenes, to tell motion from light.
 //
-// usage: motion [SEED]    one case alone, as a failed one prints it
+// usage: motion [SEED]    runs one case alone, with the seed that a failed case prints
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 enum { CASES = 60, STEPS = 40, GUARD = 64 };
 
-// A camera, and what one version has of it.
+// A camera, and one version's data for it.
 struct camera {
     struct statistics statistics;
     struct motion motion;
@@ -71,7 +71,7 @@ static int ground(int x, int y)
     return 60 + x / 2 + (x / 8 + y / 8) % 2 * 12;
 }
 
-// The ground in a light and with noise, and on it a square of 8 cells.
+// Draws the background in a light with noise, and on it a square of 8 cells.
 static void scene_draw(double gain, int shift, int x, int y, int level)
 {
     for (int row = 0; row < ROWS; row++)
@@ -112,7 +112,7 @@ static struct motion_params usual(void)
     return params;
 }
 
-// Within a cell, which has 2 pixels.
+// True if equal within one cell, which has 2 pixels.
 static bool is_about(int found, int wanted)
 {
     return abs(found - wanted) <= 2;
@@ -133,7 +133,7 @@ static void test_square(void)
         CHECK(box->x1 <= 2 * (21 + 2 * i) && box->x1 >= 2 * (20 + 2 * i) - 20, "picture %d: %d", i,
               box->x1);
     }
-    for (int i = 0; i < 40; i++) { // it stands, and then it goes
+    for (int i = 0; i < 40; i++) { // it stops, then disappears
         scene_draw(1, 0, 58, 40, 200);
         scene_step();
         CHECK(!scene.boxes.moving || i < 8, "it stands: picture %d", i);
@@ -166,8 +166,7 @@ static void test_light(void)
     camera_end(&scene);
 }
 
-// A lamp brightens a part of the picture at once, and softly: cells change, and nothing has an
-// edge.
+// A lamp brightens a part of the picture suddenly but softly: cells change, and none has an edge.
 static void test_lamp(void)
 {
     const struct motion_params params = usual();
@@ -188,7 +187,7 @@ static void test_lamp(void)
     camera_end(&scene);
 }
 
-// A light that is switched on in a third of the picture, with a hard edge.
+// A light is switched on in a third of the picture, with a hard edge.
 static void test_jump(void)
 {
     const struct motion_params params = usual();
@@ -205,7 +204,7 @@ static void test_jump(void)
     camera_end(&scene);
 }
 
-// Boxes of a list of cells without edges but for every other.
+// Makes boxes from a list of cells; every other cell has an edge.
 static void boxes_of(const int (*cells)[2], int n)
 {
     scene.changes->count = (uint32_t)n;
@@ -236,10 +235,10 @@ static void test_boxes(void)
     struct motion_params params = usual();
     scene_begin(&params);
     int n = square_add(cells, 0, 10, 10, 3, 3);
-    n = square_add(cells, n, 13, 13, 3, 3);  // touches the first by a corner
-    n = square_add(cells, n, 17, 10, 3, 4);  // a cell lies between
+    n = square_add(cells, n, 13, 13, 3, 3);  // touches the first at a corner
+    n = square_add(cells, n, 17, 10, 3, 4);  // one cell between them
     n = square_add(cells, n, 157, 20, 3, 5); // at the right border,
-    n = square_add(cells, n, 0, 21, 3, 5);   // and the next row's left one
+    n = square_add(cells, n, 0, 21, 3, 5);   // and at the left border of the next row
     n = square_add(cells, n, 80, 80, 2, 4);  // one cell too few
     qsort(cells, (size_t)n, sizeof(cells[0]), cells_compare);
     boxes_of(cells, n);
@@ -317,7 +316,7 @@ static void test_mistakes(void)
     CHECK(motion_init(&scene.motion, &right, &s, NULL) == -EINVAL, "57600 cells");
 }
 
-// In binary64: a cell's mean is within a 50th of a level of the true one, whatever its size.
+// In binary64: a cell's mean is within 1/50 level of the true one, for any size.
 static void test_means(void)
 {
     static const int sizes[][2] = {{1920, 1080}, {768, 432}, {640, 360}, {64, 36}, {16384, 16384}};
@@ -343,7 +342,7 @@ static void test_means(void)
     }
 }
 
-// An average is within a 32nd of a level of the true one, and meets its target.
+// An average is within 1/32 level of the true one, and reaches its target.
 static void test_averages(void)
 {
     double truth = 5000;

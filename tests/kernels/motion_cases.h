@@ -1,5 +1,5 @@
-// Cameras that are drawn as sums of cells, for tests of CUDA's motion: any grid, with lights that
-// change, objects, noise and pictures of nothing but extremes.
+// Cameras drawn as sums of cells for tests of CUDA's motion: any grid, with changing lights,
+// objects, noise and pictures of extremes only.
 #ifndef FRAMED_TESTS_KERNELS_MOTION_CASES_H
 #define FRAMED_TESTS_KERNELS_MOTION_CASES_H
 
@@ -72,7 +72,7 @@ static inline void motion_case_finish(struct motion_case *c)
     free(c->workspace);
 }
 
-// Draws the next picture, and makes the reference's step of it.
+// Draws the next picture and runs the reference's step on it.
 static inline void motion_case_step(struct motion_case *c)
 {
     struct random *r = &c->random;
@@ -94,7 +94,7 @@ static inline void motion_case_step(struct motion_case *c)
     motion_reference(&c->motion, c->state, c->sums, c->changes, c->workspace);
 }
 
-// Of the reference's step and another's: the list is compared as far as it goes.
+// Compares two steps: the list only up to its count.
 static inline bool motion_changes_equal(const struct motion_changes *a,
                                         const struct motion_changes *b)
 {

@@ -1,5 +1,5 @@
-// Pictures for tests of kernels: random and extreme samples, every kind of stride, rows that end
-// where their memory ends. Addresses samples on its own, not by the sources under test.
+// Pictures for tests of kernels: random and extreme samples, every kind of stride, rows that end at
+// the end of their memory. It addresses samples itself, without the code under test.
 #ifndef FRAMED_TESTS_KERNELS_PICTURE_H
 #define FRAMED_TESTS_KERNELS_PICTURE_H
 
@@ -17,7 +17,7 @@ struct picture {
     uint8_t *memory[PLANES_MAX];
 };
 
-// The sources in turn, as numbers below SOURCES.
+// All source formats, indexed below SOURCES.
 static const enum pixel_format sources[] = {
     PIXEL_BGRA,      PIXEL_RGBA,    PIXEL_BGR24,     PIXEL_RGB24,   PIXEL_GBRP,    PIXEL_NV12,
     PIXEL_YUV420P,   PIXEL_P010,    PIXEL_YUV420P10, PIXEL_YUV444P, PIXEL_YUV422P, PIXEL_YUV422P10,
@@ -59,7 +59,7 @@ static inline int components(enum pixel_format format)
     return format == PIXEL_GRAY ? 1 : 3;
 }
 
-// Sample (x, y) of component c (R, G, B or Y, U, V), counted in the component's own plane.
+// Returns the address of sample (x, y) of component c (R, G, B or Y, U, V), in its own plane.
 static inline uint8_t *sample_address(const struct image *image, int c, int x, int y)
 {
     static const char places[PIXEL_FORMATS][3][4] = {
@@ -98,7 +98,7 @@ static inline int sample_get(const struct image *image, int c, int x, int y)
     return *at;
 }
 
-// `spare`: the bits of a 16-bit sample that mean nothing.
+// `spare`: the unused bits of a 16-bit sample.
 static inline void sample_put(const struct image *image, int c, int x, int y, int value, int spare)
 {
     uint8_t *at = sample_address(image, c, x, y);
@@ -139,7 +139,7 @@ static inline void picture_fill(const struct image *image, enum content content,
 
 enum { PADDING = 12 }; // bytes between rows that are not tight; keeps 4-byte elements aligned
 
-// Gives `picture` a plane in memory of its own, which ends with the last byte of a row.
+// Gives `picture` a plane in separate memory that ends with the last byte of a row.
 static inline void picture_plane(struct picture *picture, int i, size_t row, int rows,
                                  enum strides strides)
 {
@@ -162,7 +162,7 @@ static inline struct picture picture_new(enum pixel_format format, int width, in
     return picture;
 }
 
-// Mostly random samples, in rows of any stride.
+// Makes a picture of mostly random samples, with rows of any stride.
 static inline struct picture picture_sized(enum pixel_format format, int width, int height,
                                            struct random *random)
 {
@@ -173,7 +173,7 @@ static inline struct picture picture_sized(enum pixel_format format, int width, 
     return picture;
 }
 
-// Of at most side_max by side_max pixels.
+// Makes a picture of at most side_max by side_max pixels.
 static inline struct picture picture_random(enum pixel_format format, int side_max,
                                             struct random *random)
 {

@@ -1,4 +1,4 @@
-// Random numbers for tests of kernels, and how many cases to make of them.
+// Random numbers for tests of kernels, and the number of cases.
 #ifndef FRAMED_TESTS_KERNELS_RANDOM_H
 #define FRAMED_TESTS_KERNELS_RANDOM_H
 
@@ -27,14 +27,13 @@ static inline struct random random_from(int argc, char **argv)
     return (struct random){argc > 1 ? strtoull(argv[1], NULL, 0) : 20240229};
 }
 
-// How many cases: the environment's CASES, where there is not time for as many as usual, or for
-// more.
+// Returns the number of cases: CASES from the environment, to run fewer or more than usual.
 static inline long cases_from(long usual)
 {
     const char *cases = getenv("CASES");
     return cases ? strtol(cases, NULL, 0) : usual;
 }
 
-enum { UNTOUCHED = 0x5a }; // what memory holds before anything is written
+enum { UNTOUCHED = 0x5a }; // initial bytes of memory
 
 #endif

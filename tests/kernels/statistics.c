@@ -1,8 +1,8 @@
-// Statistics of luma: the reference against its definition in double, over every source; every
-// version that this CPU runs against the reference over CASES (of the environment) random pictures;
-// the geometry of cells; what init refuses.
+// Tests statistics of luma: the reference against its definition in double, over every source;
+// every version that this CPU runs against the reference over CASES (from the environment) random
+// pictures; the geometry of cells; the refusals of init.
 //
-// usage: statistics [SEED]    one case alone, as a failed one prints it
+// usage: statistics [SEED]    runs one case alone, with the seed that a failed case prints
 #include <errno.h>
 #include <math.h>
 
@@ -40,7 +40,7 @@ static double luma_mirrored(const struct image *image, int x, int y)
     return luma_of(image, x, y);
 }
 
-// In double, which holds these sums exactly.
+// Values in double, which holds these sums exactly.
 struct definition {
     double sum, squares, laplacian, black, white, histogram[STATISTICS_BINS], min, max;
 };
@@ -197,7 +197,7 @@ static struct statistics_params params_random(struct random *random)
         (uint8_t)black, (uint8_t)random_in(random, black + 1, 255), random_in(random, 0, 3) > 0};
 }
 
-// Most are some registers wide; some are larger than a block of any version, or very high.
+// Most are some registers wide; some exceed a block of any version, or are very high.
 static struct picture picture_of_case(struct random *random)
 {
     const enum pixel_format format = sources[random_in(random, 0, SOURCES - 1)];
@@ -266,7 +266,7 @@ static uint64_t digest_add(uint64_t digest, uint64_t value) // FNV-1a
     return digest;
 }
 
-// The same on every machine: what pictures that never change give.
+// Must be the same on every machine: the results of fixed pictures.
 static void test_digest(void)
 {
     const struct statistics_params params = {0, 0, 16, 235, true};

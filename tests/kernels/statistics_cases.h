@@ -1,5 +1,5 @@
-// Random pictures for tests of CUDA's statistics: every source, with rows that the kernels read 16
-// bytes at a time, and with others.
+// Random pictures for tests of CUDA's statistics: every source, with rows the kernels read 16 bytes
+// at a time, and with others.
 #ifndef FRAMED_TESTS_KERNELS_STATISTICS_CASES_H
 #define FRAMED_TESTS_KERNELS_STATISTICS_CASES_H
 
@@ -14,7 +14,7 @@ struct statistics_case {
     uint8_t *memory; // of all planes
     size_t bytes;
     struct luma_statistics expected;
-    uint32_t *cells; // as expected; statistics.columns x statistics.rows
+    uint32_t *cells; // expected; statistics.columns x statistics.rows
 };
 
 static inline bool one_in(struct random *random, int n)
@@ -26,7 +26,7 @@ static inline void case_size(struct image *image, struct random *random)
 {
     image->width = one_in(random, 3) ? random_in(random, 1, 90) : random_in(random, 64, 700);
     image->height = one_in(random, 4) ? random_in(random, 1, 8) : random_in(random, 9, 120);
-    if (one_in(random, 16)) { // more than the threads of a block have at once
+    if (one_in(random, 16)) { // wider than the threads of a block cover at once
         image->width = random_in(random, 3800, 4500);
         image->height = random_in(random, 1, 9);
     }
@@ -34,7 +34,7 @@ static inline void case_size(struct image *image, struct random *random)
         image->width = (image->width + 15) / 16 * 16;
 }
 
-// All planes in one piece of memory.
+// Lays all planes out in one piece of memory.
 static inline void case_planes(struct statistics_case *c, struct random *random)
 {
     struct image *image = &c->image;
@@ -66,7 +66,7 @@ static inline enum pixel_format source_random(struct random *random)
     return format;
 }
 
-// Bytes at random; or black, white, or both in turn.
+// Fills with random bytes, or black, white, or both alternating.
 static inline void case_fill(struct statistics_case *c, struct random *random)
 {
     const int pick = random_in(random, 0, 7);

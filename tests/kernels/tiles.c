@@ -1,12 +1,12 @@
-// Tiles of many sizes: they cover the area, overlap as asked, lie in it, and are no more than it
-// takes.
+// Tests tiles of many sizes: they cover the area, overlap as requested, stay inside it, and are no
+// more than needed.
 #include <errno.h>
 
 #include "kernels/tiles.h"
 #include "tests/kernels/picture.h"
 #include "tests/test.h"
 
-// Tiles along one axis, as their first row or column shows them.
+// Tiles along one axis, taken from their first row or column.
 struct axis {
     int n, first, last_end, least_overlap, least_step, most_step;
 };
@@ -34,7 +34,7 @@ static void check_axis(const struct axis *axis, int from, int length, const stru
           axis->least_overlap, tiling->size, tiling->overlap);
     CHECK(axis->most_step - axis->least_step <= 1, "steps of %d and %d", axis->least_step,
           axis->most_step);
-    // With one tile less, in steps that are the largest allowed, some of the area is left.
+    // One tile fewer, at the largest allowed steps, would leave part of the area uncovered.
     const int step = tiling->size - (tiling->size * tiling->overlap + 99) / 100;
     CHECK((axis->n - 2) * step + tiling->size < length, "%d tiles of %d, %d%%, along %d", axis->n,
           tiling->size, tiling->overlap, length);

@@ -1,4 +1,4 @@
-// The reference of warp against the definition in double, and its element types against its levels.
+// Tests warp's reference against the definition in double, and elements against their levels.
 #include "tests/kernels/cases.h"
 #include "tests/kernels/definition.h"
 #include "tests/test.h"
@@ -19,7 +19,7 @@ static size_t element_index(const struct warp_params *p, int c, int x, int y)
     return p->layout == LAYOUT_NCHW ? (c * h + y) * w + x : (y * w + x) * channels + c;
 }
 
-// The largest distance of a level from the rounded definition.
+// Returns the largest distance of a level from the rounded definition.
 static double worst_level(const struct warp_params *p, const struct image *src,
                           struct colour colour, const uint8_t *levels)
 {
@@ -50,7 +50,7 @@ static void check_levels(const struct warp_params *p, const struct image *src, s
     op_finish(&op);
 }
 
-// The stream says the colour, or the parameters overrule what it says.
+// Gives the colour by the stream, or by parameters that override the stream's.
 static void give_colour(struct random *random, struct colour colour, struct warp_params *p,
                         struct image *src)
 {
@@ -94,7 +94,7 @@ static void test_large(struct random *random, enum pixel_format source)
 {
     static const int sizes[][4] = {
         {1920, 1080, 320, 320}, {641, 363, 300, 201}, {1, 700, 33, 65}, {2048, 1, 700, 9}};
-    const int part = cases_from(400) < 300 ? 4 : 1; // of a side, where there is not time for all
+    const int part = cases_from(400) < 300 ? 4 : 1; // divides sides if there is no time for all
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct picture picture = picture_sized(source, sizes[i][0], sizes[i][1], random);
         struct warp_params p =
@@ -110,7 +110,7 @@ static void test_large(struct random *random, enum pixel_format source)
     }
 }
 
-// Filters that weigh samples, in every geometry that they take; orientations as streams give them.
+// Filters that weigh samples, in every geometry they accept; orientations as streams give them.
 static void test_filters(struct random *random, enum pixel_format source)
 {
     const long n = cases_from(400);
@@ -147,7 +147,7 @@ static void test_edges(struct random *random, enum pixel_format source)
     }
 }
 
-// Which pixel is nearest, ties included, where one side is stretched to another.
+// Nearest pixels, ties included, when one side is stretched to another.
 static void test_nearest(struct random *random)
 {
     for (int i = 0; i < 400; i++) {
@@ -175,7 +175,7 @@ static void test_nearest(struct random *random)
     }
 }
 
-// Rows above and below the picture hold the element 0, whose bits are 0 in every type.
+// Rows above and below the picture hold element 0, whose bits are 0 in every type.
 static void test_mean(struct random *random)
 {
     for (int i = 0; i < 4 * 3; i++) {
@@ -198,7 +198,7 @@ static void test_mean(struct random *random)
         int set = 0, bars = 0;
         for (size_t k = 0; k < op.dst_bytes; k++)
             *(k / row < 16 || k / row >= 48 ? &bars : &set) |= elements[k];
-        CHECK(bars == 0 && (set != 0 || p.dtype == DTYPE_U8), // which has no numbers below 0
+        CHECK(bars == 0 && (set != 0 || p.dtype == DTYPE_U8), // u8 has no numbers below 0
               "dtype %d, order %d: bars %d, picture %d", p.dtype, p.order, bars, set);
         free(elements);
         op_finish(&op);
@@ -212,11 +212,11 @@ static double half_value(int bits) // of a finite, positive binary16
     return exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
 }
 
-// By search among all numbers of the type.
+// Searches all numbers of the type.
 static uint16_t half_nearest(double x)
 {
     const uint16_t sign = signbit(x) ? 0x8000 : 0;
-    int lo = 0, hi = 0x7c00; // half_value(0x7c00) is 65536: what overflow is measured against
+    int lo = 0, hi = 0x7c00; // half_value(0x7c00) is 65536, the reference for overflow
     while (hi - lo > 1) {
         const int middle = (lo + hi) / 2;
         if (half_value(middle) <= fabs(x))
@@ -278,7 +278,7 @@ static void check_elements(const struct warp_params *p, const struct image *src)
 
 static void test_elements(struct random *random)
 {
-    // scale and mean that lead through ties, the largest half, the smallest normal and the smallest
+    // scale and mean that reach ties, the largest half, the smallest normal and the smallest
     static const double edges[][2] = {{1, -2048},   {-1, -65535},       {1, -65400},
                                       {0x1p-22, 0}, {0x1p-24, 0x1p-18}, {0x1p-25, 0}};
     struct picture picture = picture_new(PIXEL_RGB24, 64, 48, STRIDES_TIGHT);
@@ -286,7 +286,7 @@ static void test_elements(struct random *random)
     for (int i = 0; i < 200; i++) {
         struct warp_params p = warp_case(random, GEOMETRY_LETTERBOX, &picture.image, 80);
         tensor_case(random, &p);
-        if (i % 4 == 0) { // from what halves hold only as subnormals to what they cannot hold
+        if (i % 4 == 0) { // from values that halves hold only as subnormals to values beyond halves
             const int exponent = random_in(random, -30, 12);
             p.scale = ldexp(random_real(random, -1, 1), exponent);
         }
@@ -305,7 +305,7 @@ static void test_elements(struct random *random)
     picture_free(&picture);
 }
 
-// Elements that may be computed, not looked up: what detectors take, and no integers.
+// Float elements for common detectors may be computed without a table; integers may not.
 static void test_summed(void)
 {
     static const struct {
@@ -326,7 +326,7 @@ static void test_summed(void)
         }
 }
 
-// Numbers at which nothing is left of the levels, next to nothing, or more than elements hold.
+// Values that leave nothing or next to nothing of the levels, or exceed the elements.
 static void test_extremes(struct random *random)
 {
     static const double scales[] = {0, 1e-320, 1, 1e50}, stds[] = {1, 1e300}, means[] = {0, 0.5};

@@ -1,9 +1,9 @@
-// The reference of yuv against the definition in double and the plain 8-bit formula.
+// Tests yuv's reference against the definition in double and the plain 8-bit formula.
 #include "tests/kernels/cases.h"
 #include "tests/kernels/definition.h"
 #include "tests/test.h"
 
-// What the op must resolve to, said again without its code.
+// The expected resolution of the op, restated without its code.
 struct expectation {
     struct colour from, to;
     bool keeps;
@@ -15,7 +15,7 @@ static bool says(enum matrix matrix, enum matrix other)
            (matrix == MATRIX_BT601_8BIT && other == MATRIX_BT601);
 }
 
-// `src` states all of its colour.
+// `src` must state all of its colour.
 static struct expectation expect(const struct yuv_params *p, const struct image *src)
 {
     const bool rgb = source_is_rgb(src->format);
@@ -32,7 +32,7 @@ static struct expectation expect(const struct yuv_params *p, const struct image 
     if (is_420(p->format) && (!e.keeps || (chroma && shared_x(src->format, 1) == 1)))
         e.to.siting = SITING_CENTER;
     else if (is_420(p->format) && is_422(src->format) && e.from.siting == SITING_TOPLEFT)
-        e.to.siting = SITING_LEFT; // the mean of two rows lies between them
+        e.to.siting = SITING_LEFT; // the mean of two rows is between them
     return e;
 }
 
@@ -56,7 +56,7 @@ static struct rgb block_definition(const struct image *src, struct colour from, 
     return sum;
 }
 
-// The plain formula of bt601-8bit, for integers.
+// The plain formula of bt601-8bit, in integers.
 static int bt601_8bit(int c, int r, int g, int b)
 {
     const int y = ((66 * r + 129 * g + 25 * b) >> 8) + 16;
@@ -87,7 +87,7 @@ static double converted_definition(const struct yuv_params *p, const struct imag
     return bounded(half_up(yuv_of(rgb, e->to, c)), 0, 255);
 }
 
-// The mean of a component's samples in the 2x2 block of pixels at (2x, 2y).
+// Returns the mean of a component's samples in the 2x2 block of pixels at (2x, 2y).
 static double block_samples(const struct image *src, int c, int x, int y)
 {
     const int columns = 2 / shared_x(src->format, c), rows = 2 / shared_y(src->format, c);
@@ -112,7 +112,7 @@ static double kept_definition(const struct yuv_params *p, const struct image *sr
     return bounded(half_up(value / (is_10bit(src->format) ? 4 : 1)), 0, 255);
 }
 
-// The largest distance of a sample from the rounded definition.
+// Returns the largest distance of a sample from the rounded definition.
 static double worst_sample(const struct yuv_params *p, const struct image *src,
                            const struct expectation *e, const struct image *dst)
 {
@@ -127,7 +127,7 @@ static double worst_sample(const struct yuv_params *p, const struct image *src,
     return worst;
 }
 
-// Integers that are no interpolation have one right answer.
+// Integers without interpolation have one right answer.
 static double allowed(const struct yuv_params *p, const struct image *src,
                       const struct expectation *e)
 {
@@ -167,7 +167,8 @@ static void test_cases(struct random *random, enum pixel_format source)
         check_case(&p, &picture.image);
         picture_free(&picture);
     }
-    // High enough that silence means bt709; and wider than two runs of pixels, where there is time.
+    // High enough that an unspecified matrix means bt709; wider than two pixel runs if time
+    // permits.
     struct picture picture = picture_sized(source, n < 300 ? 35 : 515, 721, random);
     picture.image.colour = colour_case(random);
     for (long i = 0; i <= n / 1500; i++) {
@@ -184,7 +185,7 @@ static void set_pixel(const struct image *image, int x, int r, int g, int b)
     sample_put(image, 2, x, 0, b, 0);
 }
 
-// Gray has no colour, black is black and white is white, in every matrix and range.
+// Gray must have neutral chroma, and black and white their levels, in every matrix and range.
 static void test_grays(void)
 {
     struct picture picture = picture_new(PIXEL_RGB24, 256, 1, STRIDES_TIGHT);
@@ -217,7 +218,7 @@ static void test_grays(void)
     picture_free(&picture);
 }
 
-// All of the colours with extreme components and many others, through every RGB source.
+// Tests all colours with extreme components and many others, in every RGB source.
 static void test_bt601_8bit(struct random *random, enum pixel_format source)
 {
     enum { WIDTH = 16384 };

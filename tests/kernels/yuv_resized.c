@@ -1,16 +1,16 @@
-// The reference of yuv with a geometry: samples that keep their values against the definition in
-// double, and colours that are converted against the two ops that they are the composition of.
+// Tests yuv's reference with a geometry: kept samples against the definition in double, and
+// converted colours against the composition of the two ops.
 #include <errno.h>
 
 #include "tests/kernels/cases.h"
 #include "tests/kernels/definition.h"
 #include "tests/test.h"
 
-// Whether samples keep their values; `src` states all of its colour.
+// True if samples keep their values; `src` states all of its colour.
 static bool keeps(const struct yuv_params *p, const struct image *src)
 {
     const enum matrix from = src->colour.matrix, to = p->colour.matrix;
-    const bool plain = to == MATRIX_BT601_8BIT; // which is limited
+    const bool plain = to == MATRIX_BT601_8BIT; // its range is limited
     const bool same_matrix =
         to == MATRIX_UNSPECIFIED || to == from || (plain && from == MATRIX_BT601);
     const enum range range = plain                                  ? RANGE_LIMITED
@@ -19,7 +19,7 @@ static bool keeps(const struct yuv_params *p, const struct image *src)
     return !source_is_rgb(src->format) && same_matrix && range == src->colour.range;
 }
 
-// The size that holds the crop, turned.
+// Returns the size that holds the rotated crop.
 static void natural_size(const struct warp_params *g, const struct image *src, int *width,
                          int *height)
 {
@@ -44,7 +44,7 @@ static double fill_level(const uint8_t fill[3], struct colour to, int c)
     return 128 + difference * (full ? 1 : 224 / 255.0);
 }
 
-// The unrounded sample (x, y) of component c of a result whose samples keep their values.
+// Returns the unrounded sample (x, y) of component c of a result whose samples keep their values.
 static double kept_definition(const struct warp_params *g, const struct image *src,
                               const struct image *dst, int c, int x, int y)
 {
@@ -94,7 +94,7 @@ static void *run(const struct op *op, const struct image *src, struct image *dst
     return result;
 }
 
-// The picture that warp makes, then what yuv makes of it.
+// Compares the result with warp's picture converted by yuv.
 static void check_composed(const struct op *op, const struct warp_params *g,
                            const struct image *src, const void *result, const char *text)
 {
@@ -174,8 +174,8 @@ static void test_cases(struct random *random, enum pixel_format source)
     }
 }
 
-// Where a geometry moves nothing, neither does it change a sample: of even sizes, since the last
-// chroma of odd ones lies at the picture's edge.
+// A geometry that moves nothing must not change a sample. Sizes are even, because the last chroma
+// of odd sizes is at the picture's edge.
 static void test_nothing_moved(struct random *random, enum pixel_format source,
                                enum pixel_format format)
 {

@@ -1,4 +1,4 @@
-// The cpu backend under load: several plans fed from several threads, its limits, and its end.
+// Tests the cpu backend under load: several plans fed from several threads, its limits, its end.
 #include <errno.h>
 
 #include "tests/test.h"
@@ -8,7 +8,7 @@
 
 enum { FEEDERS = 3, JOBS = 200, DEPTH = 4 };
 
-// One thread's plan and the jobs that it keeps in flight.
+// One thread's plan and the jobs it keeps in flight.
 struct feeder {
     struct backend *backend;
     struct picture source;
@@ -50,7 +50,7 @@ static struct feed *idle_feed(struct feeder *feeder)
     }
 }
 
-// A job that is done makes room for the next: submit never refuses here.
+// A finished job makes room for the next: submit never refuses here.
 static void *feed_jobs(void *opaque)
 {
     struct feeder *feeder = opaque;
@@ -134,7 +134,7 @@ static void test_load(struct backend *backend, struct random *random)
     }
 }
 
-// Holds the only worker in `done` until the test lets go.
+// Holds the only worker in `done` until the test opens the gate.
 struct gate {
     struct tally tally;
     bool open;
@@ -152,7 +152,7 @@ static void gate_done(struct job *job, int status)
     pthread_mutex_unlock(&gate->tally.lock);
 }
 
-// Depth 2 while the worker is held: the job in `done` counts no more, two wait, the fourth is
+// Depth 2 with the worker held: the job in `done` no longer counts, two wait, the fourth is
 // refused.
 static void test_depth(struct backend *one_worker, struct random *random)
 {
@@ -227,7 +227,7 @@ static void check_description(const struct backend_options *options, const char 
     cpu_backend.close(backend);
 }
 
-// Where the worker that finishes a job may run.
+// The processors allowed to the worker that finishes a job.
 struct place {
     struct tally tally;
     struct processors allowed;
@@ -267,7 +267,7 @@ static struct processors run_somewhere(const struct backend_options *options)
     return place.allowed;
 }
 
-// Shows nothing on a box of one processor.
+// Checks nothing on a machine with one processor.
 static void test_places(void)
 {
     const struct processors all = processors_allowed();
@@ -288,8 +288,8 @@ static void test_places(void)
     }
 }
 
-// A process that may use one processor alone starts one worker, and a list is cut to what is
-// allowed.
+// A process limited to one processor starts one worker, and a list is cut to the allowed
+// processors.
 static void test_processors(void)
 {
     const struct processors all = processors_allowed();
@@ -299,7 +299,7 @@ static void test_processors(void)
     snprintf(text, sizeof text, "%d workers, ", n + 1);
     check_description(&options, text);
     options.pin.how = PINNING_AUTO;
-    check_description(&options, text); // too many of them
+    check_description(&options, text); // more workers than processors
     options.pin.how = PINNING_LIST;
     check_description(&options, text); // an empty list
     processors_add(&options.pin.list, first);
@@ -319,7 +319,7 @@ static void test_processors(void)
     check_description(&options, "1 worker pinned, ");
     options.pin.how = PINNING_LIST;
     processors_add(&options.pin.list, first == 0 ? 1 : 0);
-    check_description(&options, "1 worker, "); // a list of none that is allowed
+    check_description(&options, "1 worker, "); // no processor of the list is allowed
     processors_add(&options.pin.list, first);
     check_description(&options, "1 worker pinned, ");
     CHECK(!processors_keep(PROCESSORS_MAX - 1), "there are no so many");
@@ -351,7 +351,7 @@ static void test_sets(void)
     for (int i = 0; i < PROCESSORS_MAX; i++)
         if (i % 3 != 2)
             processors_add(&pairs, i);
-    processors_text(&pairs, text); // the longest
+    processors_text(&pairs, text); // the longest text
     CHECK(strstr(text, ",1020-1021,1023"), "%s", text);
 }
 
@@ -378,6 +378,6 @@ int main(int argc, char **argv)
     }
     TEST(test_sets());
     TEST(test_places());
-    TEST(test_processors()); // last: it keeps this thread to one
+    TEST(test_processors()); // last: it limits this thread to one processor
     return test_end();
 }

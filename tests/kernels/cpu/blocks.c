@@ -1,14 +1,14 @@
-// CUDA's kernels of statistics and motion on the host against the references, CASES (of the
-// environment) of each. On a GPU: tests/kernels/cuda/statistics.cu and motion.cu.
+// Tests CUDA's kernels of statistics and motion on the host against the references, CASES (from the
+// environment) of each. tests/kernels/cuda/statistics.cu and motion.cu test them on a GPU.
 //
-// usage: blocks [SEED]    one case alone, as a failed one prints it
+// usage: blocks [SEED]    runs one case alone, with the seed that a failed case prints
 #include "tests/kernels/motion_cases.h"
 #include "tests/kernels/statistics_cases.h"
 #include "tests/test.h"
 
 enum { CASES = 40, STEPS = 30, CELLS = STATISTICS_CELLS_MAX * STATISTICS_CELLS_MAX };
 
-// Where the compiler takes C++: kernels.mk.
+// Only defined if the compiler takes C++: kernels.mk.
 __attribute__((weak)) bool statistics_on_host(const struct statistics *, const struct image *,
                                               bool many, struct luma_statistics *, uint32_t *cells);
 __attribute__((weak)) void motion_on_host(const struct motion *const[2],

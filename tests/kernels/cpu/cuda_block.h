@@ -1,6 +1,6 @@
-// The threads of a CUDA block, or of a cluster of them, on the host: they take turns at what they
-// wait for each other with. For kernels that are compiled here as one more version for the tests,
-// with stand-ins for what only a GPU has.
+// Runs the threads of a CUDA block, or of a cluster of blocks, on the host: they switch at the
+// points where they wait for each other. The kernels compiled here are one more version for the
+// tests, with stand-ins for GPU-only features.
 #ifndef FRAMED_TESTS_KERNELS_CPU_CUDA_BLOCK_H
 #define FRAMED_TESTS_KERNELS_CPU_CUDA_BLOCK_H
 
@@ -40,7 +40,7 @@ static uint3 gridDim, blockDim, blockIdx, threadIdx;
 
 enum { THREADS_MAX = 512, BLOCKS_MAX = 4, MEMORY = 1 << 14, STACK = 1 << 16, WARP = 32 };
 
-struct gathering { // of threads that wait until all of them that are left have come
+struct gathering { // barrier that opens once all remaining threads have arrived
     int members, here;
     unsigned turn;
 };
@@ -54,7 +54,7 @@ struct thread {
 static struct {
     thread threads[THREADS_MAX];
     uint8_t *stacks;
-    int n, now, each, first; // threads; of a block; the cluster's first block
+    int n, now, each, first; // n: all threads; each: per block; first: the cluster's first block
     gathering cluster, block[BLOCKS_MAX], warp[THREADS_MAX / WARP];
     uint64_t word[THREADS_MAX];
     jmp_buf end;
@@ -82,7 +82,7 @@ static void thread_enter(int i)
     setcontext(&cuda.threads[i].first);
 }
 
-// To the next thread that is not done, in turn.
+// Switches to the next unfinished thread in turn.
 static void thread_next()
 {
     for (int k = 1; k <= cuda.n; k++)
@@ -114,7 +114,7 @@ static void gather(gathering *g)
             thread_next();
 }
 
-// Out of line: a loop around getcontext, which may return twice, has gcc warn of its counter.
+// Out of line: gcc warns about the counter of a loop around getcontext, which may return twice.
 static __attribute__((noinline)) void thread_make(int i)
 {
     cuda.threads[i].begun = cuda.threads[i].done = false;
@@ -142,8 +142,8 @@ static void cluster_run(int first, int blocks, int threads)
         thread_enter(0);
 }
 
-// The clusters of some blocks one after the other; of blockDim.x by blockDim.y threads. Variables
-// that are shared are the cluster's, not the block's: a kernel with clusters has block_memory.
+// Runs the clusters of a grid one after another, with blockDim.x by blockDim.y threads per block.
+// Shared variables belong to the cluster, not the block: kernels with clusters use block_memory.
 static void grid_run(uint3 grid, uint3 block, void (*run)(const void *), const void *argument,
                      int cluster = 1)
 {
@@ -156,7 +156,7 @@ static void grid_run(uint3 grid, uint3 block, void (*run)(const void *), const v
             cluster_run((int)x, cluster, (int)(block.x * block.y));
 }
 
-// --- what the kernels call
+// --- functions called by the kernels
 
 static inline void __syncthreads()
 {
@@ -187,7 +187,7 @@ static inline void cluster_wait()
     gather(&cuda.cluster);
 }
 
-// What a launch gives a block.
+// Returns the memory that a launch gives a block.
 static inline void *block_memory(size_t bytes)
 {
     static struct {
@@ -227,7 +227,7 @@ template <typename T> static inline T __shfl_down_sync(unsigned mask, T value, i
     return __shfl_sync(mask, value, lane + by < WARP ? lane + by : lane);
 }
 
-// What all lanes of the warp bring.
+// Collects the values of all lanes of the warp.
 static inline void warp_words(unsigned value, unsigned to[WARP])
 {
     const int first = cuda.now / WARP * WARP;
@@ -338,7 +338,7 @@ static inline unsigned __dp2a_lo(unsigned words, unsigned bytes, unsigned sum)
     return sum + (words & 0xffff) * (bytes & 255) + (words >> 16) * (bytes >> 8 & 255);
 }
 
-// Nibble i of `order` names byte i of the result: 0 to 3 of low, 4 to 7 of high.
+// Nibble i of `order` selects byte i of the result: 0 to 3 from low, 4 to 7 from high.
 static inline unsigned __byte_perm(unsigned low, unsigned high, unsigned order)
 {
     const uint64_t bytes = (uint64_t)high << 32 | low;
@@ -348,7 +348,7 @@ static inline unsigned __byte_perm(unsigned low, unsigned high, unsigned order)
     return result;
 }
 
-// Of the two 16-bit halves of a word.
+// Operates on the two 16-bit halves of a word.
 static inline unsigned __vmaxu2(unsigned a, unsigned b)
 {
     return max(a & 0xffff, b & 0xffff) | max(a >> 16, b >> 16) << 16;

@@ -1,6 +1,6 @@
-// The CUDA kernels of detection (kernels/cuda/detect.cuh) on the host: the threads of a block take
-// turns at what they wait for each other with. One more version for tests/kernels/detect.c.
-// glibc's check of longjmp takes a jump to another context's stack for a mistake.
+// The CUDA kernels of detection (kernels/cuda/detect.cuh) on the host, one more version for
+// tests/kernels/detect.c: the threads of a block switch where they wait for each other. glibc's
+// longjmp check rejects jumps to another context's stack.
 #undef _FORTIFY_SOURCE
 
 #include "kernels/detect.h"
@@ -25,8 +25,8 @@ static void launch(kernel *kernel, const detect_batch *batch, unsigned x, unsign
     grid_run({x, y, 1}, {(unsigned)threads, 1, 1}, run_kernel, batch);
 }
 
-// Of one picture twice in a batch, so that the second says whether pictures stay apart; both twice,
-// so that the counters must be reset. False: the two differ.
+// Runs a batch with one picture twice, to check that pictures stay separate, and runs it twice, to
+// check that the counters are reset. Returns false if the two results differ.
 extern "C" bool detect_on_host(const struct detect *d, const struct detect_input *in,
                                struct detect_result *result)
 {
@@ -39,7 +39,7 @@ extern "C" bool detect_on_host(const struct detect *d, const struct detect_input
     batch.result_bytes = bytes;
     batch.n = 2;
     batch.in[0] = batch.in[1] = *in;
-    memcpy(batch.results, result, bytes); // what is not written stays
+    memcpy(batch.results, result, bytes); // unwritten bytes stay
     for (int time = 0; time < 2; time++) {
         memcpy(batch.results + bytes, result, bytes);
         launch(scan_for(d), &batch, (unsigned)(d->params.anchors + SCAN_ANCHORS - 1) / SCAN_ANCHORS,

@@ -1,10 +1,10 @@
-// The filters that weigh samples, at the ends of what they take: every source in every version for
-// the CPU against the reference, byte by byte.
+// Tests the limits of filters that weigh samples: every source in every version for the CPU against
+// the reference, byte by byte.
 #include "kernels/cpu/versions.h"
 #include "tests/kernels/picture.h"
 #include "tests/test.h"
 
-// Single pixels and lines, sides about whole registers, and spans from a sample to hundreds.
+// Single pixels and lines, sides around whole registers, and spans from one sample to hundreds.
 static const struct {
     int width, height, to_width, to_height;
 } shapes[] = {{1, 1, 1, 1},    {1, 1, 5, 3},       {1, 9, 3, 2},     {9, 1, 2, 3},

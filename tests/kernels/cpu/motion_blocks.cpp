@@ -9,7 +9,7 @@ static void run_kernel(const void *batch)
     motion_kernel<false>(*(const motion_batch *)batch);
 }
 
-// A step of two cameras, each by that many blocks.
+// Runs one step of two cameras with `blocks` blocks each.
 extern "C" void motion_on_host(const struct motion *const motion[2],
                                struct motion_state *const state[2], const uint32_t *const sums[2],
                                struct motion_changes *const changes[2], int blocks)

@@ -13,8 +13,8 @@ static void run_kernel(const void *batch)
     running(*(const statistics_batch *)batch);
 }
 
-// Of one picture twice in a launch, and two launches, so that the totals must be zeroed. False: the
-// results differ.
+// Runs one picture twice in a launch, and two launches, to check that the totals are zeroed.
+// Returns false if the results differ.
 extern "C" bool statistics_on_host(const struct statistics *s, const struct image *src, bool many,
                                    struct luma_statistics *ret, uint32_t *cells)
 {
@@ -40,7 +40,7 @@ extern "C" bool statistics_on_host(const struct statistics *s, const struct imag
             batch.item[i].cells = both + i * (bytes / sizeof *cells);
         }
         launch_shape shape = launch_shape_of(&batch, 2, s->params.all);
-        if (many) { // as of many pictures
+        if (many) { // the launch shape for many pictures
             shape.threads_y = 1;
             batch.rows = 3;
             shape.blocks = (s->rows + 2) / 3;

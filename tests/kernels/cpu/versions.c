@@ -1,8 +1,8 @@
-// Every version of the cpu's kernels that this CPU runs, and CUDA's warp compiled for the host,
-// against the reference, byte by byte: each width from 1 to WIDTHS, then CASES (of the environment)
-// that are random all through.
+// Tests every kernel version of the cpu that this CPU runs, and CUDA's warp compiled for the host,
+// against the reference, byte by byte: each width from 1 to WIDTHS, then CASES (from the
+// environment) fully random ones.
 //
-// usage: versions [SEED [WIDTH]]    with a WIDTH that one case alone, as a failed one prints them
+// usage: versions [SEED [WIDTH]]    with WIDTH one case alone, as a failed case prints them
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,17 +21,17 @@ enum {
     WIDTHS = 130,
     GUARD = 256,
     ARENA = 1 << 26,
-    SOILED = 1 << 17,   // 16-bit words of the stack
-    FAILURES_MAX = 5,   // of one version, that are printed
-    AREA_MAX = 6000,    // pixels, but for one case in LARGE
-    LARGE = 1024,       // of so many cases one is
-    STEPS = GEOMETRIES, // the geometry of whole steps: 1:1, 2:1, 3:1, 4:1, turned and flipped
-    FILTERS,            // geometries of filters that weigh samples
+    SOILED = 1 << 17,   // 16-bit words of stack to overwrite
+    FAILURES_MAX = 5,   // reported per version
+    AREA_MAX = 6000,    // pixels, except in one of LARGE cases
+    LARGE = 1024,       // one case in this many is large
+    STEPS = GEOMETRIES, // geometry of whole steps: 1:1, 2:1, 3:1, 4:1, turned and flipped
+    FILTERS,            // geometries for filters that weigh samples
     WAYS,
-    TURNS = 2 * SOURCES * WAYS, // seeds that are every combination once
+    TURNS = 2 * SOURCES * WAYS, // consecutive seeds that cover every combination once
 };
 
-// --- what to repeat
+// --- the case to repeat
 
 static struct {
     uint64_t seed;
@@ -46,7 +46,7 @@ static void say_now(void)
 }
 
 void __asan_on_error(void);
-void __asan_on_error(void) // called by the address sanitizer, where there is one
+void __asan_on_error(void) // called by the address sanitizer
 {
     say_now();
 }
@@ -54,12 +54,12 @@ void __asan_on_error(void) // called by the address sanitizer, where there is on
 static void die(int number)
 {
     say_now();
-    signal(number, SIG_DFL); // and the instruction is tried again
+    signal(number, SIG_DFL); // then the instruction is repeated
 }
 
-// --- sources, whose planes end or begin where their memory does
+// --- sources with planes at the start or end of their memory
 
-static uint8_t *arenas[PLANES_MAX]; // of ARENA bytes, between pages that nobody may touch
+static uint8_t *arenas[PLANES_MAX]; // ARENA bytes each, between inaccessible pages
 
 static void arenas_init(void)
 {
@@ -85,7 +85,7 @@ static void source_plane(struct picture *picture, int i, struct random *random)
     const size_t bytes = stride * (rows - 1) + row;
     const int place = random_in(random, 0, 3);
     if (place == 0)
-        picture->memory[i] = malloc(bytes); // where the address sanitizer looks on
+        picture->memory[i] = malloc(bytes); // checked by the address sanitizer
     uint8_t *at = place == 0 ? picture->memory[i] : arenas[i] + (place == 1 ? 0 : ARENA - bytes);
     memset(at, UNTOUCHED, bytes);
     const bool upward = random_in(random, 0, 3) == 0;
@@ -132,7 +132,7 @@ static struct size size_case(struct random *random, int width)
     return size;
 }
 
-// What leaves nothing of the levels, or next to nothing.
+// Sets a normalisation that leaves nothing, or next to nothing, of the levels.
 static void vanishing_case(struct random *random, struct warp_params *p)
 {
     const int what = random_in(random, 1, 3);
@@ -145,7 +145,7 @@ static void vanishing_case(struct random *random, struct warp_params *p)
     }
 }
 
-// What is common, and what has ways of its own: the bare levels, 0 to 1, a mean and a deviation.
+// Sets common normalisations with special code: bare levels, 0 to 1, mean and deviation.
 static void normalisation_case(struct random *random, struct warp_params *p)
 {
     static const double mean[] = {0.485, 0.456, 0.406}, std[] = {0.229, 0.224, 0.225};
@@ -163,7 +163,7 @@ static void normalisation_case(struct random *random, struct warp_params *p)
     }
 }
 
-// A window of the source `step` times as wide and high as the result; gives the source's size.
+// Sets a source window `step` times as wide and high as the result. Returns the source's size.
 static struct size steps_case(struct random *random, struct warp_params *p)
 {
     const int most = p->width * p->height > AREA_MAX ? 2 : 4;
@@ -182,7 +182,7 @@ static struct size steps_case(struct random *random, struct warp_params *p)
     return (struct size){p->crop.x + p->crop.width + right, p->crop.y + p->crop.height + below};
 }
 
-// Kernels of CUDA's on the host: absent where nothing compiles C++. They do not know `filled`.
+// CUDA's kernels on the host; absent if nothing compiles C++. They ignore `filled`.
 __attribute__((weak)) op_fn warp_axis_on_host, yuv_axis_on_host;
 
 // --- one case
@@ -191,11 +191,11 @@ struct trial {
     struct picture source;
     struct op op;
     char text[400];
-    struct image layout; // of the result, as offsets into memory of `bytes`
+    struct image layout; // the result as offsets into memory of `bytes`
     size_t bytes;
     struct band written;
-    int step;      // rows of a band
-    bool reversed; // the warps of an op of several are run last first
+    int step;      // rows per band
+    bool reversed; // runs the warps of an op with several last to first
 };
 
 static int trial_warp(struct trial *t, struct random *random, enum pixel_format format,
@@ -222,7 +222,7 @@ static int trial_warp(struct trial *t, struct random *random, enum pixel_format 
     p.lut = lut;
     struct op_params params = {OP_WARP, {.warp = p}};
     int error = op_init(&t->op, &params, &t->source.image);
-    if (error) { // a line letterboxed into a box, or one that deepstream makes none of
+    if (error) { // a letterboxed line, or one that deepstream reduces to nothing
         params.warp.fit = FIT_STRETCH;
         params.warp.has_affine = false;
         error = op_init(&t->op, &params, &t->source.image);
@@ -232,7 +232,7 @@ static int trial_warp(struct trial *t, struct random *random, enum pixel_format 
     return error;
 }
 
-// Of the width that is to be tried, from a source of any size.
+// Sets a geometry for the width to test, from a source of any size.
 static void resized_case(struct trial *t, struct random *random, struct yuv_params *p)
 {
     const struct size from = size_case(random, 0), to = size_case(random, now.width);
@@ -257,10 +257,10 @@ static int trial_yuv(struct trial *t, struct random *random, enum pixel_format f
         resized_case(t, random, &params.yuv);
     struct lut *lut = lut_case(random);
     params.yuv.geometry.lut = lut;
-    if (lut) // colours are converted
+    if (lut) // a LUT converts colours
         params.yuv.colour.siting = SITING_UNSPECIFIED;
     int error = op_init(&t->op, &params, &t->source.image);
-    if (error == -ERANGE) { // a line letterboxed into a box
+    if (error == -ERANGE) { // a letterboxed line
         params.yuv.geometry.fit = FIT_STRETCH;
         params.yuv.geometry.has_affine = false;
         error = op_init(&t->op, &params, &t->source.image);
@@ -270,7 +270,7 @@ static int trial_yuv(struct trial *t, struct random *random, enum pixel_format f
     return error;
 }
 
-// Planes one behind the other as a backend has them, or each on its own with any stride.
+// Lays planes out consecutively as a backend does, or separately with any stride.
 static void lay_out_result(struct trial *t, struct random *random)
 {
     const struct op *op = &t->op;
@@ -291,7 +291,7 @@ static void lay_out_result(struct trial *t, struct random *random)
     t->bytes = at + GUARD;
 }
 
-// All rows or some, in bands of any height.
+// Chooses all rows or some, in bands of any height.
 static void choose_bands(struct trial *t, struct random *random)
 {
     const int height = t->op.dst.height, unit = t->op.kind == OP_YUV ? 2 : 1;
@@ -306,7 +306,7 @@ static void choose_bands(struct trial *t, struct random *random)
     t->step += t->step % unit;
 }
 
-// Fills the stack that a version gets with numbers that it may not read.
+// Fills the stack below with numbers that a version must not read.
 static __attribute__((noinline)) void soil_stack(void)
 {
     uint16_t word[SOILED];
@@ -318,8 +318,8 @@ static __attribute__((noinline)) void soil_stack(void)
     __asm__ volatile("" : : "r"(word) : "memory");
 }
 
-// Where an op warps luma, then chroma, the second warp finds the first one's numbers on the stack.
-// It must not count on them.
+// Runs an op's luma and chroma warps in reverse. In the usual order the second finds the first
+// one's numbers on the stack; it must not depend on them.
 static void run_reversed(const struct trial *t, const struct version *version,
                          const struct image *dst, struct band band, bool filled)
 {
@@ -330,7 +330,7 @@ static void run_reversed(const struct trial *t, const struct version *version,
     }
 }
 
-// Into memory that holds what it held after an earlier run, or nothing.
+// Runs into memory with an earlier run's bytes, or untouched memory.
 static uint8_t *run(const struct trial *t, const struct version *version, const uint8_t *earlier)
 {
     uint8_t *memory = aligned_alloc(64, (t->bytes + 63) / 64 * 64);
@@ -361,7 +361,7 @@ static void picture_invert(const struct image *image)
                 image->plane[i].data[y * image->plane[i].stride + (ptrdiff_t)x] ^= 0xff;
 }
 
-// A result of the op for another picture; NULL where none is wanted.
+// Returns the op's result for another picture; NULL if this case has no earlier run.
 static uint8_t *run_earlier(const struct trial *t, const struct version *reference)
 {
     const bool may_fill = t->op.kind == OP_WARP || t->op.yuv.warps;
@@ -373,7 +373,7 @@ static uint8_t *run_earlier(const struct trial *t, const struct version *referen
     return memory;
 }
 
-// Where the first byte that differs lies.
+// Describes the position of the first differing byte.
 static const char *place_text(char text[80], const struct trial *t, size_t at)
 {
     snprintf(text, 80, "outside the picture");
@@ -410,7 +410,7 @@ static bool cuda_on_host_runs(void)
 
 enum { VERSIONS_MAX = 8 };
 
-// Those of the cpu backend, and CUDA's.
+// The versions of the cpu backend, and CUDA's.
 static const struct version *tried[VERSIONS_MAX + 1];
 
 static void tried_init(void)
@@ -434,7 +434,7 @@ static void check_versions(const struct trial *t)
     for (int i = 0; tried[i]; i++) {
         if (!tried[i]->runs() || !tried[i]->run[t->op.kind] || failures[i] >= FAILURES_MAX)
             continue;
-        if (tried[i]->run[t->op.kind] == op_reference && !earlier) // the run that is expected
+        if (tried[i]->run[t->op.kind] == op_reference && !earlier) // identical to the expected run
             continue;
         const int before = test_failed;
         now.version = tried[i]->name;
@@ -470,7 +470,7 @@ static void check_case(void)
 
 enum { FAR_WIDTH = 64, FAR_HEIGHT = 9 };
 
-// A turned picture in memory of which only the pages of its rows are there.
+// Tests a rotated picture in memory that only has the pages of its rows.
 static void check_far(ptrdiff_t stride)
 {
     struct random random = {now.seed};
@@ -502,7 +502,7 @@ static void check_far(ptrdiff_t stride)
     munmap(memory, bytes);
 }
 
-// As far as the offset of every sample fits 32 bits, and where that of the last rows does not.
+// Tests strides at which every sample's offset fits 32 bits, and at which the last rows' do not.
 static void check_all_far(void)
 {
     static const ptrdiff_t strides[] = {INT32_MAX / (FAR_HEIGHT + 1),

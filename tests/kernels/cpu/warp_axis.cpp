@@ -1,5 +1,5 @@
 // The CUDA kernels of warps whose axes do not mix (kernels/cuda/warp_axis.cuh, warp_filtered.cuh)
-// on the host, thread after thread, with stand-ins for what only a GPU has: one more version for
+// on the host, one thread after another, with stand-ins for GPU-only features: one more version for
 // versions.c.
 #include "kernels/fixed.h"
 
@@ -65,7 +65,7 @@ static int __dp2a_hi(int words, int bytes, int sum)
     return __dp2a_lo(words, bytes >> 16, sum);
 }
 
-// Nibble i of `order` names byte i of the result: 0 to 3 of low, 4 to 7 of high.
+// Nibble i of `order` selects byte i of the result: 0 to 3 from low, 4 to 7 from high.
 static unsigned __byte_perm(unsigned low, unsigned high, unsigned order)
 {
     const uint64_t bytes = (uint64_t)high << 32 | low;
@@ -75,7 +75,7 @@ static unsigned __byte_perm(unsigned low, unsigned high, unsigned order)
     return result;
 }
 
-// Of two numbers of 16 bits each.
+// Operates on two 16-bit numbers.
 static unsigned __vmaxu2(unsigned a, unsigned b)
 {
     const unsigned low = a << 16 > b << 16 ? a & 0xffff : b & 0xffff;
@@ -188,8 +188,8 @@ static unsigned blocks(int length, int block)
     return (unsigned)((length + block - 1) / block);
 }
 
-// Every thread of a block runs twice: the first time fills what its threads share. `columns` and
-// `height`: output pixels that a block makes.
+// Runs every thread of a block twice: the first pass fills the threads' shared memory. `columns`
+// and `block_rows`: output pixels per block.
 static void launch(kernel *kernel, const struct axis_batch &batch, int rows, unsigned width,
                    unsigned height, int columns, int block_rows)
 {
@@ -235,7 +235,7 @@ static void run_axis(const struct warp *warp, const struct axis_batch &batch, in
            batch, rows, AXIS_LANES, AXIS_WARPS, AXIS_SPAN, AXIS_WARPS * rows);
 }
 
-// Copies the band's rows, and breaks the first byte where other rows were written.
+// Copies the band's rows, and corrupts the first byte if other rows were written.
 static void copy_band(const struct image *dst, const struct image *tight, struct band band)
 {
     int stray = 0;
@@ -254,7 +254,7 @@ static void copy_band(const struct image *dst, const struct image *tight, struct
         dst->plane[0].data[band.y0 * dst->plane[0].stride] ^= 1;
 }
 
-// Planes one behind the other, as the kernels write them.
+// Lays planes out consecutively, as the kernels write them.
 static size_t lay_out_tight(struct image *tight, const struct warp *warp, uint8_t *base)
 {
     const bool packed = warp->layout == LAYOUT_NHWC;
@@ -266,7 +266,7 @@ static size_t lay_out_tight(struct image *tight, const struct warp *warp, uint8_
     return element_bytes(warp->dtype) * warp->channels * (size_t)warp->width * warp->height;
 }
 
-// `kept`: a part of a result of yuv whose samples keep their values.
+// `kept`: part of a yuv result whose samples keep their values.
 static void warp_on_host(const struct image *dst, const struct image *src, const struct warp *warp,
                          struct band band, bool filled, bool kept)
 {

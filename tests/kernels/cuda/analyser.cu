@@ -1,5 +1,5 @@
-// The CUDA backend's analyser against the CPU's: cameras in threads of their own, whose pictures
-// follow each other; and a picture that the device cannot read, which fails the backend.
+// Tests the CUDA backend's analyser against the CPU's: cameras with sequences of pictures on their
+// own threads, and a picture the device cannot read, which fails the backend.
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static void camera_init(struct camera *c, struct backend *backend, int i)
     params.statistics.white = 235;
     params.statistics.all = i % 2 == 0;
     params.motion = motion_defaults();
-    params.motion.rate_num = 10; // learns for 20 pictures
+    params.motion.rate_num = 10; // learning takes 20 pictures
     params.motion.rate_den = 1;
     CHECK(!analysis_init(&c->analysis, &params, &c->host, NULL), "analysis_init");
     CHECK(!cpu->analyser_open(NULL, &c->expecting, &c->analysis, &c->host), "cpu");
@@ -66,7 +66,7 @@ static void camera_finish(struct camera *c)
     free(c->host.plane[0].data);
 }
 
-// A ground, something that moves over it, and noise.
+// Draws a background, a moving square and noise.
 static void camera_draw(struct camera *c, int n)
 {
     const int bytes = c->host.format == PIXEL_P010 ? 2 : 1;
@@ -93,7 +93,7 @@ static bool results_equal(const struct camera *c, const struct analysis_result *
            memcmp(a->motion->box, b->motion->box, a->motion->count * sizeof *a->motion->box) == 0;
 }
 
-// A decoder's pictures are made by work on the legacy default stream.
+// Pictures are written on the legacy default stream, as a decoder does.
 static void *camera_run(void *argument)
 {
     struct camera *c = (struct camera *)argument;

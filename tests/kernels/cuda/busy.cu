@@ -1,5 +1,5 @@
-// What the CUDA backend says its device was busy with, against copies of the same bytes that are
-// timed here, and against the time that went by.
+// Tests the CUDA backend's busy times against copies of the same bytes timed here, and against
+// elapsed time.
 #include <math.h>
 
 #include "kernels/cuda/cuda.h"
@@ -14,7 +14,7 @@ static double now_s(void)
     return now.tv_sec + now.tv_nsec / 1e9;
 }
 
-// Seconds of one copy of `bytes` of page-locked memory, alone; the least of several.
+// Returns the seconds of one copy of `bytes` of page-locked memory, alone; minimum of several.
 static double copy_seconds(size_t bytes, enum cudaMemcpyKind kind)
 {
     uint8_t *host = NULL, *device = NULL;
@@ -58,7 +58,7 @@ static void work_init(struct work *work, struct backend *backend, enum placement
     source_init(&work->source, &work->camera, placement);
     for (int i = 0; i < DEPTH; i++) {
         call_init(&work->call[i], backend, &work->camera, &work->source.image, results);
-        work->call[i].results[MOVES].op = NULL; // whose tables would be uploaded
+        work->call[i].results[MOVES].op = NULL; // its tables would be uploaded
     }
     CHECK(!cuda->plan_open(backend, &work->plan, &work->source.image, work->camera.ops, OPS, DEPTH),
           "plan_open");
@@ -73,7 +73,7 @@ static void work_finish(struct work *work)
     camera_finish(&work->camera);
 }
 
-// Returns the number of jobs, all of them done.
+// Returns the number of jobs; all are done.
 static int work_for(struct work *work, int ms)
 {
     const double end = now_s() + ms / 1e3;
@@ -91,7 +91,7 @@ static int work_for(struct work *work, int ms)
     return jobs;
 }
 
-// Seconds of each leg a job, and of all that went by.
+// Busy seconds of each stage and elapsed seconds, all per job.
 struct figures {
     double upload, kernel, download, wall;
 };
@@ -120,8 +120,8 @@ static struct figures measure(struct backend *backend, enum placement placement,
 
 // --- the stopwatch
 
-// Three cameras in step, 40 ms from picture to picture and 5 ms apart: each gets it again and
-// again. Instead of time that goes by, what is due comes nearer.
+// Three cameras in step, 40 ms per picture and 5 ms apart: each must get the stopwatch regularly.
+// Time passes by moving the due time closer.
 static void test_turns(void)
 {
     enum { CAMERAS = 3, PICTURES = 1500 };
@@ -144,7 +144,7 @@ static void test_turns(void)
 
 // --- what must hold
 
-// What cutting adds is within the slack.
+// The slack covers the cost of cutting.
 static void expect_copy(const char *what, double seconds, double alone)
 {
     CHECK(seconds > alone / 2 && seconds < 2 * alone + 300e-6, "%s: %g us, but %g us alone", what,
@@ -185,9 +185,9 @@ static void test_device(struct backend *backend, size_t results)
     struct figures figures = measure(backend, DEVICE, MEMORY_CUDA, 1);
     CHECK(figures.upload == 0 && figures.download == 0, "%g s up, %g s down", figures.upload,
           figures.download);
-    // The yuv op alone reads and writes more than 10 MB, which no memory does in a microsecond.
+    // The yuv op alone reads and writes over 10 MB; no memory does that in a microsecond.
     CHECK(figures.kernel > 1e-6, "%g s of kernels", figures.kernel);
-    expect_within("kernel", figures.kernel, figures.wall); // one at a time
+    expect_within("kernel", figures.kernel, figures.wall); // one job at a time
 
     figures = measure(backend, DEVICE, MEMORY_PINNED, DEPTH);
     CHECK(figures.upload == 0, "%g s up", figures.upload);

@@ -1,5 +1,5 @@
-// For tests of the CUDA backend: a job with its results and guard bytes around them, and a gate
-// that holds the device up.
+// For tests of the CUDA backend: a job with its results between guard bytes, and a gate that blocks
+// the device.
 #ifndef FRAMED_TESTS_KERNELS_CUDA_CALL_H
 #define FRAMED_TESTS_KERNELS_CUDA_CALL_H
 
@@ -31,7 +31,7 @@ static inline bool wait_for(sem_t *sem)
     return wait_seconds(sem, PATIENCE);
 }
 
-// --- a job and its results, which lie one behind the other in one piece of memory
+// --- a job and its results, consecutive in one piece of memory
 
 struct call {
     struct job job;
@@ -57,7 +57,7 @@ static inline size_t result_room(const struct op *op)
     return (op->dst_bytes + GUARD - 1) / GUARD * GUARD + GUARD;
 }
 
-// Fills all results and guards with guard bytes. False: the device did not.
+// Fills all results and guards with guard bytes. Returns false on a device error.
 static inline bool call_clear(struct call *call)
 {
     memset(call->host, GUARD_BYTE, call->bytes);
@@ -120,7 +120,7 @@ static inline int bytes_unlike(const uint8_t *memory, size_t bytes, int value)
     return unlike;
 }
 
-// How many results differ from the reference, or have something written beside them.
+// Counts results that differ from the reference or whose guards were overwritten.
 static inline int call_wrong(struct call *call, const struct camera *camera)
 {
     const uint8_t *at = call->host + GUARD;
@@ -143,7 +143,7 @@ static inline int call_wrong(struct call *call, const struct camera *camera)
     return wrong;
 }
 
-// Waits for the job, compares its results and clears them for the next one.
+// Waits for the job, compares its results and clears them for the next job.
 static inline void call_check(struct call *call, const struct camera *camera, const char *what)
 {
     CHECK(wait_for(&call->done), "%s: done was not called", what);
@@ -154,7 +154,7 @@ static inline void call_check(struct call *call, const struct camera *camera, co
     CHECK(call_clear(call), "memset");
 }
 
-// --- a gate in the legacy stream: what is behind it has not happened until it is opened
+// --- a gate in the legacy stream: later work waits until it is opened
 
 struct gate {
     sem_t open, passed;
@@ -177,7 +177,7 @@ static inline void gate_close(struct gate *gate, int patience)
     CHECK(!cudaLaunchHostFunc(cudaStreamLegacy, wait_at_gate, gate), "gate");
 }
 
-// False: the gate gave up before it was opened.
+// Returns false if the gate gave up before it was opened.
 static inline bool gate_open(struct gate *gate)
 {
     sem_post(&gate->open);
@@ -192,7 +192,7 @@ template <int VALUE> static __global__ void set_byte(uint8_t *at)
     *at = VALUE;
 }
 
-// What a job does behind a frame in the legacy stream: a wait, a kernel and a copy on another one.
+// Mimics a job after a frame in the legacy stream: a wait, a kernel and a copy on another stream.
 static inline cudaError_t work_behind(cudaStream_t stream, cudaEvent_t event, uint8_t *memory,
                                       uint8_t *pinned)
 {
@@ -208,8 +208,8 @@ static inline cudaError_t work_behind(cudaStream_t stream, cudaEvent_t event, ui
     return error;
 }
 
-// False where something (a checker of memory, a variable of the environment) makes work wait for
-// the device: a gate would hold the test itself up.
+// Returns false if something (a memory checker, an environment variable) makes work wait for the
+// device: a gate would then block the test itself.
 static inline bool gates_work(void)
 {
     struct gate gate;

@@ -1,5 +1,5 @@
-// For tests of the CUDA backend: a source picture with five ops and what the reference makes of
-// them, and copies of the picture in every kind of memory.
+// For tests of the CUDA backend: a source picture with five ops and the reference's results, and
+// copies of the picture in every kind of memory.
 #ifndef FRAMED_TESTS_KERNELS_CUDA_CAMERA_H
 #define FRAMED_TESTS_KERNELS_CUDA_CAMERA_H
 
@@ -10,7 +10,7 @@
 #include "kernels/ops.h"
 #include "tests/test.h"
 
-enum { OPS = 5, MOVES = 4 /* the op that a job may bring another one for */ };
+enum { OPS = 5, MOVES = 4 /* a job may replace this op */ };
 
 struct camera {
     struct image src; // tight, on the host
@@ -44,7 +44,7 @@ static inline struct warp_params warp_params(int width, int height)
 static inline void params_init(struct op_params params[OPS])
 {
     memset(params, 0, OPS * sizeof *params);
-    params[0].kind = OP_WARP; // floats, plane by plane
+    params[0].kind = OP_WARP; // planar floats
     params[0].warp = warp_params(97, 61);
     params[0].warp.dtype = DTYPE_F32;
     params[0].warp.scale = 1 / 255.0;
@@ -55,16 +55,16 @@ static inline void params_init(struct op_params params[OPS])
     params[2].warp.rotate = 155;
     params[2].warp.layout = LAYOUT_NHWC;
     params[2].warp.order = ORDER_BGR;
-    params[3].kind = OP_WARP; // shares a launch with the one before it
+    params[3].kind = OP_WARP; // shares a launch with the op before it
     params[3].warp = warp_params(33, 201);
     params[3].warp.order = ORDER_GRAY;
-    params[4].kind = OP_WARP; // and this one with the first
+    params[4].kind = OP_WARP; // shares a launch with the first op
     params[4].warp = warp_params(160, 9);
     params[4].warp.dtype = DTYPE_F32;
     params[4].warp.fit = FIT_STRETCH;
 }
 
-// The op, and what the reference makes of the picture by it.
+// Initialises the op. Returns the reference's result for the picture.
 static inline uint8_t *camera_op(struct op *op, const struct op_params *params,
                                  const struct image *src)
 {
@@ -118,9 +118,9 @@ enum placement {
     HOST_PADDED,
     HOST_UPSIDE_DOWN,
     PINNED,
-    PINNED_PADDED, // by more than the device keeps
+    PINNED_PADDED, // the stride is too large for the device's copy to keep
     PINNED_UPSIDE_DOWN,
-    PINNED_ALIGNED, // by what the device keeps
+    PINNED_ALIGNED, // the device's copy keeps the stride
     DEVICE,
     PLACEMENTS
 };
@@ -131,7 +131,7 @@ struct source {
     void *memory[PLANES_MAX];
 };
 
-// Bytes between the rows of a plane on the host.
+// Returns the bytes between the rows of a plane on the host.
 static inline size_t padding(enum placement placement, size_t row_bytes)
 {
     switch (placement) {
@@ -170,7 +170,7 @@ static inline void plane_to_host(struct source *source, const struct image *tigh
         memcpy(plane->data + y * plane->stride, tight->plane[p].data + y * row_bytes, row_bytes);
 }
 
-// Room on the device that holds something else so far.
+// Allocates a plane on the device, filled with other bytes for now.
 static inline void plane_to_device(struct source *source, const struct image *tight, int p)
 {
     size_t pitch;
@@ -212,7 +212,7 @@ static inline void source_finish(struct source *source)
     }
 }
 
-// As a decoder does it: on the legacy default stream, and nobody waits for it.
+// Writes as a decoder does: on the legacy default stream, without waiting.
 static inline cudaError_t decode_into(struct source *source, const struct image *from)
 {
     cudaError_t error = cudaSuccess;

@@ -1,7 +1,7 @@
-// Detection on CUDA against the reference, byte by byte, over CASES (of the environment) random
-// batches of 1 to 40 pictures.
+// Tests detection on CUDA against the reference, byte by byte, over CASES (from the environment)
+// random batches of 1 to 40 pictures.
 //
-// usage: detect [SEED]    one case alone, as a failed one prints it
+// usage: detect [SEED]    runs one case alone, with the seed that a failed case prints
 #include "kernels/cuda/detect_cuda.h"
 #include "tests/kernels/detect_cases.h"
 #include "tests/test.h"
@@ -30,8 +30,7 @@ static bool memory_open(void)
            !cudaMallocHost((void **)&memory.pinned, RESULTS) && !cudaStreamCreate(&memory.stream);
 }
 
-// Fills the tensors of one picture more, at `used` in both arenas, and makes what is expected of
-// it.
+// Fills the tensors of one more picture at `used` in both arenas, and computes its expected result.
 static void picture_add(struct detect_case *c, struct random *random, struct detect_input *in,
                         size_t *used, uint8_t *expected)
 {
@@ -72,7 +71,7 @@ static bool check_batch(struct detect_case *c, uint64_t seed)
     error = error ? error : cudaMemset(memory.workspace, UNTOUCHED, 1 << 16);
     error = error ? error : detect_cuda_init(&c->detect, memory.workspace, n, memory.stream);
     int differ = 0;
-    for (int time = 0; time < 2 && !error; time++) { // the second finds what the first left
+    for (int time = 0; time < 2 && !error; time++) { // the second run sees leftovers
         error = cudaMemset(results, UNTOUCHED, n * bytes);
         error = error ? error : cudaDeviceSynchronize();
         error = error ? error

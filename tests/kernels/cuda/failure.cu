@@ -1,12 +1,12 @@
-// A device that fails: the CUDA backend reports every job once, takes no more, can be closed, and
-// after a reset works again where the driver lets the process have the device once more. The
-// failure is a source address that the device cannot read, which spoils the context of the whole
-// process: hence a program of its own (and one that memory checkers rightly complain about).
+// Tests a failing device: the CUDA backend reports every job once, accepts no more, can be closed,
+// and works again after a reset if the driver gives the process the device again. The failure is a
+// source address the device cannot read. It ruins the context of the whole process, so this is a
+// program of its own (and memory checkers rightly complain about it).
 #include "tests/kernels/cuda/call.h"
 
 enum { JOBS = 4, ROUNDS = 2 };
 
-// A job without a picture, which the copy refuses: it fails alone, and the next one is good.
+// A job without a picture, which the copy refuses: only that job fails, the next one succeeds.
 static void test_refused(struct backend *backend, const struct camera *camera)
 {
     struct call call[3];
@@ -29,7 +29,7 @@ static void test_refused(struct backend *backend, const struct camera *camera)
         call_finish(&call[i], backend);
 }
 
-// One good job; and one bad one with others beside and behind it.
+// One good job, then a bad one with others next to and after it.
 static void test_failure(struct backend *backend, const struct camera *camera)
 {
     struct call call[JOBS];
@@ -63,7 +63,7 @@ static void test_failure(struct backend *backend, const struct camera *camera)
         call_finish(&call[i], backend);
 }
 
-// False: the driver is through with this process, and says so at once.
+// Returns false if the driver refuses this process for good, which it must report at once.
 static bool test_again(const struct backend_options *options, const struct camera *camera)
 {
     struct backend *backend = NULL;

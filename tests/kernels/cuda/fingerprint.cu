@@ -1,7 +1,7 @@
-// Fingerprints on CUDA against the reference, byte by byte, from lumas and from sums of cells, over
-// CASES (of the environment) random batches of up to 200 pictures.
+// Tests fingerprints on CUDA against the reference, byte by byte, from lumas and from sums of
+// cells, over CASES (from the environment) random batches of up to 200 pictures.
 //
-// usage: fingerprint [SEED]    one batch alone, as a failed one prints it
+// usage: fingerprint [SEED]    runs one batch alone, with the seed that a failed one prints
 #include "kernels/cuda/fingerprint_cuda.h"
 #include "tests/kernels/fingerprint_cases.h"
 #include "tests/test.h"
@@ -54,7 +54,7 @@ static bool check_lumas(uint64_t seed)
     return equal;
 }
 
-// The cells of picture i on the device, and what is expected of it.
+// Uploads the cells of picture i and computes its expected fingerprint.
 static cudaError_t grid_add(int i, struct random *random, uint64_t *expected)
 {
     struct fingerprint_cells cells;

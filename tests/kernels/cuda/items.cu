@@ -1,12 +1,12 @@
-// Launches of 1 to CUDA_ITEMS_MAX items against the reference, byte by byte: items of cameras of
-// their own, each with its own geometry, layout, band and alignment, and guards around the results.
+// Tests launches of 1 to CUDA_ITEMS_MAX items against the reference, byte by byte: separate cameras
+// with their own geometries, layouts, bands and alignments, and guards around the results.
 #include "kernels/cuda/cuda.h"
 #include "kernels/sample.h"
 #include "tests/kernels/cuda/camera.h"
 
 enum { GUARD = 64, GUARD_BYTE = 0xA5, SIDE_MAX = 150, ROOM = 64 << 20 };
 
-// What a launch shows; the last is any of the others, so that one call makes several launches.
+// Shape of a launch; the last mixes the others, so that one call makes several launches.
 enum shape { SHAPE_AXIS, SHAPE_WHOLE, SHAPE_PIXEL, SHAPE_ANY, SHAPES };
 
 static uint64_t state = 20240229;
@@ -36,7 +36,7 @@ static void room_close(void)
     free(room.host);
 }
 
-// An offset of `bytes` that nobody else has.
+// Returns the offset of `bytes` unused bytes.
 static size_t room_take(size_t bytes, size_t align)
 {
     const size_t at = (room.used + align - 1) / align * align;
@@ -56,7 +56,7 @@ struct item {
     size_t bytes;
 };
 
-// The source at any alignment that its samples allow, in rows with any padding.
+// Places the source at any alignment its samples allow, with any row padding.
 static void source_init(struct item *item, struct cuda_item *to)
 {
     const int sample = source_is_10bit(item->src.format) ? 2 : 1;
@@ -72,7 +72,7 @@ static void source_init(struct item *item, struct cuda_item *to)
     }
 }
 
-// A window of whole steps, which may be mirrored: every output pixel is one of the source's.
+// Sets a window of whole steps, possibly mirrored: every output pixel is a source pixel.
 static void whole_params(struct warp_params *warp, struct image *src)
 {
     const int step = random_in(1, 3);
@@ -133,7 +133,7 @@ static size_t element_bytes(enum dtype dtype)
     return dtype == DTYPE_F32 ? 4 : dtype == DTYPE_F16 ? 2 : 1;
 }
 
-// The op's block, the room for its result, and what the reference makes of it.
+// Places the op's block and the room for its result, and computes the expected bytes.
 static void item_place(struct item *item, struct cuda_item *to)
 {
     const struct warp *warp = &item->op.warp;

@@ -1,10 +1,10 @@
-// The CUDA backend with many jobs in flight, on any number of streams, whole and in bands: no more
-// than `depth` of a plan, plans of several threads, and a plan that is closed while it works.
+// Tests the CUDA backend with many jobs in flight, on any number of streams, whole and in bands: at
+// most `depth` jobs of a plan, plans of several threads, and a plan closed while it works.
 #include <pthread.h>
 
 #include "tests/kernels/cuda/call.h"
 
-// `depth` jobs and no more; plan_close waits for them.
+// Accepts `depth` jobs and no more; plan_close waits for them.
 static void test_depth(struct backend *backend, bool gates)
 {
     struct camera camera;
@@ -52,11 +52,11 @@ struct worker {
     struct backend *backend;
     struct camera camera;
     struct source source;
-    struct call call[DEPTH]; // results in each kind of memory
+    struct call call[DEPTH]; // one per kind of result memory
 };
 
-// A camera's thread: DEPTH jobs in flight, each result compared before its buffer is used again.
-// What is compared is compared without CHECK: its counters are not for several threads.
+// A camera's thread: DEPTH jobs in flight, each result compared before its buffer is reused. It
+// counts errors without CHECK, whose counters are not for several threads.
 static void *run_worker(void *argument)
 {
     struct worker *worker = (struct worker *)argument;

@@ -1,6 +1,6 @@
-// The CUDA backend with every kind of memory: sources on the host, page-locked or on the device,
-// padded and upside down, results page-locked, plain or on the device for others; and that submit
-// never waits for the device.
+// Tests the CUDA backend with every kind of memory: sources on the host, page-locked or on the
+// device, padded and upside down; results page-locked, plain, or on the device for other processes.
+// submit must never wait for the device.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ static void test_placement(struct backend *backend, const struct camera *camera,
     call_init(&call, backend, camera, &source.image, results);
     CHECK(cuda->plan_open(backend, &plan, &source.image, camera->ops, OPS, 1) == 0, "%s", what);
 
-    for (int round = 0; round < 2; round++) { // the slot is used again
+    for (int round = 0; round < 2; round++) { // the second round reuses the slot
         const bool gated = gates && placement == DEVICE;
         if (gated)
             gate_close(&gate, PATIENCE);
@@ -66,9 +66,9 @@ static void test_placements(const struct backend_options *options, bool gates)
     cuda->close(backend);
 }
 
-// --- memory of others
+// --- memory allocated elsewhere
 
-// Where a result is said to be page-locked it is downloaded in place, whoever made the memory.
+// Results declared page-locked are downloaded in place, no matter which allocator they come from.
 static void test_pin(struct backend *backend)
 {
     const size_t bytes = 1 << 16;
@@ -85,7 +85,7 @@ static void test_pin(struct backend *backend)
     CHECK(!cudaPointerGetAttributes(&attributes, shared) &&
               attributes.type == cudaMemoryTypeUnregistered,
           "an unpinned range is page-locked");
-    CHECK(!cuda->pin(backend, shared, bytes), "pin"); // left to close
+    CHECK(!cuda->pin(backend, shared, bytes), "pin"); // close must unpin it
     munmap(shared, bytes);
     close(fd);
 }
@@ -96,7 +96,7 @@ static bool is_page_locked(const void *memory)
     return !cudaPointerGetAttributes(&attributes, memory) && attributes.type == cudaMemoryTypeHost;
 }
 
-// By backends of the box's first and last device, which may be the same. Whichever of them goes
+// Pins by backends of the machine's first and last device, which may be the same. Whichever unpins
 // first, the memory stays locked for the other.
 static void test_pin_by_two(void)
 {
@@ -155,7 +155,7 @@ static void test_export(struct backend *backend)
     CHECK(!memory.address && memory.fd < 0, "something is left of a petabyte");
 }
 
-// A picture from tight rows to padded ones, of which nothing but the picture is written.
+// Copies a picture from tight to padded rows; only the picture's own bytes may be written.
 static void test_picture_copy(struct backend *backend, enum pixel_format format)
 {
     enum { PAD = 64, FILL = 0 };
@@ -191,8 +191,8 @@ static void test_picture_copy(struct backend *backend, enum pixel_format format)
     camera_finish(&camera);
 }
 
-// Another process, which opens what it is told of as programs with CUDA's runtime do, and answers
-// with the first bytes.
+// A process that opens received handles as programs with CUDA's runtime do, and answers with the
+// first bytes.
 struct importer {
     pid_t process;
     int to, from;
@@ -217,7 +217,7 @@ static void import_handles(int from, int to)
     _exit(0);
 }
 
-// Before this process has begun with CUDA.
+// Call before this process initialises CUDA.
 static struct importer start_importer(void)
 {
     int to[2], from[2];
@@ -267,7 +267,7 @@ static void test_ipc(struct backend *backend, const struct importer *importer)
     CHECK(!memory.address, "something is left of a petabyte");
 }
 
-// A plan that finds no room leaves the backend as it was, and says beforehand what it would take.
+// A plan without room leaves the backend unchanged, and plan_need reports its size in advance.
 static void test_need(struct backend *backend)
 {
     struct camera camera;
@@ -322,7 +322,7 @@ static void test_memory(const struct backend_options *options)
     cuda->close(backend);
 }
 
-// libavcodec joins the primary context only where it has exactly this flag.
+// libavcodec joins the primary context only if it has exactly this flag.
 static void test_context_flags(void)
 {
     enum { SCHED_BLOCKING_SYNC = 4 };

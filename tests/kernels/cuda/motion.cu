@@ -1,8 +1,8 @@
-// Motion on CUDA against the reference, byte by byte: CASES (of the environment) launches of 1 to
-// 24 cameras, whose states are carried on over STEPS pictures. The states themselves are compared
-// in tests/kernels/cpu/blocks.
+// Tests motion on CUDA against the reference, byte by byte: CASES (from the environment) launches
+// of 1 to 24 cameras that keep their states over STEPS pictures. tests/kernels/cpu/blocks compares
+// the states themselves.
 //
-// usage: motion [SEED]    one case alone, as a failed one prints it
+// usage: motion [SEED]    runs one case alone, with the seed that a failed case prints
 #include "kernels/cuda/motion_cuda.h"
 #include "tests/kernels/motion_cases.h"
 #include "tests/test.h"
@@ -13,8 +13,8 @@ struct camera {
     struct motion_case reference;
     struct motion_cuda motion;
     uint8_t *memory;
-    uint32_t *sums;                         // of the device
-    struct motion_changes *changes, *found; // of the device; a copy
+    uint32_t *sums;                         // on the device
+    struct motion_changes *changes, *found; // on the device; its copy on the host
 };
 
 static cudaError_t camera_init(struct camera *c, uint64_t seed)

@@ -1,7 +1,7 @@
-// Statistics on CUDA against the reference, byte by byte, over CASES (of the environment) random
-// launches of 1 to 40 pictures, of any formats, sizes and grids, and both passes.
+// Tests statistics on CUDA against the reference, byte by byte, over CASES (from the environment)
+// random launches of 1 to 40 pictures, of any formats, sizes and grids, and both passes.
 //
-// usage: statistics [SEED]    one launch alone, as a failed one prints it
+// usage: statistics [SEED]    runs one launch alone, with the seed that a failed one prints
 #include "kernels/cuda/statistics_cuda.h"
 #include "tests/kernels/statistics_cases.h"
 #include "tests/test.h"
@@ -11,7 +11,7 @@ enum { CASES = 400, PICTURES_MAX = 40 };
 static const size_t ARENA = (size_t)256 << 20;
 
 static struct {
-    uint8_t *host, *device; // of ARENA bytes each
+    uint8_t *host, *device; // ARENA bytes each
     size_t used;
     struct luma_statistics *results; // page-locked
     uint8_t *workspace;
@@ -86,7 +86,7 @@ static bool check_launch(uint64_t seed)
         picture_place(&cases[i], &pictures[i], i);
     }
     cudaError_t error = cudaMemcpy(memory.device, memory.host, memory.used, cudaMemcpyHostToDevice);
-    for (int time = 0; time < 2 && !error && good; time++) { // the second finds what the first left
+    for (int time = 0; time < 2 && !error && good; time++) { // the second run sees leftovers
         memset(memory.results, UNTOUCHED, n * sizeof *memory.results);
         error = statistics_cuda_launch(pictures, n, memory.stream);
         error = error ? error : cudaStreamSynchronize(memory.stream);

@@ -1,8 +1,7 @@
-// Trilinear interpolation on CUDA against the reference, byte by byte, over CASES (of the
-// environment) random sizes, from arrays that lie on multiples of 16 bytes and from some that do
-// not.
+// Tests trilinear interpolation on CUDA against the reference, byte by byte, over CASES (from the
+// environment) random sizes, with arrays on multiples of 16 bytes and others.
 //
-// usage: trilinear [SEED]    one case alone, as a failed one prints it
+// usage: trilinear [SEED]    runs one case alone, with the seed that a failed case prints
 #include <string.h>
 
 #include "kernels/cuda/trilinear_cuda.h"
@@ -11,7 +10,7 @@
 
 enum { CASES = 400, FLOATS = 1 << 20, ARRAYS = 6 };
 
-// Of a call: what it reads, then what it writes.
+// Arrays of a call: inputs, then outputs.
 enum { FEATURES, POINTS, GRAD_OUT, OUT, GRAD_FEATURES, GRAD_POINTS };
 
 struct sides {
@@ -29,7 +28,7 @@ static bool memory_open(struct sides *memory)
     return is_there;
 }
 
-// Numbers of all sizes, few of them 0; no NaN, whose bits differ.
+// Numbers of all magnitudes, few of them 0; no NaN, whose bits may differ.
 static float number(struct random *random)
 {
     const int scale = random_in(random, -20, 10);
