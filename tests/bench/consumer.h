@@ -33,7 +33,7 @@ struct consumed {
 int consumer_open(struct consumer **ret, const char *folder, int n, const struct expected *,
                   const struct rtsp_server *server);
 void consumer_close(struct consumer *); // accepts NULL
-// Returns how many of the first n rings have delivered; *last_ns: first frame of the last one.
+// Returns how many of the first n rings have delivered; *last_ns: time of the last one's first.
 int consumer_up(struct consumer *, int n, int64_t *last_ns);
 void consumer_reset(struct consumer *);
 int consumer_result(struct consumer *, int n, struct consumed *ret); // 0 or -ENOMEM

@@ -31,7 +31,7 @@ __attribute__((format(printf, 2, 3))) struct row row_named(const char *group, co
 __attribute__((format(printf, 3, 4))) void row_limit(struct row *, double limit, const char *format,
                                                      ...);
 void report_add(struct report *, const struct row *);
-// Adds a row to the JSON only; the caller prints it if the report is a table.
+// Adds a row for JSON without printing it; the caller prints it if the report is a table.
 void report_keep(struct report *, const struct row *);
 // Adds a sentence about an omission or a failure.
 __attribute__((format(printf, 2, 3))) void report_note(struct report *, const char *format, ...);

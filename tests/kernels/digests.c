@@ -43,8 +43,7 @@ static struct op_params warp_params(void)
                                        .std = {0.229, 0.224, 0.225}}};
 }
 
-// Makes a LUT of random nodes for an interpolation: trilinear with linear axes, tetrahedral
-// without.
+// Makes a LUT of random nodes: trilinear with linear axes, tetrahedral without.
 static struct lut *lut_of(enum lut_interpolation interpolation)
 {
     enum { POINTS = 5, VALUES = 3 * POINTS * POINTS * POINTS };

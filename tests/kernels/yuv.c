@@ -167,8 +167,7 @@ static void test_cases(struct random *random, enum pixel_format source)
         check_case(&p, &picture.image);
         picture_free(&picture);
     }
-    // High enough that an unspecified matrix means bt709; wider than two pixel runs if time
-    // permits.
+    // High enough to default to bt709; wider than two runs of pixels if time permits.
     struct picture picture = picture_sized(source, n < 300 ? 35 : 515, 721, random);
     picture.image.colour = colour_case(random);
     for (long i = 0; i <= n / 1500; i++) {

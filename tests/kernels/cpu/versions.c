@@ -470,7 +470,7 @@ static void check_case(void)
 
 enum { FAR_WIDTH = 64, FAR_HEIGHT = 9 };
 
-// Tests a rotated picture in memory that only has the pages of its rows.
+// Tests a rotated picture in sparse memory: only the pages of its rows are present.
 static void check_far(ptrdiff_t stride)
 {
     struct random random = {now.seed};
