@@ -1,6 +1,6 @@
-// Malformed configurations: each file of tests/config/bad ends with the lines that it must give,
-// less the file's name, as comments "#: line:column: key: how the message begins", in order and no
-// others.
+// Malformed configurations: each file of tests/config/bad ends with the messages that it must give,
+// without the file name, as comments "#: line:column: key: beginning of the message". All of them
+// must be printed, in order, and no others.
 #include "config/load.h"
 
 #include <glob.h>
@@ -9,7 +9,7 @@
 
 #include "tests/test.h"
 
-// The next "#: " line of the file, without the mark; empty at its end.
+// Returns the next "#: " line of the file without the mark; "" at the end of the file.
 static char *expected_line(FILE *f, char *line, int size)
 {
     while (fgets(line, size, f)) {

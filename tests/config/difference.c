@@ -1,4 +1,4 @@
-// What is told of two configurations that differ.
+// The differences that are reported between two configurations.
 #include "config/difference.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static struct config *load(const char *text)
     return config;
 }
 
-// The first text with `old` (NULL: nothing) replaced differs from it as `wanted` says.
+// Replaces `old` in the first text (NULL: replaces nothing) and expects the differences `wanted`.
 static void expect(const char *old, const char *new, const char *wanted)
 {
     char text[2048], *told = NULL;
@@ -66,7 +66,7 @@ static void test_differences(void)
            " changed: paused\ncameras.yard changed: paused\n");
     expect("all: {cameras: '*'", "all: {cameras: gate", "batches.all changed: cameras\n");
     expect("all: {", "some: {", "batches.some added\nbatches.all removed\n");
-    // A key that the kernel has not, by the defaults, is no difference.
+    // A default for a key that the kernel does not have makes no difference.
     expect("http: 8780\n", "http: 8780\ndefaults: {format: nv12}\n",
            "cameras.gate.outputs.y changed: format\n");
 }

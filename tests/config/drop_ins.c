@@ -1,5 +1,5 @@
-// Drop-in files: what they add to a configuration, in which order, and that each mistake names its
-// own file, line and column, however broken the files beside it are.
+// Drop-in files: what they add to a configuration, their order, and mistakes. Each mistake names
+// its own file, line and column, however broken the other files are.
 #include "config/drop_ins.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 // A folder with framed.yaml and framed.d/.
 struct box {
     char folder[64], main[80], drop_ins[80];
-    char *printed; // by the last load
+    char *printed; // messages of the last load
     size_t size;
     struct config *config;
 };
@@ -64,7 +64,7 @@ static void box_close(struct box *box)
     config_free(box->config);
 }
 
-// The lines that were printed are these, each behind the folder's path.
+// Checks the printed lines; each begins with the folder's path.
 static void box_expect(const struct box *box, const char *const lines[], int n)
 {
     const char *line = box->printed;
@@ -141,7 +141,7 @@ static void test_mistakes(void)
     box_close(&box);
 }
 
-// Whoever owns the folder shows root no file that only root may read.
+// The owner of the folder cannot make root print a file that only root may read.
 static void test_files_of_others(void)
 {
     enum { OWNER = 31871, STRANGER = 31872 };
@@ -199,11 +199,11 @@ static void test_folder(void)
     box_close(&box);
 }
 
-// A cluster's text brings its own camera, and looks nothing up.
+// A text assigned by a cluster contains its own camera only; references in it are not looked up.
 static void test_assigned(void)
 {
     static const struct {
-        const char *text, *wrong; // NULL: nothing
+        const char *text, *wrong; // NULL: no mistake
     } cases[] = {
         {"defaults: none\ncameras: {a: " CAMERA "}", NULL},
         {"cameras: {a: {url: 'rtsp://h/$${X}', outputs: {o: {sink: 'tcp:0'}}}}", NULL},
@@ -231,7 +231,7 @@ static void test_assigned(void)
     box_close(&box);
 }
 
-// Only to be checked: references count as set, and no file is opened.
+// A closed load only checks: references count as set, and no file is opened.
 static void test_closed(void)
 {
     struct box box;
@@ -246,7 +246,7 @@ static void test_closed(void)
     box_close(&box);
 }
 
-// The configuration as it would be with other files.
+// Loads the configuration as it would be with changed files.
 static void test_changes(void)
 {
     struct box box;
@@ -306,7 +306,7 @@ static void test_names(void)
     }
 }
 
-// Keys and values that are gone, wherever they stand: noted with their places, and nothing else.
+// Removed keys and values are noted with their places, at any level; nothing else is printed.
 static void test_gone(void)
 {
     static const char *const texts[] = {

@@ -1,4 +1,4 @@
-// What is printed of a configuration loads as the same, and shows no secret.
+// The printed configuration loads as an equal one and shows no secret.
 #include "config/effective.h"
 
 #include <stdlib.h>
@@ -173,7 +173,7 @@ static void test_secrets(void)
     config_free(config);
 }
 
-// A value in which a reference took part is printed as it was written, and copies of it too.
+// A value with a reference is printed as written, in copies of it too.
 static void test_written(void)
 {
     static const char text[] =
@@ -211,7 +211,7 @@ static void test_written(void)
     config_free(config);
 }
 
-// A camera as a drop-in file of a configuration whose own defaults are others: it stays the same.
+// A camera printed as a drop-in file stays the same under a configuration with other defaults.
 static void test_camera(void)
 {
     static const char before[] =

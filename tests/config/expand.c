@@ -9,7 +9,7 @@
 #include "tests/test.h"
 
 static const struct {
-    const char *text, *expanded; // NULL: an error that says `why`
+    const char *text, *expanded; // NULL: an error with the message `why`
     const char *why;
 } cases[] = {
     {"", "", NULL},
@@ -105,7 +105,7 @@ static void test_length(void)
     CHECK(expand(&expanded, text, why, sizeof why) < 0 && strstr(why, "too long"), "4097 bytes");
 }
 
-// Looks up the variable as the value of a key that may hold a secret.
+// Expands the variable as the value of a key that may hold a secret.
 static void keep(const char *name, const char *value)
 {
     char text[64], why[256];
@@ -190,7 +190,7 @@ int main(void)
     setenv("CREDENTIALS_DIRECTORY", folder, 1);
     setenv("SET", "value", 1);
     setenv("EMPTY", "", 1);
-    setenv("DOLLAR", "${SET}", 1); // what was looked up is not expanded again
+    setenv("DOLLAR", "${SET}", 1); // the value is not expanded again
     setenv("BOTH", "environment", 1);
     setenv("LINE", "one line\n", 1);
     setenv("LINES", "two\n\n", 1);

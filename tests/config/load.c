@@ -1,4 +1,4 @@
-// Configurations that load, and what is in the structs then.
+// Configurations that load, and the resulting structs.
 #include "config/load.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ static void test_design_example(void)
     config_free(c);
 }
 
-// The mistakes of a text in `printed`, for the caller to free.
+// Returns the number of mistakes in a text; the caller frees `printed`.
 static int mistakes_of(const char *text, bool closed, char **printed)
 {
     struct config *config = NULL;
@@ -102,7 +102,7 @@ static void test_closed_paths(void)
     free(printed);
 }
 
-// One long text stands for much more where aliases repeat it, or a list that holds it.
+// Aliases, or a list that contains them, repeat one long text until the whole is too large.
 static void test_long_aliases(void)
 {
     enum { BYTES = 4000, MOST = (8 << 20) / BYTES };
@@ -124,7 +124,7 @@ static void test_long_aliases(void)
         }
 }
 
-// Each camera has its own copy of what `defaults` say.
+// Each camera has its own copy of `defaults`.
 static void test_long_defaults(void)
 {
     enum { CAMERAS = 1000, OPTIONS = 16 };
@@ -181,7 +181,7 @@ static void test_defaults(void)
     config_free(c);
 }
 
-// What an output says itself is stronger than a default that excludes it.
+// A key of an output overrides a default that excludes it.
 static void test_range_gives_way(void)
 {
     struct config *c = load("cameras: {a: {url: x, outputs: {\n"
@@ -218,7 +218,7 @@ static void test_protocols(void)
     config_free(c);
 }
 
-// `auto` waits where nobody but the file is held up.
+// `auto` waits where waiting delays a file only.
 static void test_overflow(void)
 {
     static const struct {
@@ -253,8 +253,7 @@ static void test_overflow(void)
     }
 }
 
-// A camera of the network has its share of the processors.
-// Every camera that the patterns choose has an output of the batch's name.
+// Every camera that matches the patterns has an output with the batch's name.
 static void test_batches(void)
 {
     struct config *c =
@@ -303,8 +302,8 @@ static void test_batches(void)
     config_free(c);
 }
 
-// `count: auto` gives an element for each member, but not more than 32 and no fewer than one camera
-// may take.
+// `count: auto` gives one element per member, at most 32 and at least as many as one camera may
+// take.
 static void test_batch_capacity(void)
 {
     static const struct {
@@ -334,7 +333,7 @@ static void test_batch_capacity(void)
     }
 }
 
-// A region takes the place of a crop; a batch may have all regions of each member, or tiles.
+// A region replaces a crop; a batch may have all regions of each member, or tiles.
 static void test_regions(void)
 {
     struct config *c = load("defaults: {crop: [0, 0, 4, 4]}\n"
@@ -383,7 +382,7 @@ static void test_regions(void)
     config_free(c);
 }
 
-// `roi: all` in the defaults is for batches alone.
+// `roi: all` in the defaults applies to batches only.
 static void test_default_roi(void)
 {
     struct config *c = load("{defaults: {roi: all}, cameras: {a: {url: x, rois: {r: [0, 0, 8, 8]}, "
@@ -422,7 +421,7 @@ static void test_threads(void)
     }
 }
 
-// A ring speaks for itself, whatever the defaults want of other sinks.
+// A ring always has protocol framed; `memory` of the defaults applies to rings only.
 static void test_ring(void)
 {
     struct config *c = load("cameras: {a: {url: x, picture: 3840x2160, outputs: {\n"
@@ -448,7 +447,7 @@ static void test_ring(void)
     config_free(c);
 }
 
-// Files are split at a time or a size; sinks of other kinds pass over what the defaults say of it.
+// Files are split at a time or a size; sinks of other kinds ignore such defaults.
 static void test_segments(void)
 {
     struct config *c = load("cameras: {a: {url: x, outputs: {\n"
@@ -469,7 +468,7 @@ static void test_segments(void)
     config_free(c);
 }
 
-// What is taken is what can be listened on.
+// Accepts exactly the paths that a socket can listen on.
 static void test_socket_path(const char *scheme, int length, const char *said)
 {
     char text[300], path[200], *errors = NULL;
@@ -502,7 +501,7 @@ static void test_pin(void)
     config_free(c);
 }
 
-// A yuv output has a geometry where it sets a key of it; what `defaults` say is for warp outputs.
+// A yuv output has a geometry if it sets one of its keys; `defaults` apply to warp outputs only.
 static void test_yuv_geometry(void)
 {
     struct config *c =
@@ -563,7 +562,7 @@ static void test_wrong_pins(void)
         test_wrong_pin(none[i], "is not a list of processors");
 }
 
-// A key of cameras and of outputs: what stands under `defaults` says by its value which is meant.
+// A key of both cameras and outputs: under `defaults`, the value decides which of them is meant.
 static void test_shared_default(void)
 {
     static const struct {
@@ -681,7 +680,7 @@ static void test_hostile_texts(void)
     fclose(null);
 }
 
-// Returns the seconds of this thread that a text of about 300 kB takes, and its mistakes in *ret.
+// Returns the thread's CPU seconds for loading a text of about 300 kB, and its mistakes in *ret.
 static double seconds_of(const char *text, size_t n, int *ret)
 {
     struct timespec began, ended;
@@ -696,7 +695,7 @@ static double seconds_of(const char *text, size_t n, int *ret)
 }
 
 // Valid keys whose cost would grow with the square of their number: a quarter of the text would
-// take a sixteenth of the time then, and the whole a minute under sanitizers.
+// then take a sixteenth of the time, and the whole a minute under sanitizers.
 static void test_costly_texts(void)
 {
     static const char *const sinks[] = {"unix:/r/%d-%d", "tcp:127.0.0.1:%d%d", "ring:/r/%d.%d",
@@ -718,7 +717,7 @@ static void test_costly_texts(void)
         CHECK(mistakes == (kind == 1 ? 3600 : 0), "%s: %d mistakes", sinks[kind], mistakes);
         CHECK(seconds < LIMIT_S, "%s: %.1f s for %zu bytes", sinks[kind], seconds, at);
     }
-    // A node with many keys, written once and meant a thousand times.
+    // A node with many keys, written once and referenced a thousand times.
     static const char *const wholes[] = {" c%d: *a\n", " c%d: {url: x, outputs: *a}\n",
                                          " c%d: {url: x, options: *a}\n", " ? *a\n"};
     for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++) {
@@ -766,8 +765,7 @@ static void test_listening(void)
     config_free(load("http: 0.0.0.0:1\nhttp_token: 0123456789abcdef\n" A_CAMERA));
 }
 
-// Whatever else is wrong with the file.
-// The word and the map mean the same, `defaults` hold where an output says nothing beside them, and
+// The word and the map mean the same. `defaults` apply to keys that an output does not set, and
 // outputs that cannot have a gate have none.
 static void test_gates(void)
 {
@@ -806,7 +804,7 @@ static void test_gates(void)
     config_free(config);
 }
 
-// Labels become numbers, and what `defaults` say and crops cannot have gives way.
+// Labels become numbers; defaults that crops cannot have are ignored.
 static void test_crops(void)
 {
     struct config *config =

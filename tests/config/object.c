@@ -1,5 +1,5 @@
-// Whether cameras and outputs of two configurations say the same, and copies of them: for every row
-// of the schema.
+// Comparisons of cameras and outputs of two configurations, and of their copies, for every row of
+// the schema.
 #include "config/object.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "config/value.h"
 #include "tests/test.h"
 
-// Two values of a type that differ from each other and lie in every row's range.
+// Two different values of each type, within the range of every row.
 static const char *const values[][2] = {
     [VALUE_BOOL] = {"true", "false"},
     [VALUE_INT] = {"8", "9"},
@@ -66,7 +66,7 @@ static void test_row(const struct table *table, const struct config_row *row)
 {
     static max_align_t a[1024], b[1024];
     memset(a, 0, table->size);
-    memset(b, 0xff, table->size); // so that padding differs
+    memset(b, 0xff, table->size); // makes the padding differ
     memset((char *)b + row->offset, 0, table->size - row->offset);
     fill(row, a, 0);
     fill(row, b, 0);
@@ -86,7 +86,7 @@ static struct config *load(const char *text)
     return config;
 }
 
-// Each stands for `url: u, outputs: {o: {sink: 'unix:/s'}}`, or differs from it by what it says.
+// Each case's keys are added to `url: u, outputs: {o: {sink: 'unix:/s'}}`.
 static const struct {
     const char *camera, *output;
     bool same_camera, same_output;
@@ -122,7 +122,7 @@ static void test_cases(void)
     config_free(base);
 }
 
-// Keys of the other kernel, which `defaults` may hold, do not make an output another one.
+// Keys of the other kernel, which `defaults` may hold, do not make an output different.
 static void test_other_kernel(void)
 {
     struct config *a = load("{defaults: {tensor: {dtype: f32}, format: nv12}, cameras: {c: {url: u,"
@@ -136,8 +136,8 @@ static void test_other_kernel(void)
     config_free(b);
 }
 
-// Members of a batch and their number do not make it another batch, nor do keys of batches a plain
-// output.
+// A batch stays the same when its members or their number change; so does a plain output when keys
+// of batches change.
 static void test_batches(void)
 {
     static const struct {
@@ -179,7 +179,7 @@ static void test_batches(void)
     config_free(a);
 }
 
-// Other regions make another output of those that show them, and of no other; the camera goes on.
+// Changed regions change only the outputs that show them; the camera goes on.
 static void test_regions(void)
 {
     static const struct {
@@ -253,7 +253,7 @@ static void test_copies(void)
     config_free_output(NULL);
 }
 
-// Each key of `notify` makes it another, and nothing else does.
+// Each key of `notify` makes it different, and nothing else does.
 static void test_notify(void)
 {
     static const struct {

@@ -1,4 +1,4 @@
-// Names that hold a time: what is refused, what they become, and which names are of them.
+// File names with a time: refused patterns, expanded names, and matching.
 #include "config/pattern.h"
 
 #include <fnmatch.h>

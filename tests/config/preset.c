@@ -1,4 +1,4 @@
-// Presets: the parameters that reach the kernels, and which of preset, key and default holds.
+// Presets: the parameters that reach the kernels, and precedence between preset, key and default.
 #include "config/load.h"
 
 #include <string.h>
@@ -105,8 +105,8 @@ static void print_key(void *opaque, const char *key, const char *const text[], i
         fprintf(opaque, ", %s, %s]", text[1], text[2]);
 }
 
-// The keys of each preset, written out, are the preset. Of two values the later holds: a file must
-// not have both, so the first of them is taken out.
+// Setting all keys of a preset equals the preset. A file must not set a key twice, so the first of
+// two values is removed.
 static void test_keys_of_presets(void)
 {
     const struct config_choice *choice = table_find(&output_table, "preset")->choices;
@@ -141,7 +141,7 @@ static void test_keys_of_presets(void)
     }
 }
 
-// `framed` says what an output without a preset has.
+// `framed` equals an output without a preset.
 static void test_framed_is_the_default(void)
 {
     struct config *c = load("cameras: {a: {url: x, outputs: {o: {sink: 'tcp:0'},\n"

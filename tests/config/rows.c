@@ -1,4 +1,4 @@
-// Every row of the schema, and what is printed of them.
+// Every row of the schema, and its printed forms.
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +71,7 @@ static void compare(const struct table *table, void *a, void *b)
     }
 }
 
-// A configuration that says every default is the same as one that says none.
+// A configuration that sets every default equals one that sets none.
 static void test_defaults_say_the_defaults(const char *defaults)
 {
     static const char none[] =

@@ -57,11 +57,11 @@ static void test_kind(void)
           "rtsps");
 }
 
-// Why an input cannot be read: by what the clause says.
+// Reports why an input cannot be read.
 static void test_mistakes(void)
 {
     static const struct {
-        const char *url, *mistake; // NULL: there is none
+        const char *url, *mistake; // NULL: no mistake
     } mistakes[] = {
         {"rtsp://10.0.0.5/s", NULL},
         {"rtsp://cam/s@1", NULL},

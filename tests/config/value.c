@@ -1,4 +1,4 @@
-// Every type of value with texts that it takes and texts that it refuses.
+// Every type of value, with accepted and refused texts.
 #include "config/value.h"
 
 #include <string.h>
@@ -292,7 +292,7 @@ static int choices_of(const struct table *table)
     return n;
 }
 
-// Kernels and formats are named as kernels/ names them; all other choices are listed above.
+// Kernels and formats have the names of kernels/; all other choices are listed above.
 static void test_choices(void)
 {
     static max_align_t object[1024];
@@ -301,7 +301,7 @@ static void test_choices(void)
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
             const struct config_row *row = table_find(tables[t], choices[i].key);
-            // A number of outputs' may have the name of a camera's choice.
+            // A numeric key of an output may share its name with a camera's choice.
             if (!row || !row->choices)
                 continue;
             parse(choices[i].key, object, tables[t], choices[i].text);
@@ -312,7 +312,7 @@ static void test_choices(void)
     }
     CHECK(choices_of(tables[0]) + choices_of(tables[1]) + choices_of(tables[2]) == expected,
           "a choice is not listed here");
-    static const char *const others[] = {"copy", "stats"}; // that are no ops
+    static const char *const others[] = {"copy", "stats"}; // not ops
     for (const struct config_choice *c = table_find(&output_table, "kernel")->choices; c->name; c++)
         CHECK(!strcmp(c->name,
                       c->value < OP_KINDS ? op_types[c->value]->name : others[c->value - OP_KINDS]),
