@@ -1,6 +1,6 @@
-// Boxes and points that framed_to_source maps back lie where the daemon's kernels took them from,
-// over many shapes, fits, turns, flips and tiles. Where they come from is written here anew, from
-// edge to edge, without a matrix.
+// framed_to_source maps boxes and points back to the place that the daemon's kernels took them
+// from, over many shapes, fits, turns, flips and tiles. The expected place is computed here
+// separately, from edge to edge, without a matrix.
 #include <float.h>
 #include <math.h>
 
@@ -20,15 +20,15 @@ struct size {
     double width, height;
 };
 
-// What a test is about, and the header that the daemon would send.
+// A test's parameters, and the header that the daemon would send.
 struct shape {
     struct image src;
     struct warp_params params;
-    int quarters; // turns of the picture, with the source's orientation
+    int quarters; // turns of the picture, including the source's orientation
     struct framed_header header;
 };
 
-// The header's matrix is the inverse of the daemon's, as float.
+// Sets the header's matrix to the inverse of the daemon's, as float.
 static bool make_header(struct shape *shape)
 {
     double m[6];
@@ -54,7 +54,7 @@ static double half_even(double x)
     return down + (rest > 0.5 || (rest == 0.5 && fmod(down, 2) != 0));
 }
 
-// A point of the turned crop, whose size is `from`, in the tensor.
+// Maps a point of the turned crop, which has size `from`, to the tensor.
 static struct point fitted(const struct shape *shape, struct point p, struct size from)
 {
     const double width = shape->params.width, height = shape->params.height;
@@ -82,7 +82,7 @@ static struct point fitted(const struct shape *shape, struct point p, struct siz
                           height / 2 + s * (p.y - from.height / 2)};
 }
 
-// A point of the source in the tensor, by quarter turns clockwise, flips and the fit.
+// Maps a point of the source to the tensor, by quarter turns clockwise, flips and the fit.
 static struct point in_tensor(const struct shape *shape, struct point p)
 {
     const struct rect *crop = &shape->params.crop;
@@ -160,7 +160,7 @@ static void test_quarter_turns(struct random *random)
     CHECK(found.score == 0.5f && found.class_id == 7 && found.track == 9, "all else is changed");
 }
 
-// Any angle, by the letterbox: a box comes back as the hull of its corners, a point as a point.
+// Any angle, with letterbox: a box comes back as the hull of its corners, a point as a point.
 static void test_angles(struct random *random)
 {
     struct shape shape = random_shape(random);

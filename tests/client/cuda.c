@@ -1,5 +1,5 @@
-// Frames in device memory: what libframed imports has the bytes that the other end wrote. Without a
-// GPU nothing of it can be tried.
+// Frames in device memory: memory that libframed imports has the bytes that the other end wrote.
+// Needs a GPU.
 #include <sys/wait.h>
 
 #include "client/framed.h"
@@ -13,7 +13,7 @@ struct memory {
     int fd;
 };
 
-// Memory of device 0 for two frames, of levels 70 and 71.
+// Allocates memory of device 0 for two frames, of levels 70 and 71.
 static bool allocate(const struct driver *driver, struct memory *memory)
 {
     enum { DESCRIPTOR = 1, PINNED = 1, ON_DEVICE = 1, READ_WRITE = 3 };
@@ -70,7 +70,7 @@ static void test_import(const struct driver *driver)
 
 // --- by a handle, which only another process can open
 
-// That process: memory of device 0 for a frame of level 90, until nobody reads its pipe any more.
+// The other process: owns memory of device 0 with a frame of level 90, until its pipe is closed.
 static void own_memory(int to, int from)
 {
     struct driver driver;
@@ -86,11 +86,11 @@ static void own_memory(int to, int from)
 
 struct owner {
     pid_t process;
-    int pipe; // closed: it ends
+    int pipe; // closing it ends the process
     uint8_t handle[64];
 };
 
-// False: it has no GPU. Before this process has begun with CUDA.
+// Returns false without a GPU. Must run before this process uses CUDA.
 static bool start_owner(struct owner *owner)
 {
     int from[2], to[2];
@@ -131,7 +131,7 @@ static void test_handle(const struct driver *driver, const struct owner *owner)
     hello.hello.device_bytes = 2 << 20;
     memcpy(hello.handle, owner->handle, sizeof hello.handle);
     CHECK(driver->device_uuid(hello.hello.device_uuid, 0) == 0, "no uuid");
-    for (uint64_t i = 1; i <= 2; i++) { // the second hello opens what is open
+    for (uint64_t i = 1; i <= 2; i++) { // the second hello opens memory that is open already
         fake_send_with(&daemon, &hello, sizeof hello, daemon.memfd, 1);
         fake_say_frame(&daemon, 0, i, 0);
         CHECK(framed_next(reader, &view, 0) == 1, "%s", framed_error(reader));

@@ -1,4 +1,4 @@
-// CUDA's driver for tests, which are built where there is none.
+// CUDA's driver for tests that are built without CUDA.
 #ifndef FRAMED_TESTS_CLIENT_CUDA_DRIVER_H
 #define FRAMED_TESTS_CLIENT_CUDA_DRIVER_H
 
@@ -37,7 +37,7 @@ struct driver {
     int (*copy_down)(void *, uint64_t, size_t);
 };
 
-// False: there is no GPU. Else the context of device 0 is the thread's.
+// Returns false without a GPU. Otherwise makes device 0's context current in this thread.
 static inline bool driver_load(struct driver *driver)
 {
     const struct {

@@ -1,13 +1,12 @@
-// Detection for programs: a box of each head, batches, torn frames, what is known of a box beside
-// its corners, tiles. The kernels' tests hold every rule of it; these hold what the library does
-// with them.
+// Detection for programs: a box of each head, batches, torn frames, extra columns of a box, tiles.
+// The kernels' tests check every rule of detection; these check the library's use of it.
 #include <math.h>
 
 #include "client/framed.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/test.h"
 
-// Frames of the fake daemon: 8 x 6, of a picture of twice that size.
+// Frames of the fake daemon are 8 x 6, of a picture of twice that size.
 enum { ANCHORS = 4, CLASSES = 3 };
 
 static struct framed_model model_of(uint32_t head)
@@ -59,8 +58,8 @@ static void frame_close(struct frame *frame)
     fake_close(&frame->daemon);
 }
 
-// Two anchors see the box (1, 1) to (5, 4) of class 2, with scores of 0.75 and 0.5, one of them a
-// quarter of a pixel beside; a third has nothing.
+// Two anchors see the box (1, 1) to (5, 4) of class 2, with scores of 0.75 and 0.5, one of them off
+// by a quarter of a pixel; a third has nothing.
 static const float with_objectness[ANCHORS * 8] = {
     3,     2.5f, 4, 3, 1, 0, 0.125f, 0.5f,  //
     0,     0,    1, 1, 1, 0, 0,      0,     //
@@ -141,7 +140,7 @@ static void check_list(const struct framed_found *list, const char *head)
           "%s: what was not asked for", head);
 }
 
-// Heads without duplicates, which keep both boxes; the best is the second row.
+// Heads that suppress no duplicates and keep both boxes; the second row is the best.
 static void test_finished(void)
 {
     static const float end2end[ANCHORS * 6] = {1, 1, 5, 4, 0.5f, 2, 1, 1, 5, 4, 0.75f, 2};
@@ -170,7 +169,7 @@ static void test_finished(void)
         struct framed_model model = model_of(cases[i].head);
         struct framed_found list;
         struct framed_detection found[1];
-        model.activation = FRAMED_PLAIN; // detr's scores here are none of logits
+        model.activation = FRAMED_PLAIN; // detr's scores are not logits here
         struct framed_detector *detector = open_detector(&model);
         CHECK(framed_detect_view(detector, &cases[i].output, &frame.view, &list, 1) == 1, "%s",
               framed_detector_error(detector));
@@ -183,7 +182,7 @@ static void test_finished(void)
     frame_close(&frame);
 }
 
-// A box that is turned by a quarter, with a keypoint of three columns and two coefficients.
+// A box rotated by a quarter turn, with a keypoint of three columns and two coefficients.
 static void test_extras(void)
 {
     static const float output[2 * 11] = {
@@ -225,7 +224,7 @@ static void test_extras(void)
     frame_close(&frame);
 }
 
-// Thresholds and classes that are wanted are read when a detector is opened, and narrow numbers.
+// Thresholds and class lists are read when a detector is opened; narrow number types work.
 static void test_choice(void)
 {
     float class_conf[CLASSES] = {0, 0, 0.75f};
@@ -263,8 +262,8 @@ static void say_batch(const struct fake_daemon *daemon)
     fake_send(daemon, &batch, sizeof batch);
 }
 
-// One call, each element by its own matrix; the one without a picture has an empty list, whatever
-// the network made of it.
+// One call, each element with its own matrix; the element without a picture has an empty list,
+// whatever the network computed for it.
 static void test_batch(void)
 {
     struct frame frame;

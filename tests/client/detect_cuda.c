@@ -1,5 +1,4 @@
-// Detection where a network's output lies on a GPU: the bytes of what the CPU finds in the same
-// output. Without a GPU nothing of it can be tried.
+// Detection on a network's output in GPU memory gives the same bytes as on the CPU. Needs a GPU.
 #include <stdlib.h>
 
 #include "client/framed.h"
@@ -17,7 +16,7 @@ static uint32_t next(void)
     return state >> 8;
 }
 
-// Scores of few levels, so that many are equal; boxes that overlap.
+// Fills in scores of few levels, so that many are equal, and boxes that overlap.
 static void fill(uint16_t *to, const struct framed_model *model, int columns)
 {
     for (int i = 0; i < PICTURES * ANCHORS * columns; i++) {
@@ -38,7 +37,7 @@ static struct framed_model model_of(int number)
     model.classes = CLASSES;
     model.pictures = PICTURES;
     model.format[FRAMED_BOXES].dtype = FRAMED_F16;
-    model.candidates = 8192; // what a GPU has room for, so that both cut alike
+    model.candidates = 8192; // the GPU's limit, so that both cut at the same number
     model.planes = number != 1;
     model.quads = number == 1;
     model.multi_label = number == 2;
@@ -104,7 +103,7 @@ static void test_same(const struct driver *driver, int number)
     const struct framed_output on_gpu = {.tensor = {(const void *)(uintptr_t)address}};
     const struct framed_output on_host = {.tensor = {output}};
     for (int again = 0; again < 3; again++) {
-        const int n = PICTURES - again; // fewer than there is room for, too
+        const int n = PICTURES - again; // also fewer than the capacity
         CHECK(framed_detect_headers(gpu, &on_gpu, headers, sizeof headers[0], found, n) == n, "%s",
               framed_detector_error(gpu));
         CHECK(framed_detect_headers(host, &on_host, headers, sizeof headers[0], wanted, n) == n,

@@ -1,5 +1,5 @@
-// A daemon with one output that says what a test wants, on the test's own thread: frames of 8 x 6
-// RGB bytes, or batches of up to three of them, over a ring or a unix socket.
+// A scripted daemon with one output, on the test's own thread: frames of 8 x 6 RGB bytes, or
+// batches of up to three of them, over a ring or a unix socket.
 #ifndef FRAMED_TESTS_CLIENT_FAKE_DAEMON_H
 #define FRAMED_TESTS_CLIENT_FAKE_DAEMON_H
 
@@ -22,7 +22,7 @@ enum {
     FAKE_BYTES = 3 * FAKE_WIDTH * FAKE_HEIGHT,
     FAKE_SLOTS = 4,
     FAKE_BATCH = 3,
-    FAKE_STRIDE = 4096, // of slots; the first stands behind the words and the headers
+    FAKE_STRIDE = 4096, // of slots; the first follows the words and the headers
     FAKE_HEADERS = 64,
     FAKE_FIRST = 8192,
     FAKE_MEMORY = FAKE_FIRST + FAKE_SLOTS * FAKE_STRIDE,
@@ -89,7 +89,7 @@ static inline void fake_close(struct fake_daemon *daemon)
     rmdir(daemon->folder);
 }
 
-// False: nobody waits to be connected.
+// Returns false if no connection is pending.
 static inline bool fake_accept(struct fake_daemon *daemon)
 {
     fake_hang_up(daemon);
@@ -217,7 +217,7 @@ static inline bool fake_send_fds(const struct fake_daemon *daemon, const void *b
     return sendmsg(daemon->peer, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
 }
 
-// With as many copies of one descriptor, four at most.
+// Sends with n copies of one descriptor, four at most.
 static inline bool fake_send_with(const struct fake_daemon *daemon, const void *bytes, size_t size,
                                   int fd, int n)
 {
@@ -231,7 +231,7 @@ static inline bool fake_say_hello(const struct fake_daemon *daemon, uint32_t bat
     return fake_send_with(daemon, &hello, sizeof hello, daemon->memfd, 1);
 }
 
-// Puts a frame of one level into a slot, and tells of it.
+// Puts a frame of one level into a slot, and announces it.
 static inline bool fake_say_frame(const struct fake_daemon *daemon, uint32_t slot, uint64_t ticket,
                                   uint8_t level)
 {
@@ -241,13 +241,13 @@ static inline bool fake_say_frame(const struct fake_daemon *daemon, uint32_t slo
     return fake_send(daemon, &frame, sizeof frame);
 }
 
-// The next message that has come, of `max` bytes at most. Returns its bytes; -1: there is none.
+// Receives the next message, of `max` bytes at most. Returns its size, or -1 if there is none.
 static inline ssize_t fake_take(const struct fake_daemon *daemon, void *to, size_t max)
 {
     return recv(daemon->peer, to, max, MSG_DONTWAIT);
 }
 
-// The returns that have come, `max` at most.
+// Receives pending returns of slots, `max` at most.
 static inline int fake_take_returns(const struct fake_daemon *daemon,
                                     struct framed_ring_return returned[], int max)
 {

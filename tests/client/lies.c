@@ -1,5 +1,5 @@
-// A daemon that lies: each thing in its messages that a reader could stumble over ends the
-// connection before anything is read by it.
+// A daemon that lies: the reader closes the connection on each invalid field of a message, before
+// it reads anything with the field.
 #include <stddef.h>
 
 #include "client/framed.h"
@@ -15,7 +15,7 @@ static struct framed_reader *connect_reader(struct fake_daemon *daemon, const ch
     return reader;
 }
 
-// Whether the reader takes what was sent for a lie (or with `fine` for the truth), and closes.
+// Checks that the reader refuses the message and closes, or accepts it if `fine`.
 static void expect(struct fake_daemon *daemon, struct framed_reader *reader, const char *what,
                    bool fine)
 {
@@ -29,7 +29,7 @@ static void expect(struct fake_daemon *daemon, struct framed_reader *reader, con
     fake_close(daemon);
 }
 
-// A field of a struct, and a value that is a lie there.
+// A field of a struct, and an invalid value for it.
 struct lie {
     const char *name;
     size_t offset, size;
@@ -85,7 +85,7 @@ static void test_hello(const struct lie *lie)
     expect(&daemon, reader, lie->name, false);
 }
 
-// How many descriptors come with a hello of how many bytes.
+// Sends a hello of `size` bytes with n descriptors.
 static void test_descriptors(int n, size_t size, bool fine)
 {
     struct fake_daemon daemon;
@@ -95,8 +95,8 @@ static void test_descriptors(int n, size_t size, bool fine)
     expect(&daemon, reader, "descriptors", fine);
 }
 
-// What is no memory, or could be made smaller under the reader's hands; that a POSIX object can,
-// too, the hello says by its name.
+// Descriptors that are not memory, or that could shrink while the reader uses them. A POSIX object
+// may shrink, but then the hello has its name.
 static void test_memory(int fd, const char *shared, bool fine)
 {
     struct fake_daemon daemon;
@@ -154,7 +154,7 @@ static void test_frame(const struct lie *lie, const char *kind)
     expect(&daemon, reader, lie->name, false);
 }
 
-// The same of a format that the reader does not know.
+// The same for a format that the reader does not have.
 static const struct lie unknown_lies[] = {
     LIE(framed_header, payload_bytes, 0),
     LIE(framed_header, payload_bytes, (UINT64_C(1) << 32) + 1),
@@ -178,7 +178,7 @@ static void test_unknown_format(const struct lie *lie)
     expect(&daemon, reader, lie ? lie->name : "a later format", !lie);
 }
 
-// Texts that do not end.
+// Texts without a terminating 0.
 static void test_text(size_t offset, size_t size)
 {
     struct fake_daemon daemon;
@@ -234,7 +234,7 @@ static const struct lie element_lies[] = {
     LIE(framed_element_header, header.plane_offset[2], FAKE_BYTES),
 };
 
-// A lie in the batch, or in the header of its first element.
+// An invalid field in the batch, or in the header of its first element.
 static void test_batch(const struct lie *of_batch, const struct lie *of_element, const char *kind)
 {
     struct fake_daemon daemon;
@@ -256,7 +256,7 @@ static void test_batch(const struct lie *of_batch, const struct lie *of_element,
     expect(&daemon, reader, of_batch ? of_batch->name : of_element->name, false);
 }
 
-// A batch whose numbers go together, but are none that a reader can use.
+// A batch whose numbers are consistent, but too large or too small for a reader.
 static void test_consistent_batch(uint32_t count, uint64_t element_bytes, uint32_t header_bytes)
 {
     struct fake_daemon daemon;

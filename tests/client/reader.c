@@ -1,5 +1,5 @@
-// The reader as such: addresses, connections that fail and come again, the descriptor for poll, and
-// what it allocates.
+// The reader itself: addresses, failed connections and retries, the descriptor for poll, and its
+// allocations.
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static void test_once(void)
     fake_close(&daemon);
 }
 
-// The error says what to do.
+// The error tells the user what to do.
 static void test_permission(void)
 {
     struct fake_daemon daemon;
@@ -82,7 +82,7 @@ static void test_permission(void)
     fake_close(&daemon);
 }
 
-// Without a daemon it tries after 0.1 s, 0.2 s and so on; framed_fd says when.
+// Without a daemon it retries after 0.1 s, 0.2 s and so on; framed_fd wakes up for each.
 static void test_retries(void)
 {
     struct fake_daemon daemon;
@@ -113,7 +113,7 @@ static void test_retries(void)
     fake_close(&daemon);
 }
 
-// By a name that has two addresses, of which one is refused.
+// Connects by a name with two addresses, one of which is refused.
 static void test_tcp(void)
 {
     struct framed_view view;
@@ -196,7 +196,7 @@ static void test_allocations(const char *kind)
     for (uint64_t ticket = 1; ticket <= 100; ticket++) {
         say_frame_or_batch(&daemon, is_ring, ticket);
         CHECK(framed_next(reader, &view, 0) == 1, "%s", framed_error(reader));
-        if (ticket == 2) // socket frames go into two buffers in turn
+        if (ticket == 2) // socket frames alternate between two buffers
             allocations = 0;
     }
     CHECK(allocations == 0, "%s: %d allocations in 98 frames", kind, allocations);

@@ -1,5 +1,5 @@
-// What a client sends back over a ring: the message, and the slot that goes back whatever happens
-// to it.
+// Results that a client sends back over a ring: the message, and the slot, which is returned even
+// if the message fails.
 #include "client/framed.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/test.h"
@@ -63,7 +63,7 @@ static struct framed_ring_result result_of(uint32_t slot, uint64_t ticket, uint3
                                        .count = count};
 }
 
-// With the slot: two, none at all, and none that are wanted.
+// Results with the slot: two boxes, no box, and no results at all.
 static void test_release(void)
 {
     enum { WITH_SLOT = FRAMED_RESULT_RETURN | FRAMED_RESULT_IN_SOURCE };
@@ -105,7 +105,7 @@ static void test_release_refused(void)
     CHECK(framed_release(reader, &view, many, FRAMED_DETECTIONS_MAX) == 0, "%s", strerror(errno));
     CHECK(fake_take(&daemon, &message, sizeof message) == sizeof message, "the largest message");
     take_frame(&daemon, reader, &view, 3, 31);
-    *fake_state(&daemon, 3) = 32; // too late to be told apart from before the reading
+    *fake_state(&daemon, 3) = 32; // too late to be distinguished from a change before the reading
     CHECK(framed_release(reader, &view, boxes, 1) == -1 && errno == ESTALE, "%s", strerror(errno));
     CHECK(fake_take(&daemon, &message, sizeof message) == 64 && message.result.ticket == 31,
           "results of a frame that was taken away");
@@ -115,7 +115,7 @@ static void test_release_refused(void)
     disconnect(&daemon, reader);
 }
 
-// Of a view while it is out, and by its copy behind that, in the payload's pixels or the source's.
+// Results of a view that is still out, then by a copy of it, in payload or source pixels.
 static void test_send(void)
 {
     struct fake_daemon daemon;
@@ -175,7 +175,7 @@ static void test_send_of_batch(void)
     disconnect(&daemon, reader);
 }
 
-// Frames keep coming while the daemon reads nothing: results are lost, and counted; no slot is.
+// Frames keep coming while the daemon reads nothing: results are dropped and counted, no slot is.
 static void test_full(void)
 {
     enum { FRAMES = 200 };
@@ -201,7 +201,7 @@ static void test_full(void)
     for (int i = 0; i < 2 * FRAMES && back < FRAMES; i++) {
         const ssize_t size = fake_take(&daemon, &message, sizeof message);
         if (size < 0) {
-            framed_next(reader, &view, 0); // sends what waits
+            framed_next(reader, &view, 0); // sends queued messages
             continue;
         }
         const struct framed_ring_return *returned = (const void *)&message;

@@ -1,4 +1,4 @@
-// Rings by libframed, opposite a daemon that does what the test says.
+// Rings read by libframed, with a scripted daemon.
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 #include "tests/client/fake_daemon.h"
 #include "tests/test.h"
 
-// What send fails with; 0: it does not.
+// errno for send to fail with; 0: it succeeds
 static int send_error;
 ssize_t __real_send(int fd, const void *bytes, size_t size, int flags);
 ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags);
@@ -18,7 +18,7 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags)
     return send_error ? -1 : __real_send(fd, bytes, size, flags);
 }
 
-// A reader that is connected and has had the hello.
+// Returns a reader that is connected and has received the hello.
 static struct framed_reader *connect_reader(struct fake_daemon *daemon, unsigned flags,
                                             uint32_t batch)
 {
@@ -64,7 +64,7 @@ static void test_in_order(void)
     fake_close(&daemon);
 }
 
-// What programs that open the memory themselves are told.
+// Offsets for programs that open the memory themselves.
 static void test_place(void)
 {
     struct fake_daemon daemon;
@@ -109,7 +109,7 @@ static void test_newest(void)
     CHECK(framed_next(reader, &view, 0) == 1 && view.ticket == 23, "another frame");
     framed_release(reader, &view, NULL, 0);
     fake_say_frame(&daemon, 1, 24, 0);
-    fake_hang_up(&daemon); // before it read that 22 was given back; the last frame counts anyway
+    fake_hang_up(&daemon); // before it reads the return of 22; the last frame counts anyway
     CHECK(framed_next(reader, &view, 0) == 1 && view.ticket == 24 && framed_whole(reader, &view),
           "the frame before the end");
     framed_close(reader);
@@ -131,7 +131,7 @@ static void test_torn(void)
     CHECK(framed_release(reader, &view, NULL, 0) == -1 && errno == ESTALE,
           "release says nothing of it");
     fake_say_frame(&daemon, 2, 32, 0);
-    *fake_state(&daemon, 2) = 33; // before it was looked at
+    *fake_state(&daemon, 2) = 33; // overwritten before the reader looked at it
     CHECK(framed_next(reader, &view, 0) == 0, "a frame that has gone is given out");
     framed_count(reader, &counts);
     CHECK(counts.frames == 1 && counts.skipped == 1 && counts.torn == 1, "%ju torn",
@@ -175,7 +175,7 @@ static void test_batch(void)
     fake_close(&daemon);
 }
 
-// What was returned while the daemon read nothing reaches it once it reads.
+// Returns that queue up while the daemon reads nothing reach it once it reads.
 static void test_returns_wait(void)
 {
     enum { FRAMES = 450 };
@@ -187,7 +187,7 @@ static void test_returns_wait(void)
     struct framed_reader *reader = connect_reader(&daemon, 0, 0);
     setsockopt(daemon.peer, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     struct pollfd wake = {.fd = framed_fd(reader), .events = POLLIN};
-    for (; sent < FRAMES; sent++) { // fewer go into a socket's buffer
+    for (; sent < FRAMES; sent++) { // a socket's buffer takes fewer
         fake_say_frame(&daemon, (uint32_t)sent % FAKE_SLOTS, 50 + (uint64_t)sent, 0);
         CHECK(framed_next(reader, &view, 0) == 1, "frame %d: %s", sent, framed_error(reader));
         framed_release(reader, &view, NULL, 0);
@@ -205,7 +205,7 @@ static void test_returns_wait(void)
     fake_close(&daemon);
 }
 
-// Views outlive another hello and the connection, and memory that is held outlives the reader.
+// Views outlive another hello and the connection; held memory outlives the reader.
 static void test_lifetime(void)
 {
     struct fake_daemon daemon;
@@ -242,7 +242,7 @@ static void test_lifetime(void)
     fake_close(&daemon);
 }
 
-// A slot is due also where the kernel had no memory for the message.
+// A slot is still returned if the kernel had no memory for the message.
 static void test_no_memory(void)
 {
     struct fake_daemon daemon;
@@ -262,7 +262,7 @@ static void test_no_memory(void)
     fake_close(&daemon);
 }
 
-// A process without a free descriptor is told so, and that nothing is wrong with the protocol.
+// Without a free descriptor the reader reports that, and not a protocol error.
 static void test_no_descriptor(void)
 {
     struct fake_daemon daemon;
@@ -283,7 +283,7 @@ static void test_no_descriptor(void)
     fake_close(&daemon);
 }
 
-// What a child may do with its parent's reader: 0, or the number of the first mistake.
+// Makes the calls that a child may not make. Returns 0, or the number of the first mistake.
 static int misuse_reader(struct framed_reader *reader, struct framed_view *view)
 {
     struct framed_view other;
@@ -299,7 +299,7 @@ static int misuse_reader(struct framed_reader *reader, struct framed_view *view)
     return 0;
 }
 
-// The parent still reads the frame: a child neither gives it back nor takes the next one.
+// The parent still reads the frame: a child neither returns it nor takes the next one.
 static void test_fork(void)
 {
     struct fake_daemon daemon;

@@ -1,9 +1,9 @@
-// Unix sockets by libframed, opposite a daemon that sends its bytes in whatever pieces.
+// Unix sockets read by libframed, with a daemon that sends its bytes in pieces of any size.
 #include "client/framed.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/test.h"
 
-enum { LONGER = 64 }; // bytes that a later version may have behind the header of today
+enum { LONGER = 64 }; // bytes that a later version may append to the header
 
 struct bytes {
     uint8_t at[8192];
@@ -102,7 +102,7 @@ static void test_pieces(size_t piece)
     fake_close(&daemon);
 }
 
-// The view stays as it is while a newer one is under way, and what is under way is kept.
+// A view stays valid while a newer frame arrives; the newer frame's first part is kept.
 static void test_newest(void)
 {
     struct fake_daemon daemon;
@@ -121,7 +121,7 @@ static void test_newest(void)
     CHECK(framed_next(reader, &view, 0) == 1 && is_frame(&view, 4), "frame %ju",
           (uintmax_t)view.header.sequence);
     fake_send(&daemon, bytes.at, half);
-    fake_hang_up(&daemon); // what is whole counts
+    fake_hang_up(&daemon); // complete frames count
     CHECK(framed_next(reader, &view, 0) == 1 && is_frame(&view, 3), "the frame before the end");
     framed_count(reader, &counts);
     CHECK(counts.frames == 3 && counts.skipped == 4, "%ju skipped", (uintmax_t)counts.skipped);
@@ -129,7 +129,7 @@ static void test_newest(void)
     fake_close(&daemon);
 }
 
-// Headers of a later version are longer; what is behind the fields of today is not looked at.
+// Headers of a later version are longer; bytes beyond the known fields are ignored.
 static void test_longer_headers(void)
 {
     struct fake_daemon daemon;
@@ -160,7 +160,7 @@ static void test_longer_headers(void)
     fake_close(&daemon);
 }
 
-// A frame that breaks off is none; the next connection begins anew.
+// A frame that breaks off is dropped; the next connection starts with a new frame.
 static void test_broken_off(void)
 {
     struct fake_daemon daemon;

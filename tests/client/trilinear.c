@@ -1,5 +1,5 @@
-// Trilinear interpolation against a definition in double, its gradients against differences and
-// against the rule <grad, f(x)> = <f'(grad), x>; on a GPU the same bytes.
+// Trilinear interpolation against a definition in double; its gradients against differences and
+// against the rule <grad, f(x)> = <f'(grad), x>; the same bytes on a GPU.
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@ enum { POINTS = 37, FEATURES = 70, CORNERS = 8, AXES = 3, GUARD = 8 };
 
 static const float UNTOUCHED_FLOAT = -12345;
 
-// What a case reads and what is made of it, with floats behind the results that stay as they are.
+// A case's inputs and results, with floats behind the results that must stay unchanged.
 struct arrays {
     int f;
     float features[POINTS * CORNERS * FEATURES], points[POINTS * AXES], grad_out[POINTS * FEATURES];
@@ -26,7 +26,7 @@ static float between(struct random *random, float most)
     return most * (float)((double)random_in(random, -(1 << 20), 1 << 20) / (1 << 20));
 }
 
-// Multiples of 1/4 and whole numbers, with which binary32 makes no mistakes.
+// Returns a multiple of 1/4; binary32 computes exactly with such numbers.
 static float coarse(struct random *random, float most)
 {
     return (float)random_in(random, (int)(-4 * most), (int)(4 * most)) / 4;
@@ -39,7 +39,7 @@ static void fill(struct arrays *of, int f, struct random *random,
     for (int i = 0; i < POINTS * CORNERS * f; i++)
         of->features[i] = number(random, 8);
     for (int i = 0; i < POINTS * AXES; i++)
-        of->points[i] = number(random, i < AXES ? 3 : 1); // the first point is beyond its cell
+        of->points[i] = number(random, i < AXES ? 3 : 1); // the first point is outside its cell
     for (int i = 0; i < POINTS * f; i++)
         of->grad_out[i] = number(random, 4);
     for (float *at = of->out; at < of->grad_points + POINTS * AXES + GUARD; at++)
@@ -60,7 +60,7 @@ static double mixed(double from, double to, double x)
     return from + (to - from) * (x + 1) / 2;
 }
 
-// Feature i of point p where it is moved by so much, from line to line.
+// Feature i of point p after a move by `moved`: one linear interpolation per axis.
 static double defined(const struct arrays *of, int p, int i, const double moved[AXES])
 {
     const float *corner = of->features + p * CORNERS * of->f + i;
@@ -87,7 +87,7 @@ static void test_defined(struct arrays *of, int f, struct random *random)
             const double wanted = defined(of, p, i, still), is = (double)of->out[p * f + i];
             CHECK(fabs(is - wanted) < (p ? 1e-5 : 1e-3), "%d features: point %d: %g, not %g", f, p,
                   is, wanted);
-            for (int axis = 0; axis < AXES; axis++) { // along an axis the definition is a line
+            for (int axis = 0; axis < AXES; axis++) { // along one axis the definition is linear
                 double ahead[AXES] = {0}, back[AXES] = {0};
                 ahead[axis] = 0.5;
                 back[axis] = -0.5;
@@ -107,7 +107,7 @@ static void test_defined(struct arrays *of, int f, struct random *random)
               "%d features: wrote behind the results", f);
 }
 
-// What every corner gets back of grad_out is what it gives to `out`.
+// Each corner receives grad_out with the weight that it has in `out`.
 static void test_adjoint(struct arrays *of, int f, struct random *random)
 {
     fill(of, f, random, coarse);
@@ -120,7 +120,7 @@ static void test_adjoint(struct arrays *of, int f, struct random *random)
     CHECK(forth == back && forth != 0, "%d features: %.17g, but %.17g", f, forth, back);
 }
 
-// The corners are where the header says: there a cell gives back its own features.
+// The corners have the places that the header gives: there a cell returns its own features.
 static void test_corners(struct arrays *of)
 {
     enum { F = 5 };
@@ -224,7 +224,7 @@ int main(void)
     const struct framed_place place = {.memory = FRAMED_RING_CUDA};
     const bool is_gpu =
         framed_trilinear_forward(NULL, NULL, NULL, 0, 1, &place) == 0 && driver_load(&driver);
-    TEST(test_refused(&arrays)); // first: the GPU's calls after it go on as if nothing had been
+    TEST(test_refused(&arrays)); // first: later calls on the GPU must not be affected
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         TEST(test_defined(&arrays, sizes[i], &random));
         TEST(test_adjoint(&arrays, sizes[i], &random));

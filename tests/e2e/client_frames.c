@@ -1,6 +1,6 @@
-// What a program sees through libframed, a line of JSON for each frame or batch and a last one with
-// the counts. usage: client_frames ADDRESS newest|all COUNT [HOLD_MS] (-1: takes frames and looks
-// at none)
+// Prints the frames or batches read through libframed: a line of JSON for each, then one with the
+// counts. usage: client_frames ADDRESS newest|all COUNT [HOLD_MS] (-1: takes frames without looking
+// at them)
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void print_elements(const struct framed_view *view)
     printf("]");
 }
 
-// Two sums, which the test makes of the payload of another reader, too.
+// Prints the view with two sums over its payload; the test computes them for another reader too.
 static void print_view(const struct framed_reader *reader, const struct framed_view *view,
                        int hold_ms)
 {

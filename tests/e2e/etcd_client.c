@@ -1,5 +1,5 @@
-// A client of etcd for test_etcd.py: commands come by lines from stdin, a line of JSON says how
-// each ended, and each batch of changes of a watch.
+// A client of etcd for test_etcd.py: reads commands as lines from stdin; prints a line of JSON for
+// the result of each, and for each batch of changes of a watch.
 //   etcd_client [-u USER -p PASSWORD] [-a CA] [-c CERT -k KEY] ENDPOINT...
 //   get ID MS PREFIX | grant ID MS TTL | keepalive ID MS LEASE | revoke ID MS LEASE |
 //   commit ID MS [version|above|mod KEY N]... [put KEY VALUE LEASE|delete KEY]... |
