@@ -1,4 +1,4 @@
-// The test framework: TEST runs a test, CHECK counts within it, test_end gives main what to return.
+// The test framework: TEST runs a test, CHECK counts within it, test_end returns the exit status.
 #ifndef FRAMED_TESTS_TEST_H
 #define FRAMED_TESTS_TEST_H
 
@@ -11,7 +11,7 @@ struct test {
     struct test *next;
 };
 
-static int test_failed;       // checks, of all tests
+static int test_failed;       // failed checks of all tests
 static struct test test_main; // the last of the list
 static struct test *test_list = &test_main, *test_now = &test_main;
 
@@ -25,7 +25,7 @@ static inline void test_begin(struct test *test, const char *name)
     test_now = test;
 }
 
-// Runs a test, a call of a function. However often a TEST runs, as in a loop, it is one test.
+// Runs a test, a call of a function. A TEST in a loop counts as one test.
 #define TEST(call)                                                                                 \
     do {                                                                                           \
         static struct test test_here;                                                              \
@@ -34,7 +34,7 @@ static inline void test_begin(struct test *test, const char *name)
         test_now = &test_main;                                                                     \
     } while (0)
 
-// One check: prints where and what (printf arguments) when it does not hold.
+// One check: if it fails, prints the place and the printf arguments.
 #define CHECK(condition, ...)                                                                      \
     do {                                                                                           \
         test_now->checks++;                                                                        \
@@ -47,7 +47,7 @@ static inline void test_begin(struct test *test, const char *name)
         }                                                                                          \
     } while (0)
 
-// A test that this box cannot run: prints why (printf arguments), on one line.
+// Skips a test that cannot run on this machine: prints the reason (printf arguments) on one line.
 #define SKIP(...)                                                                                  \
     do {                                                                                           \
         test_now->skipped++;                                                                       \
@@ -74,8 +74,8 @@ static inline int test_total(const char *file)
     return failed != 0;
 }
 
-// Prints the counts of all tests; gives what main is to return. What main checks itself is no test
-// but where it fails or where there is no other.
+// Prints the counts of all tests and returns main's exit status. Checks of main itself count as a
+// test only if one fails or if there is no other test.
 #define test_end() test_total(__FILE__)
 
 #endif

@@ -1,4 +1,4 @@
-// The functions of daemon/cluster/etcd.h, to the store of this process.
+// The functions of daemon/cluster/etcd.h, on the store of this process.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct request {
     struct store_request what;
     etcd_done *done;
     void *opaque;
-    int64_t sent_ns;    // by the world's clock, as are:
+    int64_t sent_ns;    // by the world's clock, like the next three
     int64_t arrives_ns; // NS_NEVER: it is lost, or has arrived
     int64_t answered_ns, deadline_ns;
     int64_t sent_boot_ns;
@@ -23,9 +23,9 @@ struct request {
 };
 
 struct watch {
-    char *prefix; // NULL: there is none
+    char *prefix; // NULL: no watch
     int64_t next_revision;
-    int64_t due_ns; // when something may come
+    int64_t due_ns; // earliest time of the next changes
     etcd_changed *changed;
     void *opaque;
 };
@@ -105,7 +105,7 @@ static int ask(struct etcd *etcd, struct store_request what, int64_t timeout_ns,
 {
     const struct process *p = etcd->owner;
     struct request *request = calloc(1, sizeof *request), **last = &etcd->requests;
-    if (p->killed) { // nothing of it leaves the box any more
+    if (p->killed) { // a killed process sends nothing
         store_request_clear(&what);
         free(request);
         return -ENOMEM;
@@ -254,7 +254,7 @@ int etcd_watch(struct etcd *etcd, const char *prefix, int64_t revision, etcd_cha
     return 0;
 }
 
-// What changed is told a little later.
+// Watches report changes a little later.
 void link_changed(void)
 {
     for (int i = 0; i < PROCESSES_MAX; i++) {
@@ -270,7 +270,7 @@ static bool hears(const struct process *p)
            !(is_disturbed(p) && (p->disturbance.loses_answers || p->disturbance.loses_requests));
 }
 
-// Whether there was something to say.
+// Returns false if there was nothing to report.
 static bool tell_changes(struct etcd *etcd)
 {
     struct watch *watch = &etcd->watch;
@@ -310,7 +310,7 @@ static struct request **first_to_end(struct etcd *etcd)
 
 static void end(struct etcd *etcd, struct request *request)
 {
-    // Who slept meanwhile may take an answer that came too late, or not.
+    // A process that slept past the deadline may or may not take the late answer.
     const bool late =
         request->answered_ns > world.now_ns || (world.now_ns >= request->deadline_ns && draw(2));
     const int rc = late ? -ETIMEDOUT : request->answer.rc;
@@ -332,7 +332,7 @@ static void deliver(struct etcd *etcd)
         ;
 }
 
-// A watch that a change of the store is for has that as its event.
+// A watch is due as soon as the store has changes for it.
 int64_t etcd_next_ns(const struct etcd *etcd)
 {
     int64_t next = etcd->woken ? world.now_ns : NS_NEVER;

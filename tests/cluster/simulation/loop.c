@@ -1,4 +1,4 @@
-// What the loop's side of a cluster calls: a reload that takes its time, cameras, one timer and one
+// Functions that the loop's side of a cluster calls: slow reloads, cameras, one timer and one
 // event.
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static void remove_camera(struct cameras *cameras, const char *name)
     free(camera->config->name);
     free(camera->config->url);
     free(camera->config);
-    free(camera); // the first of a struct simulated_camera
+    free(camera); // the first member of a struct simulated_camera
 }
 
 int camera_number(const char *name)
@@ -57,7 +57,7 @@ static void add_camera(struct process *p, const struct edit *edit)
     p->cameras.list[p->cameras.n++] = camera;
 }
 
-// The thread of a camera that looks at a fence which has passed ends.
+// Ends the threads of cameras whose fence has expired.
 void process_meet_fences(struct process *p)
 {
     for (int i = 0; i < p->cameras.n; i++) {
@@ -115,7 +115,7 @@ void reload_start(struct reload *reload, struct reload_request *request)
     p->asked_ns[camera_number(request->edit->camera)] = world.now_ns;
 }
 
-// One that has ended, too, where nothing of it is different.
+// True if nothing of the camera differs, even if its thread has ended.
 static bool is_kept(const struct cameras *cameras, const struct edit *edit)
 {
     const struct camera *camera = cameras_find(cameras, edit->camera);
@@ -123,7 +123,7 @@ static bool is_kept(const struct cameras *cameras, const struct edit *edit)
            strcmp(camera->config->url, edit->text) == 0;
 }
 
-// A text that says so is refused at the boxes that it names.
+// A text "bad BOX;" is refused at the box with that name.
 static int apply(struct process *p, const struct edit *edit)
 {
     char bad[32];

@@ -1,4 +1,4 @@
-// A framed: its life, its clocks, and its member's thread, which is a coroutine.
+// A simulated framed: its life, its clocks, and its member's thread as a coroutine.
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static void let_others_run(struct process *p)
     world.runs = p;
 }
 
-// The thread of a busy box may be passed over anywhere, as here.
+// The thread of a busy box may lose the processor anywhere; here it does.
 int64_t boottime_ns(void)
 {
     struct process *p = world.runs;
@@ -30,7 +30,7 @@ int64_t boottime_ns(void)
         p->passed_over_ns = world.now_ns + draw_ns(0, 3 * NS_SECOND);
         let_others_run(p);
     }
-    return p->killed ? NS_NEVER / 2 : world.now_ns + p->boot_ns; // it waits for nothing any more
+    return p->killed ? NS_NEVER / 2 : world.now_ns + p->boot_ns; // a killed process stops waiting
 }
 
 int64_t monotonic_ns(void)
@@ -194,7 +194,7 @@ void process_stop(struct process *p)
     p->stopping = true;
 }
 
-// Nothing of it does anything any more; its memory is given back by the way that it ends itself.
+// Stops all activity of the process; its own shutdown code frees its memory.
 void process_kill(struct process *p)
 {
     trace("%s: is killed (%d)", p->name, p->number);

@@ -10,7 +10,7 @@ struct rules rules;
 
 enum { REQUESTS_MAX = 60 }; // of a process in a second
 
-static const int64_t CALM_NS = 55 * NS_SECOND; // of the planner 60, by what it knows
+static const int64_t CALM_NS = 55 * NS_SECOND; // the planner: 60 s, by its own view
 
 int box_number(const char *name)
 {
@@ -37,7 +37,7 @@ static bool is_ordered(const struct process *p, const struct camera_config *came
     return entry && strcmp(entry->node, p->name) == 0;
 }
 
-// What went on alone has another generation, until it begins anew.
+// A camera that went on alone has another generation until it is restarted.
 static bool is_as_planned(const struct process *p)
 {
     for (int i = 0; i < p->cameras.n; i++) {
@@ -49,7 +49,7 @@ static bool is_as_planned(const struct process *p)
     return true;
 }
 
-// Whether etcd has its key, by which it obeys the plan.
+// True if etcd has the process's key, and the key confirms that it obeys the plan.
 static bool is_known(struct process *p)
 {
     struct node_document document;
@@ -62,7 +62,7 @@ static bool is_known(struct process *p)
     return rules.plan && obeys == rules.plan->version && obeys == p->obeys && is_as_planned(p);
 }
 
-// By `alone: keep` a box goes on without etcd, until it is back and does what the plan says.
+// With `alone: keep` a box goes on without etcd, until it is back and follows the plan.
 static void note_astray(struct process *p)
 {
     const bool keeps = p->config.cluster.alone == ALONE_KEEP;
@@ -118,13 +118,13 @@ static bool has_label(const struct plan_labels *labels, const struct plan_label 
     return false;
 }
 
-// Whether the camera had to move, or anybody may think so.
+// True if the camera had to move, or if the planner may believe so.
 static bool may_move(const struct plan_entry *before)
 {
     return rules.touched[box_number(before->node)] || rules.wished[camera_number(before->camera)];
 }
 
-// Of a box that is back, by a new lease.
+// True if cameras of a box that is back, with a new lease, were given to another.
 static bool is_stolen(const struct plan_entry *was, const struct plan_entry *is)
 {
     const struct store_key *node = node_key(was->node);

@@ -71,7 +71,7 @@ static void start_box(int box)
     schedule.starts_ns[box] = p ? NS_NEVER : world.now_ns + NS_SECOND;
 }
 
-// A camera's text, at times a bad one, with labels or a wish at times.
+// Writes a camera's text, sometimes a bad one, sometimes with labels or a wish.
 static void put_camera(int number, bool is_new)
 {
     char key[STORE_KEY_SIZE], text[64];
@@ -107,7 +107,7 @@ static int64_t short_ns(void)
     return draw_ns(0, schedule.lease_ns * (draw(2) ? 3 : 1));
 }
 
-// How long a camera is black counts from the last thing that happened to a box.
+// Restarts the time that cameras are black at the latest event of a box.
 void schedule_count_black(void)
 {
     for (int i = 0; i < CAMERAS_MAX; i++)
@@ -201,7 +201,7 @@ static void trouble_operator(enum fault fault)
     case FAULT_START_SECOND:
         if (!process_of((int)box))
             return;
-        start_box((int)box); // a second one with its name
+        start_box((int)box); // a second process with its name
         break;
     default:
         break;
@@ -218,7 +218,7 @@ static void trouble_etcd(enum fault fault)
         world.etcd_silent = fault == FAULT_ETCD_SILENT;
         schedule.loses_leases = draw(3) == 0;
         schedule.restores = draw(3) == 0 && schedule.backup.revision > 0;
-        if (schedule.loses_leases || schedule.restores) // which takes its time
+        if (schedule.loses_leases || schedule.restores) // both take time
             world.etcd_away_ns = schedule.back_ns += schedule.lease_ns;
         rules_touch_all();
         break;
@@ -234,7 +234,7 @@ static void trouble_etcd(enum fault fault)
         store_save(&schedule.backup);
         break;
     case FAULT_OTHER_USER:
-        store.now.revision += draw(3) + 1; // of another user
+        store.now.revision += draw(3) + 1; // by another user of etcd
         break;
     default:
         for (int i = 0; i < PROCESSES_MAX; i++)
@@ -265,7 +265,7 @@ static void trouble(void)
 {
     const enum fault fault =
         draw(schedule.kind == KIND_BOXES ? (unsigned)FAULT_HANG_LOOP : (unsigned)FAULTS);
-    const unsigned first = schedule.kind == KIND_BOXES ? 1 : 0; // this one has no faults
+    const unsigned first = schedule.kind == KIND_BOXES ? 1 : 0; // the first box has no faults
     struct process *p = process_of((int)(first + draw((unsigned)schedule.n_boxes - first)));
     schedule.faults[fault]++;
     if (fault < FAULT_CHANGE_CAMERA && p) {
@@ -284,7 +284,7 @@ int64_t schedule_follow(void)
     rules_check();
     for (int i = 0; i < schedule.n_boxes; i++) {
         if (world.now_ns >= schedule.starts_ns[i] && process_of(i))
-            schedule.starts_ns[i] = NS_NEVER; // a second one with its name came before
+            schedule.starts_ns[i] = NS_NEVER; // a second process with its name started before
         if (world.now_ns >= schedule.starts_ns[i])
             start_box(i);
         if (schedule.starts_ns[i] < next_ns)
@@ -329,7 +329,7 @@ void schedule_end_faults(void)
 {
     char key[STORE_KEY_SIZE];
     schedule.next_ns = NS_NEVER;
-    if (schedule.back_ns != NS_NEVER) { // earlier than leases end
+    if (schedule.back_ns != NS_NEVER) { // before leases expire
         schedule.loses_leases = schedule.restores = false;
         come_back();
     }
@@ -357,7 +357,7 @@ void schedule_end_faults(void)
         }
     }
     const struct store_key *plan = store_find(SITE_PREFIX "plan");
-    if (plan && !rules.plan) // nobody reads it: its operator removes it
+    if (plan && !rules.plan) // nobody can read it: the operator removes it
         store_put(SITE_PREFIX "plan", NULL);
     schedule_count_black();
     trace("no more faults");

@@ -1,18 +1,18 @@
-// What happens to a simulated cluster, at random: faults of its boxes, of their network, of etcd,
-// and what its operator does.
+// Random events of a simulated cluster: faults of its boxes, of their network and of etcd, and
+// actions of its operator.
 #ifndef FRAMED_TESTS_CLUSTER_SIMULATION_SCHEDULE_H
 #define FRAMED_TESTS_CLUSTER_SIMULATION_SCHEDULE_H
 
 #include "tests/cluster/simulation/rules.h"
 
 enum kind {
-    KIND_BOXES, // etcd and the network are well: kills, stops, freezes alone
+    KIND_BOXES, // kills, stops, freezes; etcd and the network are well
     KIND_ALL,
-    KIND_KEEP, // likewise, with boxes that go on alone
+    KIND_KEEP, // like KIND_ALL, with boxes that go on alone
     KINDS
 };
 
-// In the order of their kinds: of a box, of the operator, of etcd.
+// Ordered by kind: of a box, of the operator, of etcd.
 enum fault {
     FAULT_KILL,
     FAULT_STOP,
@@ -45,25 +45,25 @@ struct schedule {
     enum kind kind;
     int n_boxes, n_cameras;
     int64_t lease_ns;
-    int64_t next_ns; // when the next fault comes; NS_NEVER: none does
-    int64_t back_ns; // when etcd comes back
+    int64_t next_ns; // of the next fault; NS_NEVER: none
+    int64_t back_ns; // of etcd's return
     bool loses_leases, restores;
     struct store_state backup;
     char labels[BOXES_MAX][2];
     int room[BOXES_MAX];
-    int64_t starts_ns[BOXES_MAX]; // of a box that is down; NS_NEVER: it is not to start
-    int text;                     // another for each
-    long long faults[FAULTS];     // counted, over all schedules
+    int64_t starts_ns[BOXES_MAX]; // start of a box that is down; NS_NEVER: none
+    int text;                     // number of the last camera text
+    long long faults[FAULTS];     // counted over all schedules
 };
 
 extern struct schedule schedule;
 
 const char *fault_name(enum fault);
-void schedule_open(uint64_t seed); // with the world and the rules
+void schedule_open(uint64_t seed); // also opens the world and the rules
 void schedule_close(void);
 int64_t schedule_follow(void);  // for world_run
-void schedule_end_faults(void); // no fault is left
-// What was black until now does not count.
+void schedule_end_faults(void); // ends all faults
+// Time that cameras were black until now does not count.
 void schedule_count_black(void);
 
 #endif

@@ -283,7 +283,7 @@ void store_request_clear(struct store_request *request)
 bool store_has_changes(const char *prefix, int64_t from)
 {
     if (from <= store.compacted)
-        return true; // to be told of
+        return true; // to report the compaction
     for (int i = store.n_changes - 1; i >= 0 && store.changes[i].mod_revision >= from; i--)
         if (is_below(store.changes[i].key, prefix))
             return true;

@@ -1,5 +1,5 @@
-// What etcd holds, in memory and by a clock that the test sets: keys, leases, revisions,
-// transactions, and what changed, for watches. One thread.
+// etcd's contents, in memory and by a clock that the test sets: keys, leases, revisions,
+// transactions, and changes for watches. One thread.
 #ifndef FRAMED_TESTS_CLUSTER_SIMULATION_STORE_H
 #define FRAMED_TESTS_CLUSTER_SIMULATION_STORE_H
 
@@ -9,7 +9,7 @@ enum { STORE_KEYS_MAX = 64, STORE_LEASES_MAX = 64, STORE_KEY_SIZE = 96 };
 
 struct store_key {
     char key[STORE_KEY_SIZE];
-    char *value; // NULL: deleted, of a change
+    char *value; // NULL: deleted, in a change
     int64_t mod_revision, version, lease;
 };
 
@@ -17,7 +17,7 @@ struct store_lease {
     int64_t id, ttl_ns, until_ns;
 };
 
-// What a backup has.
+// Contents of a backup.
 struct store_state {
     struct store_key keys[STORE_KEYS_MAX];
     struct store_lease leases[STORE_LEASES_MAX];
@@ -27,17 +27,17 @@ struct store_state {
 
 struct store {
     struct store_state now;
-    struct store_key *changes; // behind `compacted`, by their revisions
+    struct store_key *changes; // later than `compacted`, by revision
     int n_changes, room;
-    int64_t compacted; // up to which changes are forgotten
+    int64_t compacted; // revision up to which changes are forgotten
     int64_t last_lease;
-    bool full;    // no put is taken any more
-    bool by_hand; // what has changed was not asked for by a request
-    // After each transaction, and each lease that ended.
+    bool full;    // puts fail
+    bool by_hand; // during a change that no request made
+    // Called after each transaction and each expired lease.
     void (*changed)(void);
 };
 
-// The answer of one request, with its own copies.
+// The answer to one request, with its own copies.
 struct store_answer {
     int rc;
     struct etcd_answer answer;
@@ -57,7 +57,7 @@ enum { STORE_COMPARES_MAX = 32, STORE_WRITES_MAX = 2 };
 struct store_request {
     enum store_method method;
     char *prefix;
-    int64_t since; // keys that were written at that revision or later
+    int64_t since; // keys written at that revision or later
     int64_t lease, ttl_s;
     struct etcd_compare compares[STORE_COMPARES_MAX];
     struct etcd_write writes[STORE_WRITES_MAX];
@@ -71,20 +71,20 @@ void store_close(void);
 void store_request_clear(struct store_request *);
 void store_answer_clear(struct store_answer *);
 struct store_answer store_do(const struct store_request *, int64_t now_ns);
-// Changes below `prefix` from the revision on, at most so many revisions; -EOVERFLOW.
+// Returns changes below `prefix` of at most `revisions` revisions from that on, or -EOVERFLOW.
 struct store_answer store_changes(const char *prefix, int64_t from, int revisions);
 bool store_has_changes(const char *prefix, int64_t from);
-// Leases that end, with their keys.
+// Expires leases, with their keys.
 void store_expire(int64_t now_ns);
-int64_t store_expires_ns(void);     // the next; INT64_MAX: none
-void store_prolong(int64_t now_ns); // all leases begin anew, as after a restart
+int64_t store_expires_ns(void);     // of the next lease; INT64_MAX: none
+void store_prolong(int64_t now_ns); // all leases restart, as after a restart
 void store_lose_leases(void);
 void store_compact(void);
-// By hand; `value` NULL: deletes.
+// By hand; `value` NULL deletes the key.
 void store_put(const char *key, const char *value);
-const struct store_key *store_find(const char *key);            // NULL: there is none
+const struct store_key *store_find(const char *key);            // NULL: no such key
 void store_save(struct store_state *to);                        // for store_free_state
-void store_restore(const struct store_state *, int64_t now_ns); // a copy
+void store_restore(const struct store_state *, int64_t now_ns); // copies it
 void store_free_state(struct store_state *);
 
 #endif

@@ -8,7 +8,7 @@
 struct world world;
 
 static const int64_t PICTURE_NS = 40 * NS_MS;
-enum { EVENTS_MAX = 5000, STEPS_MAX = 300 }; // at one moment, of a thread in a second
+enum { EVENTS_MAX = 5000, STEPS_MAX = 300 }; // events at one moment; steps of a thread in a second
 
 unsigned draw(unsigned n)
 {
