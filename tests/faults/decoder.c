@@ -1,26 +1,26 @@
-// Preloaded into a framed, or linked to a test: `decode: v4l2m2m` works on any box. In the place of
-// libavcodec's decoders of that name, which want a device, those of the cpu decode, with pictures
-// as a device has them (nv12, p010). They fail as $FRAMED_DECODER says:
+// Preloaded into a framed, or linked to a test: makes `decode: v4l2m2m` work on any machine.
+// Instead of libavcodec's decoders of that name, which need a device, CPU decoders run, with
+// pictures in a device's formats (nv12, p010). They fail as $FRAMED_DECODER says:
 //
 //   open        the device cannot be opened
-//   hang-open   opening it lasts until the variable is another
-//   hang-close  closing it does
-//   stop        so does all else of the process
+//   hang-open   opening it hangs until the variable changes
+//   hang-close  closing it hangs in the same way
+//   stop        opening it stops the whole process (SIGSTOP)
 //   crash       opening it crashes
-//   fail:N      packet N and those behind it are an error
-//   hang:N      packet N does
-//   full:N      it takes neither packet N nor one behind it
-//   silent:N    no picture of packet N or those behind it comes
+//   fail:N      packet N and all later ones return an error
+//   hang:N      sending packet N hangs until the variable changes
+//   full:N      it refuses packet N and all later ones (EAGAIN)
+//   silent:N    it gives no picture of packet N or of later ones
 //   hold:N      it keeps N pictures back until the end
-//   slow-end    at the end it is asked twice for each picture
-//   wrong:N     of picture N and those behind it one bit is another
-//   wrong10     the same of all pictures of 10 bits
-//   reopen      forgetting what it holds takes 0.2 s
+//   slow-end    at the end each picture must be requested twice
+//   wrong:N     picture N and all later ones have one wrong bit
+//   wrong10     the same for all pictures of 10 bits
+//   reopen      flushing it takes 0.2 s
 //
-// Of decoders on a real device (vaapi, cuda) copies to the host fail:
+// Copies from a real device's decoder (vaapi, cuda) to the host fail:
 //
-//   copy:N      copy N of the process and those behind it are an error; copy:N-M: up to M
-//   copy-hang:N copy N lasts until the variable is another
+//   copy:N      copy N of the process and all later ones return an error; copy:N-M: up to M
+//   copy-hang:N copy N hangs until the variable changes
 #include <dlfcn.h>
 #include <libavcodec/avcodec.h>
 #include <libavutil/hwcontext.h>
@@ -34,17 +34,17 @@
 enum { FAKES_MAX = 64, HELD_MAX = 32 };
 
 static struct fake {
-    const AVCodecContext *context; // of the daemon; NULL: free
+    const AVCodecContext *context; // the daemon's; NULL: free
     AVCodecContext *cpu;
     int packets, pictures;
-    AVFrame *held[HELD_MAX]; // decoded, and not given out
+    AVFrame *held[HELD_MAX]; // decoded, not yet returned
     int n_held, ended;
 } fakes[FAKES_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-// Whether the environment wants this fault by now.
+// True if the environment requests this fault at this count.
 static int wants(const char *fault, int count)
 {
     const char *wanted = getenv("FRAMED_DECODER");
@@ -68,7 +68,7 @@ static struct fake *find(const AVCodecContext *context)
     return found;
 }
 
-// From now on it stands for the context; NULL: there is no room.
+// Assigns a free fake to the context; returns NULL if there is none.
 static struct fake *claim(const AVCodecContext *context, AVCodecContext *cpu)
 {
     struct fake *fake = NULL;
@@ -131,7 +131,7 @@ int avcodec_send_packet(AVCodecContext *context, const AVPacket *packet)
     return rc;
 }
 
-// Of 8 or 10 bits, 4:2:0: planes of the cpu side by side, as devices have them.
+// Converts 4:2:0 of 8 or 10 bits: interleaves the CPU's chroma planes, as devices do.
 static int convert(AVFrame *to, const AVFrame *from)
 {
     const int deep = av_pix_fmt_desc_get(from->format)->comp[0].depth > 8;
@@ -154,7 +154,7 @@ static int convert(AVFrame *to, const AVFrame *from)
     return rc;
 }
 
-// How many pictures are kept back.
+// Returns the number of pictures to keep back.
 static int holds(const struct fake *fake)
 {
     const char *wanted = getenv("FRAMED_DECODER");
@@ -167,7 +167,7 @@ static void drop(struct fake *fake)
         av_frame_free(&fake->held[--fake->n_held]);
 }
 
-// The next picture of the cpu's in its turn.
+// Returns the CPU decoder's next picture, after those held.
 static int receive(struct fake *fake, AVFrame *frame)
 {
     int rc = 0;

@@ -19,7 +19,7 @@ static struct disk_fault fault;
 static _Atomic bool armed, halved;
 static _Atomic int calls;
 
-// A call may be under way, which reads the last order: mending leaves it there.
+// A call may be running and still read the last order: NULL leaves that in place.
 void disk_break(const struct disk_fault *order)
 {
     atomic_store(&armed, false);
@@ -41,7 +41,7 @@ static bool is_in(const char *folder, const char *path)
     return !strncmp(path, folder, n) && path[n] == '/';
 }
 
-// What this call is to fail with, or 0.
+// Returns the error that this call must fail with, or 0.
 static int error_of(const char *path)
 {
     if (!atomic_load(&armed) || !is_in(fault.folder, path))
@@ -65,7 +65,7 @@ static int error_of_file(int fd)
     return atomic_load(&armed) ? error_of(path_of(fd, path)) : 0;
 }
 
-// Whether the disk that `path` is on is full by order of FRAMED_DISK_FULL.
+// True if FRAMED_DISK_FULL makes the disk of `path` full.
 static bool is_full(const char *path)
 {
     const char *sign = getenv("FRAMED_DISK_FULL"), *slash = sign ? strrchr(sign, '/') : NULL;
@@ -78,7 +78,7 @@ static bool is_full(const char *path)
 
 // --- the calls
 
-// The C library's own, looked for once: a sanitizer opens files when it cannot look for anything.
+// Looks up the C library's function only once: a sanitizer opens files while no lookup is possible.
 #define REAL(call)                                                                                 \
     ({                                                                                             \
         static _Atomic(void *) found;                                                              \

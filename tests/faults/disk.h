@@ -1,19 +1,19 @@
-// A disk that fails to order, for programs that are linked with disk.c: it stands before the C
-// library's calls on files. Thread-safe, but for disk_break itself.
+// A disk that fails on request, for programs that are linked with disk.c, which wraps the C
+// library's calls on files. Thread-safe, except disk_break.
 //
-// A framed that is linked with it takes its orders from outside: while the file FRAMED_DISK_FULL
-// names is there, no other file in its folder grows and none is made.
+// A framed that is linked with it can be controlled from outside: while the file that
+// FRAMED_DISK_FULL names exists, no other file in its folder grows or is created.
 #ifndef FRAMED_TESTS_FAULTS_DISK_H
 #define FRAMED_TESTS_FAULTS_DISK_H
 
 struct disk_fault {
-    const char *folder; // calls on what is in it are numbered, from 1
-    int first, last;    // of the calls that fail
-    int error;          // errno of theirs
+    const char *folder; // calls on its files are numbered, from 1
+    int first, last;    // numbers of the failing calls
+    int error;          // errno of these calls
 };
 
-// From now on; numbers begin anew. A write that is to fail writes half of its bytes, and fails when
-// it is called for the rest. NULL mends the disk.
+// Sets the fault from now on; restarts the numbers. A failing write writes half of its bytes, and
+// fails when it is called for the rest. NULL repairs the disk.
 void disk_break(const struct disk_fault *);
 int disk_calls(void); // since disk_break
 

@@ -1,16 +1,16 @@
-// GPUs that fail to order, for a framed in which this takes cuda_backend's place. The environment's
-// FRAMED_FAULTS lists which call of which GPU is to fail, by its number from 1 ("job:200,open:1" of
-// GPU 0, "job@1:200" of GPU 1):
+// GPUs that fail on request, for a framed in which this replaces cuda_backend. FRAMED_FAULTS in the
+// environment lists the failing calls by GPU and number from 1 ("job:200,open:1" for GPU 0,
+// "job@1:200" for GPU 1):
 //
-//     plan    opening a plan: the device has failed
+//     plan    opening a plan fails: the device has failed
 //     submit  a job is refused: the device has failed
-//     job     a job is taken and does not succeed: the device has failed
-//     refuse  a job is taken and fails alone: the device goes on
-//     trap    the same as job, by a device that fails in earnest; needs one
-//     open    opening the device anew: it is not there
+//     job     a job is accepted and fails: the device has failed
+//     refuse  a job is accepted and fails alone: the device goes on
+//     trap    like job, by a real failure of the device; needs a GPU
+//     open    reopening the device fails: it is gone
 //
-// A device that has failed stays so until it is opened anew. Where there is none, the cpu backend
-// poses as one, or as FRAMED_GPUS of them.
+// A failed device stays so until it is reopened. Without a GPU, the CPU backend acts as one, or as
+// FRAMED_GPUS of them.
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -196,7 +196,7 @@ static void plan_close(struct plan *plan)
     free(plan);
 }
 
-// A job says nothing of its device once it is done, so that each device has a `done` of its own.
+// A finished job does not name its device, so each device has its own `done`.
 static void done_on(struct device *device, struct job *job, int status)
 {
     struct job *refused = job;

@@ -1,7 +1,6 @@
-// Preloaded into a framed: one call of a kind fails, as the system would make it fail. The
-// environment's FRAMED_NTH says which ("memory:17", counted from 1). FRAMED_NTH_COUNT names a file
-// to which is appended whose call it was that failed, and when the process ends how many there were
-// of each kind.
+// Preloaded into a framed: one call of a kind fails, as the system would make it fail. FRAMED_NTH
+// in the environment selects it ("memory:17", counted from 1). FRAMED_NTH_COUNT names a file; the
+// caller of the failed call is appended to it, and at exit the number of calls of each kind.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +36,7 @@ static void begin(void)
         atomic_store(&calls[kind], 0);
 }
 
-// What comes before main is the loader's and the libraries' own: CUDA's does not bear a refusal.
+// Calls before main belong to the loader and to libraries; CUDA's cannot handle a failure.
 static int (*program)(int, char **, char **);
 
 static int begin_and_run(int argc, char **argv, char **environment)
@@ -84,8 +83,8 @@ static bool fails(enum kind kind, int error, void *caller)
 
 #define FAILS(kind, error) fails(kind, error, __builtin_return_address(0))
 
-// --- memory: glibc's own names, since looking them up would allocate. Sanitizers have an allocator
-// of their own.
+// --- memory: glibc's own names, since a lookup would allocate. Sanitizers have their own
+// allocator.
 
 #ifndef SANITIZED
 

@@ -1,4 +1,4 @@
-// A framed of a later version, whose documents in etcd have a key that this one's do not know.
+// A framed of a later version: its documents in etcd have a key that this version does not have.
 #include <stdio.h>
 #include <stdlib.h>
 

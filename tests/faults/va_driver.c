@@ -1,12 +1,12 @@
-// A driver for libva that decodes nothing: it shows the pictures of a file, in the order in which
-// libavcodec has them decoded. So all of the way from a packet to a picture on the host is that of
-// libavcodec and libva, and only the GPU's part is not there. Preloaded too, it has libva take
-// /dev/null for a GPU's node. For LIBVA_DRIVER_NAME=fake and that device:
+// A driver for libva that decodes nothing: it returns the pictures of a file, in libavcodec's
+// decoding order. The way from a packet to a picture on the host is thus libavcodec's and libva's
+// own; only the GPU is missing. Preloaded too, it makes libva accept /dev/null as a GPU's node. For
+// LIBVA_DRIVER_NAME=fake and that device:
 //
-//   FRAMED_VA_PICTURES  a folder with the files h264-8, hevc-8 and hevc-10: two numbers of 32 bits,
-//                       the width and height, and the pictures, NV12 or P010
+//   FRAMED_VA_PICTURES  a folder with the files h264-8, hevc-8 and hevc-10: two 32-bit numbers,
+//                       width and height, then the pictures, NV12 or P010
 //   FRAMED_VA           refused:N, the call that ends picture N fails; hang:N, picture N is never
-//                       ready; copy:N, it cannot be copied; wrong:N, a bit of it is another;
+//                       ready; copy:N, it cannot be copied; wrong:N, it has a wrong bit;
 //                       vendor:0, the driver has another name
 #include <fcntl.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@
 
 enum { OBJECTS_MAX = 4096 };
 
-// Surfaces, buffers and images; an identifier is an index.
+// Surfaces, buffers and images; the index is the identifier.
 static struct object {
     uint8_t *data; // NULL: free
     int width, height, deep, shown;
@@ -30,7 +30,7 @@ static struct {
     const uint8_t *file; // mapped
     size_t bytes;
     uint32_t width, height;
-    int deep, pictures, shown; // in the file; of this context
+    int deep, pictures, shown; // pictures of the file; shown by this context
     VASurfaceID target;
 } context;
 
@@ -42,7 +42,7 @@ static int wants(const char *fault, int count)
            count >= atoi(wanted + length + 1);
 }
 
-// The first index is no identifier.
+// Index 0 is not a valid identifier.
 static VAGenericID make(size_t bytes, int width, int height, int deep)
 {
     for (VAGenericID i = 1; i < OBJECTS_MAX; i++)
@@ -99,7 +99,7 @@ static VAStatus get_attributes(VADriverContextP c, VAProfile profile, VAEntrypoi
     return VA_STATUS_SUCCESS;
 }
 
-// A configuration is its profile's index and one more.
+// A configuration's identifier is its profile's index plus 1.
 static VAStatus create_config(VADriverContextP c, VAProfile profile, VAEntrypoint entrypoint,
                               VAConfigAttrib *list, int n, VAConfigID *ret)
 {
