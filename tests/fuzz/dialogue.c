@@ -46,7 +46,7 @@ static void say(struct speaker *speaker, const char *bytes, size_t n)
         append(&speaker->said, bytes, (size_t)taken);
 }
 
-// False: there was nothing.
+// Returns false if there was nothing.
 static bool hear(struct speaker *speaker)
 {
     char bytes[65536];
@@ -82,7 +82,7 @@ static void hear_all(struct dialogue *dialogue)
     } while (any);
 }
 
-// What stands behind a backslash.
+// Runs the action that follows a backslash.
 static void act(struct dialogue *dialogue, char action)
 {
     struct speaker *speaker = &dialogue->speaker[dialogue->current];

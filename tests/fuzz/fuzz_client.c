@@ -1,18 +1,17 @@
-// Whatever a daemon sends, libframed gives out nothing that leads outside what is there, and goes
+// A daemon that sends any bytes: libframed returns nothing that points outside its memory, and goes
 // on with the next connection.
 //
-// The input is a script of bytes that each do one thing, some with bytes behind them. Numbers count
-// from '0' on. PATCHES are a number of them, each an offset of two bytes and a byte to put there.
-//     h PATCHES       a hello, of a ring         H N PATCHES  one with N descriptors
+// The input is a script: each byte is an action, some with arguments. Numbers count from '0'.
+// PATCHES are a number of patches, each an offset of two bytes and the new byte.
+//     h PATCHES       a hello of a ring         H N PATCHES  the same with N descriptors
 //     f SLOT PATCHES  a frame                    b SLOT COUNT PATCHES  a batch
 //     e SLOT PATCHES  changes the headers of a slot's elements
-//     p N             N bytes of payload, of a socket     s SLOT TICKET  a slot's state word
-//     r N BYTES       bytes as they are          n  the reader takes a view, and all of it is read
-//     g  gives the view back                     x  the daemon closes, and another one comes
+//     p N             N bytes of a socket's payload     s SLOT TICKET  a slot's state word
+//     r N BYTES       these bytes unchanged      n  the reader takes a view and reads all of it
+//     g  returns the view                     x  the daemon closes, and another one starts
 //     G N  the same with N boxes                 S ELEMENT FLAGS N  sends N boxes found in the view
-//     d N BYTES  detects in the view, in an output that begins with these bytes
-// The first byte chooses: bit 0 a ring or a unix socket, bit 1 the newest frame alone, bit 2
-// batches.
+//     d N BYTES  detects in the view, with an output that begins with these bytes
+// The first byte selects: bit 0 ring or unix socket, bit 1 only the newest frame, bit 2 batches.
 #include "client/framed.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/fuzz/turns.h"
@@ -34,7 +33,7 @@ struct play {
     struct script script;
     struct fake_daemon *daemon;
     struct framed_reader *reader;
-    struct framed_view view, sent; // sent: the last view that there was
+    struct framed_view view, sent; // sent: the last view
     unsigned flags;
     uint32_t batch;
     bool is_ring;
@@ -200,7 +199,7 @@ static void detect(struct play *play)
     MUST(framed_detect(detector, output, &play->view, boxes, ANCHORS) <= ANCHORS);
 }
 
-// Whatever is asked for, at most one message of what the reader may send.
+// Sends at most one message, of at most the size that a reader may send, for any request.
 static void send_found(struct play *play, bool with_slot)
 {
     static const struct framed_detection boxes[BOXES_MAX];

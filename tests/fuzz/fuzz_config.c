@@ -1,5 +1,5 @@
-// Any text either loads or is refused with one line a mistake; what loads can be used, is the same
-// when it is read again, and listens to others with a token only.
+// Any text either loads or is refused with one line per mistake. A loaded configuration can be
+// used, is the same when it is read again, and listens to other hosts only with a token.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ static void must(bool holds)
         abort();
 }
 
-// NULL: it was refused.
+// Returns NULL if the text was refused.
 static struct config *load(const uint8_t *data, size_t size)
 {
     struct config *config = NULL;
@@ -62,8 +62,8 @@ static bool same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-// What asks for the control socket alone finds the same in it, and in what is wrong elsewhere finds
-// something or says that it does not.
+// A load of the control socket alone gives the same socket; with mistakes elsewhere it gives a
+// socket or an error.
 static void check_control(const uint8_t *data, size_t size, const struct config *config)
 {
     struct config *alone = NULL;

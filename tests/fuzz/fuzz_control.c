@@ -1,5 +1,5 @@
-// Whatever clients of the control socket do: a whole line of one gets one line of answer and the
-// end, anything else that is over gets the end, and the next client is answered.
+// Clients of the control socket that do anything: a complete line gets one line of answer and the
+// end, any other finished input gets the end, and the next client is served.
 #include "daemon/service/control.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static void check_answer(const struct speaker *speaker, bool crowded)
     free(text);
 }
 
-// `crowded`: it may have been pushed out.
+// `crowded`: the client may have been pushed out.
 static void check(const struct speaker *speaker, bool crowded)
 {
     bool over = speaker->silent || speaker->said.n >= CONTROL_LINE_MAX;

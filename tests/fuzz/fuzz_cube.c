@@ -1,5 +1,5 @@
-// A .cube file of anybody: what is no LUT is refused with a line of the text and a message, and
-// what is one gives levels, all of them inside its nodes.
+// Any .cube file: a text that is no LUT is refused with a line number and a message; a LUT gives
+// levels that are all within its nodes.
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-// A configuration and its drop-in files, which a form feed parts: together they load or are
-// refused, every mistake is in a line of one of them, and the order of the drop-ins is all the same
+// A configuration and its drop-in files, separated by form feeds: together they load or are
+// refused, every mistake is in a line of one of them, and the order of the drop-ins does not matter
 // to cameras and outputs.
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void must(bool holds)
         abort();
 }
 
-// Parts the text in place.
+// Splits the text in place.
 static void split(struct files *files, char *text)
 {
     *files = (struct files){0};
@@ -41,7 +41,7 @@ static void split(struct files *files, char *text)
     }
 }
 
-// Gives the drop-ins each other's names.
+// Reverses the order of the drop-ins' texts.
 static void turn(struct files *files)
 {
     for (int i = 1, j = files->n - 1; i < j; i++, j--) {
@@ -51,7 +51,7 @@ static void turn(struct files *files)
     }
 }
 
-// As libyaml counts them: the end of the text stands in a line of its own.
+// Counts as libyaml does: the end of the text is on a line of its own.
 static int lines_of(const char *text)
 {
     int n = 2;
@@ -66,7 +66,7 @@ static bool is_inside(const struct file_change *file, int line, int column)
     return line >= 1 && line <= lines_of(file->text) && column >= 1;
 }
 
-// "file:line:column: ...", of a file that is there.
+// Checks that "file:line:column: ..." is inside one of the files.
 static void check_mistake(const struct files *files, const char *printed)
 {
     for (int i = 0; i < files->n; i++) {
@@ -129,7 +129,7 @@ static const struct camera_config *camera_named(const struct config *config, con
     return NULL;
 }
 
-// The outputs of batches stand in the order of the files.
+// Searches all outputs: those of batches are in the order of the files.
 static bool has_output(const struct camera_config *camera, const struct output_config *output)
 {
     for (int i = 0; i < camera->n_outputs; i++)

@@ -1,5 +1,5 @@
-// Whatever a client puts as a camera is refused, or is that one camera and nothing else: no body
-// reaches beyond its own keys in the file that it comes to stand in.
+// Any body that a client puts as a camera is refused, or is exactly that one camera: no body
+// reaches beyond its own keys in the file that it is written to.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// Whatever etcd's gateway answers, and says on a watch: what is read has its types and bounds, keys
-// are those that were asked for, and a reason is a line of text.
+// Any answer and any watch message of etcd's gateway: parsed values have their types and bounds,
+// keys are the requested ones, and an error is a line of text.
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// Whatever the payloads of a camera's RTP packets are: tests/fuzz/rtp_payloads.h. The first byte
-// says what SDP told.
+// Any payloads of a camera's RTP packets: tests/fuzz/rtp_payloads.h. The first byte sets the SDP's
+// options.
 #include "tests/fuzz/rtp_payloads.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
-// Whatever clients send by HTTP: what comes back are whole responses with a status that is known,
-// no page is had without the token where one is demanded, and the next client is served.
+// HTTP clients that send anything: they receive complete responses with a known status, no page
+// without a required token, and the next client is served.
 #include "daemon/service/http.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "tests/fuzz/turns.h"
 
 #define TOKEN   "Zorngiebel-0123456789"
-#define OPEN    "open\n" // before the script: no token is demanded
+#define OPEN    "open\n" // before the script: no token is required
 #define REQUEST "GET /healthz HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " TOKEN "\r\n\r\n"
 
 enum { LARGE = 300000 }; // more than a socket takes at a time
@@ -30,7 +30,7 @@ static void serve(void *opaque, struct http_exchange *exchange)
         i++;
     struct http_page page = {
         .status = pages[i].status, .type = "text/plain", .size = pages[i].size};
-    if (page.size > 0) { // else as if there were no memory
+    if (page.size > 0) { // else acts as if memory were short
         page.body = malloc(page.size);
         memset(page.body, 'x', page.size);
     }
@@ -55,7 +55,7 @@ static void gone(void *opaque)
     held = NULL;
 }
 
-// The first is held until the second comes.
+// Holds the first exchange until the second arrives.
 static void serve_held(void *opaque, struct http_exchange *exchange)
 {
     (void)opaque;
@@ -84,7 +84,7 @@ static bool has_token(const char *line)
     return token && memchr("\r\n \t", token[strlen(TOKEN)], 5);
 }
 
-// A zero in what a client said ends a line for C's functions.
+// A zero byte in the client's text ends a line for C's functions.
 static bool brought_token(const struct speaker *speaker)
 {
     const char *at = speaker->said.at, *end = at + speaker->said.n;
@@ -108,7 +108,7 @@ static bool is_known(long status, bool welcome)
     return false;
 }
 
-// Of the body behind the head from `at` to `end`. A response to HEAD has its length and no body.
+// Returns the body's size; [at, end) is the head. A HEAD response has a length, but no body.
 static size_t body_length(const char *at, const char *end, size_t left)
 {
     const char *header = strcasestr(at, "\r\nContent-Length: ");
@@ -119,7 +119,7 @@ static size_t body_length(const char *at, const char *end, size_t left)
     return strtoul(header + strlen("\r\nContent-Length: "), NULL, 10);
 }
 
-// One response from `at` on: its length; 0: it is cut off.
+// Checks the response at `at`. Returns its length, or 0 if it is cut off.
 static size_t check_response(const char *at, size_t left, bool welcome)
 {
     char *behind;

@@ -1,5 +1,5 @@
-// Whatever a camera answers to WS-Discovery and SOAP: texts end, are UTF-8 without control
-// characters, and hold no password of an RTSP URL; requests go to where an answer came from alone.
+// Any answers of a camera to WS-Discovery and SOAP: texts end, are UTF-8 without control
+// characters, and contain no password of an RTSP URL; requests go only to the address of an answer.
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static void check_text(const char *text, size_t size)
         MUST(byte >= ' ' && byte != 0x7f);
         MUST(byte != 0xc2 || (unsigned char)text[i + 1] >= 0xa0); // C1
     }
-    // A character that is cut leaves a lead byte at the end, or a continuation at the beginning.
+    // A cut character leaves a lead byte at the end, or a continuation byte at the beginning.
     MUST(length == 0 || ((unsigned char)text[length - 1] & 0xc0) != 0xc0);
     MUST(((unsigned char)text[0] & 0xc0) != 0x80);
 }

@@ -1,5 +1,5 @@
-// Whatever lies in etcd is refused, or is a document that is the same once it was printed and read
-// again; and a plan leads to another that then stands.
+// Any value in etcd is refused, or is a document that stays the same when printed and read again; a
+// plan leads to a next plan that is then final.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static bool is_answer(int rc)
     return rc == 0 || rc == -EBADMSG || rc == -EPROTONOSUPPORT;
 }
 
-// Its cameras on two nodes of these names: some without a cost, some known to have run since.
+// Plans the cameras on two nodes of these names: some without a cost, some run since.
 static void plan_on(const struct plan *plan)
 {
     static const struct plan_node nodes[] = {{.name = "box1", .incarnation = 1, .room = 3},

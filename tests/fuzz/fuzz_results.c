@@ -1,14 +1,14 @@
-// Whatever clients of a ring send back as results: each message counts once, as a result or for
-// what is wrong with it, and each detection once; what receivers are told lies in the picture and
-// makes a line of JSON; nobody answers for a frame that it was not lent, or twice.
+// Any results that clients of a ring send back: each message counts once, as a result or by its
+// mistake, and each detection once. Receivers get detections inside the picture and valid lines of
+// JSON. No client answers for a frame that it does not hold, or twice.
 //
-// The input is a script of bytes that each do one thing for a client, some with bytes behind them:
-//     >  the next client, in turn    l  it is lent a new frame    b  it gives its last one back
-//     v  all slots are revoked    x  another client takes its place    w  nobody, or somebody,
-//     wants results    s N DETECTIONS...  a good message about its last frame, with so many
-//     detections of the bytes that follow    h N OFFSET BYTE  the same, with a byte of its head
-//     changed m N BYTES...  N bytes behind the magic
-// The first byte chooses: bit 0 a batch, 1 max_age, 2 to 4 the matrix.
+// The input is a script: each byte is an action of a client, some with arguments:
+//     >  the next client, in turn    l  it receives a new frame    b  it returns its last one
+//     v  all slots are revoked    x  another client replaces it    w  adds or removes the
+//     receiver of results    s N DETECTIONS...  a good message about its last frame, with N
+//     detections from the bytes that follow    h N OFFSET BYTE  the same, with one byte of the head
+//     changed    m N BYTES...  N bytes behind the magic
+// The first byte selects: bit 0 a batch, 1 max_age, 2 to 4 the matrix.
 #include <endian.h>
 #include <math.h>
 #include <stddef.h>
@@ -35,10 +35,10 @@ static struct rig {
     struct ledger ledger;
     struct consumer consumer[CLIENTS];
     struct results_client client[CLIENTS];
-    const struct result *last[CLIENTS]; // that the client was lent
-    uint64_t ticket[CLIENTS];           // of it
+    const struct result *last[CLIENTS]; // last one lent to the client
+    uint64_t ticket[CLIENTS];           // of that result
     uint64_t sent, detections, told, objects, sequence;
-    uint64_t answered[4096]; // bit i: client i, of element `sequence`
+    uint64_t answered[4096]; // bit i: client i answered element `sequence`
     double matrix[6];
 } rig;
 
@@ -63,7 +63,7 @@ static void check_object(const struct framed_detection *object)
     MUST(isfinite(object->score) && object->flags == 0);
 }
 
-// Quotes are even, and nothing outside them is other than JSON has there.
+// Checks that quotes are even, and that only JSON's characters are outside of them.
 static void check_line(const struct found *found)
 {
     static char line[LINE_BYTES_MAX];
@@ -191,7 +191,7 @@ static void take(int client, const union message *message, size_t bytes)
         rig.detections += le32toh(message->head.count);
 }
 
-// A good message, but for what the script says.
+// Sends a good message, with the script's changes.
 static void send_result(int client, struct script *script, bool changes)
 {
     static union message message;

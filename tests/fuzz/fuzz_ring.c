@@ -1,19 +1,18 @@
-// Whatever clients of a ring send, in any order: a return frees what its sender holds and nothing
-// else, what is no return ends its sender, no client loses its oldest slot to a newer frame, and
-// without clients every slot is free and every frame counted.
+// Clients of a ring that send anything in any order: a return frees only slots that its sender
+// holds; an invalid message ends its sender; no client loses its oldest slot to a newer frame;
+// without clients every slot is free and every frame is counted.
 //
-// The input is a script of bytes that each do one thing, some with bytes behind them, which count
-// from '0' on:
-//     c  another client connects, and acts from here on        >  the next one acts, in turn
-//     f  a frame    F  a larger one    h  one of another shape    .  the loop turns
+// The input is a script: each byte is an action, some with arguments, which count from '0':
+//     c  another client connects and becomes the actor        >  the next one acts, in turn
+//     f  a frame    F  a larger one    h  one of another shape    .  the loop runs
 //     g SLOT TICKET  a return    G N (SLOT TICKET)...  N of them in one message
-//     b  gives back the oldest slot that it holds    B  all of them in one message
-//     d FLAGS  a result of the oldest slot that it holds
-//     m N BYTES...  N bytes as they are    M  more bytes than a message may have
-//     e  an empty message    s  sends no more    k  takes no more    x  closes
-//     r  reads a message    R  reads all    n  reads none of 64 frames, but gives them back
-//     a  all that is held was held for too long
-// The first byte chooses: bits 0 and 1 the policy, 2 and 3 the slots, 4 whether clients outlive the
+//     b  returns the oldest slot that it holds    B  all of them in one message
+//     d FLAGS  a result for the oldest slot that it holds
+//     m N BYTES...  N bytes unchanged    M  more bytes than a message may have
+//     e  an empty message    s  sends no more    k  receives no more    x  closes
+//     r  reads a message    R  reads all    n  reads none of 64 frames, but returns them
+//     a  all held slots were held for too long
+// The first byte selects: bits 0 and 1 the policy, 2 and 3 the slots, 4 if clients outlive the
 // sink.
 #include <endian.h>
 #include <stdlib.h>
@@ -51,14 +50,14 @@ static uint8_t next_number(struct script *script)
 
 // --- clients
 
-// Takes over what the client was told of.
+// Updates the model with the slots announced to the client.
 static void learn_what_it_has(const struct client *client)
 {
     for (int i = 0; client->holder >= 0 && i < rig.config.slots; i++)
         rig.slot[i].holders |= model_holders(&rig, &rig.pool->result[i]) & model_bit(client);
 }
 
-// Under `overflow: wait` the first one gets what waited for it.
+// With `overflow: wait` the first client gets the waiting frames.
 static void join(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -72,7 +71,7 @@ static void join(void)
     rig.client[rig.n] = (struct client){.fd = fd, .holder = rig.n};
     struct client *client = &rig.client[rig.n++];
     settle(&rig.loop);
-    client->consumer = rig.pool->consumers; // the one that came last
+    client->consumer = rig.pool->consumers; // the newest one
     learn_what_it_has(client);
     model_rest(&rig);
 }
@@ -94,7 +93,7 @@ static void send_returns(struct client *client, int n, struct script *script)
     send_message(client, returned, (size_t)n * sizeof returned[0]);
 }
 
-// The first `max` of what it holds.
+// Returns the first `max` slots that it holds.
 static void give_back(struct client *client, int max)
 {
     struct framed_ring_return returned[SLOTS_MAX];
@@ -144,7 +143,7 @@ static void send_too_much(struct client *client)
     send_message(client, bytes, sizeof bytes);
 }
 
-// One that was behind is told of more. False: there was nothing to read.
+// Reads a message; then a client that was behind gets more. Returns false if there was none.
 static bool read_message(struct client *client)
 {
     struct framed_ring_frame frame;
@@ -187,7 +186,7 @@ static void hang_up(struct client *client)
 
 // --- frames
 
-static bool has_room(void) // or pool_claim would wait for it
+static bool has_room(void) // otherwise pool_claim would wait for it
 {
     for (int i = 0; i < rig.config.slots; i++)
         if (rig.pool->result[i].state == RESULT_FREE && sink_clients(rig.sink) > 0)
@@ -218,7 +217,7 @@ static void offer(int width, int height)
     pool_complete(rig.pool, result, 0, 1, 0);
 }
 
-// Only who takes no more is let go, and nobody else loses the oldest that he has.
+// Only clients that receive no more are dropped; no other loses the oldest slot that it holds.
 static void check_client(struct client *client)
 {
     if (client->holder < 0)
@@ -250,7 +249,7 @@ static void feed(int width, int height)
     model_rest(&rig);
 }
 
-// A few times that, and the client's socket is full.
+// A few calls fill the client's socket.
 static void fall_behind(struct client *client)
 {
     for (int i = 0; i < 64; i++) {
@@ -368,7 +367,7 @@ static void open_rig(uint8_t choice)
     MUST(sink_open(&rig.sink, &context, why, sizeof why) == 0);
 }
 
-// Who reads all is told of all.
+// A client that reads everything has been told of everything.
 static void catch_up(void)
 {
     bool deaf = false;

@@ -1,8 +1,8 @@
-// Whatever comes as RTCP: what is said of it is of the right sender, the clock that it makes stays
-// near ours, and what we say next is a compound packet.
+// Any RTCP packets: events are of the right sender, the resulting clock stays near ours, and our
+// reports are compound packets.
 //
-// The first byte says whether the SSRC, 0x11223344, is known. Then packets follow, each behind two
-// bytes: its length, and by how many seconds it comes later than the one before.
+// The first byte tells if the SSRC, 0x11223344, is known. Packets follow, each after two bytes: its
+// length, and the seconds since the one before.
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (size >= 2) {
         const size_t left = size - 2, bytes = data[0] < left ? data[0] : left;
         now_ns += data[1] * SECOND;
-        uint8_t *packet = malloc(bytes ? bytes : 1); // no larger, for who watches the memory
+        uint8_t *packet = malloc(bytes ? bytes : 1); // exact size, for sanitizers
         memcpy(packet, data + 2, bytes);
         struct rtcp_events events;
         rtcp_read(&events, packet, bytes, locked, SSRC);

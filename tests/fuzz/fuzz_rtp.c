@@ -1,14 +1,14 @@
-// Whatever comes as RTP, over TCP or UDP, and whenever: numbers rise, losses are exactly the holes
-// between them, nothing waits for longer than it may, and all that was taken comes out.
+// Any RTP packets, over TCP or UDP, at any time: sequence numbers rise, losses are exactly the
+// holes between them, nothing waits too long, and every accepted packet comes out.
 //
-// The first byte says how packets come (bit 0: ordered, 1: another video track, 2: an SSRC is
-// announced, 3: another came too early). Then orders follow, a byte each, its low three bits
-// telling which:
-//     0 LENGTH BYTES      a datagram as it is
-//     1 to 4 NUMBER TIME FLAGS   a packet: its sequence by so much (signed) behind the one before,
-//                         times 1, 1, 100 and 3000, its timestamp by so many pictures; flags: bit 0
+// The first byte selects the transport (bit 0: ordered, 1: another video track, 2: an SSRC is
+// announced, 3: another came too early). Orders follow, one byte each, selected by the low three
+// bits:
+//     0 LENGTH BYTES      a datagram with these bytes
+//     1 to 4 NUMBER TIME FLAGS   a packet: its sequence number after the last (signed), times 1, 1,
+//                         100 and 3000, its timestamp after the last in pictures; flags: bit 0
 //                         the marker, 1 and 2 the SSRC, 3 another payload type, 4 to 7 the size
-//     5 TIME              so many milliseconds pass
+//     5 TIME              this many milliseconds pass
 //     6                   bytes of the connection are missing
 //     7                   nothing
 #include <errno.h>
@@ -32,8 +32,8 @@ struct receiving {
     bool ordered;
     int64_t now_ns;
     uint64_t given, lost, restarts;
-    uint16_t sequence; // of the packet that was given last
-    bool missing;      // bytes of the connection, since then
+    uint16_t sequence; // of the last packet given
+    bool missing;      // bytes of the connection were lost since then
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -48,7 +48,7 @@ static uint8_t next_byte(struct script *script)
 
 static void check_packet(struct receiving *receiving, const struct rtp_packet *packet)
 {
-    size_t sum = 0; // every byte is there to be read
+    size_t sum = 0; // reads every byte
     for (size_t i = 0; i < packet->bytes; i++)
         sum += packet->payload[i];
     for (size_t i = 0; packet->extension && i < packet->extension_bytes; i++)
@@ -84,7 +84,7 @@ static void take_packets(struct receiving *receiving)
 
 static void put_packet(struct receiving *receiving, const uint8_t *data, size_t bytes)
 {
-    uint8_t *copy = malloc(bytes ? bytes : 1); // no larger, for who watches the memory
+    uint8_t *copy = malloc(bytes ? bytes : 1); // exact size, for sanitizers
     memcpy(copy, data, bytes);
     const int rc = rtp_receiver_put(receiving->receiver, copy, bytes, receiving->now_ns);
     MUST(rc == 0 || rc == -EBADMSG);
@@ -156,7 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(rtp_receiver_open(&receiving.receiver, &options) == 0);
     while (script.left > 0)
         follow(&receiving, &script);
-    while (rtp_receiver_due_ns(receiving.receiver) != INT64_MAX) { // at its time each comes
+    while (rtp_receiver_due_ns(receiving.receiver) != INT64_MAX) { // each comes when due
         const uint64_t before = receiving.given;
         receiving.now_ns = rtp_receiver_due_ns(receiving.receiver);
         take_packets(&receiving);

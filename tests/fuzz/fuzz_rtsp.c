@@ -1,6 +1,6 @@
-// Whatever a camera sends over an RTSP connection: items lie within what it sent, texts end, URLs
-// are words without a password, and signatures stay within their room. The first byte says how many
-// bytes come at a time (0: all), the second whether the channels are known.
+// Any bytes of a camera over an RTSP connection: items lie within the bytes, texts end, URLs are
+// words without a password, and signatures fit their buffers. The first byte sets the number of
+// bytes per read (0: all), the second tells if the channels are known.
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-// For who watches the memory: all of it is read.
+// Reads all of it, for sanitizers.
 static void read_all(const struct rtsp_frame *frame, size_t given)
 {
     unsigned sum = 0;
@@ -31,7 +31,7 @@ static size_t read_text(const char *text)
     return bytes;
 }
 
-// It goes into a request line: one word, without user and password.
+// The URL goes into a request line: it must be one word, without user and password.
 static void check_word(const char *url)
 {
     const char *authority = strstr(url, "://");
@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         at += n;
         while ((item = rtsp_reader_next(&reader, &message, &frame)) != RTSP_ITEM_NONE &&
                item != RTSP_ITEM_INVALID) {
-            MUST(item == RTSP_ITEM_LOST || ++given <= size); // every item costs bytes
+            MUST(item == RTSP_ITEM_LOST || ++given <= size); // every item uses bytes
             if (item == RTSP_ITEM_FRAME)
                 read_all(&frame, at);
             if (item != RTSP_ITEM_MESSAGE)

@@ -1,5 +1,5 @@
-// Whatever a camera says of its media: texts end, numbers are within their bounds, and parameter
-// sets begin with a start code. As many zero bytes as it has are as good as none.
+// Any SDP of a camera: texts end, numbers are within their bounds, and parameter sets begin with a
+// start code and do not end in a zero byte.
 #include <stdlib.h>
 #include <string.h>
 

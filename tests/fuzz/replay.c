@@ -1,5 +1,5 @@
-// Gives a fuzzer every file of its corpus, as a test that needs no libFuzzer. The name of the
-// program says which: fuzz_NAME takes the files of tests/fuzz/NAME.
+// Runs a fuzzer on every file of its corpus, as a test without libFuzzer. The program's name
+// selects the corpus: fuzz_NAME reads tests/fuzz/NAME.
 #include <glob.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static void test_file(const char *path)
     fseek(file, 0, SEEK_END);
     const size_t size = (size_t)ftell(file);
     rewind(file);
-    uint8_t *data = malloc(size ? size : 1); // no larger, for who watches the memory
+    uint8_t *data = malloc(size ? size : 1); // exact size, for sanitizers
     CHECK(fread(data, 1, size, file) == size, "%s", path);
     fclose(file);
     CHECK(LLVMFuzzerTestOneInput(data, size) == 0, "%s", path);

@@ -22,7 +22,7 @@ void model_end(struct rig *rig, struct client *client)
     client->ended = true;
 }
 
-// False: the return is none.
+// Returns false if the return is invalid.
 static bool model_return(struct rig *rig, const struct client *client,
                          const struct framed_ring_return *returned)
 {
@@ -30,7 +30,7 @@ static bool model_return(struct rig *rig, const struct client *client,
     if (number >= (uint32_t)rig->config.slots || returned->reserved != 0)
         return false;
     struct expected *slot = &rig->slot[number];
-    if (client->ended) { // what it sent behind its end may still be read
+    if (client->ended) { // later messages of an ended client may still be read
         slot->unsure = true;
     } else if (slot->ticket == le64toh(returned->ticket) && (slot->holders & model_bit(client))) {
         slot->holders &= ~model_bit(client);
@@ -39,7 +39,7 @@ static bool model_return(struct rig *rig, const struct client *client,
     return true;
 }
 
-// A result gives one slot back, or none.
+// A result returns one slot or none.
 static bool model_result(struct rig *rig, const struct client *client, const char *bytes,
                          size_t size)
 {
@@ -76,7 +76,7 @@ uint64_t model_holders(const struct rig *rig, const struct result *result)
         int i = rig->n - 1;
         if (!(c->lent[0] & UINT64_C(1) << result->number))
             continue;
-        while (i >= 0 && rig->client[i].consumer != c) // the newest one at that place
+        while (i >= 0 && rig->client[i].consumer != c) // the newest client with this consumer
             i--;
         MUST(i >= 0);
         holders |= UINT64_C(1) << i;

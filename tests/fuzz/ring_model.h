@@ -1,4 +1,4 @@
-// A ring's results and clients beside a model of them, which follows every message.
+// Results and clients of a ring, next to a model of them that follows every message.
 #ifndef FRAMED_TESTS_FUZZ_RING_MODEL_H
 #define FRAMED_TESTS_FUZZ_RING_MODEL_H
 
@@ -7,18 +7,18 @@
 enum { CLIENTS_MAX = 8, SLOTS_MIN = 3, SLOTS_MAX = 6, RETURNS_MAX = 256 };
 
 struct client {
-    int fd;                          // -1: it closed
-    int holder;                      // its own number; -1: the sink has let it go
-    const struct consumer *consumer; // of the pool; may be gone where the sink has let it go
-    bool ended; // the sink lets it go when it comes to it, and what it sends counts no more
-    bool deaf;  // it takes no more: a frame may end it
+    int fd;                          // -1: closed
+    int holder;                      // its own number; -1: dropped by the sink
+    const struct consumer *consumer; // of the pool; may be gone if the sink dropped it
+    bool ended;                      // the sink will drop it, and ignores its messages
+    bool deaf;                       // it receives no more: a frame may end it
 };
 
-// A result as it is to be when the loop has come to rest.
+// A result's expected state when the loop is idle.
 struct expected {
-    uint64_t ticket; // 0: it is free
+    uint64_t ticket; // 0: free
     uint64_t holders;
-    bool delivered, unsure; // of `delivered`
+    bool delivered, unsure; // unsure: `delivered` may differ
 };
 
 struct rig {
@@ -35,20 +35,20 @@ struct rig {
     char path[64];
 };
 
-// The client's among a result's holders.
+// Returns the client's bit in a result's holders.
 uint64_t model_bit(const struct client *);
-// To whom the result is lent.
+// Returns the clients that hold the result.
 uint64_t model_holders(const struct rig *, const struct result *);
-// The client ends, and keeps its number until the loop turns.
+// Ends the client, which keeps its number until the loop runs.
 void model_end(struct rig *, struct client *);
-// The socket took its message.
+// The socket has accepted its message.
 void model_message(struct rig *, struct client *, const char *bytes, size_t size);
-// Takes over what is, after what the model does not follow: frames, and who is told of them.
+// Copies the real state, after events that the model does not follow: frames, and their receivers.
 void model_look(struct rig *);
-// Whether some client has not been told of all, or there is none.
+// True if some client has not been told of all frames, or there is none.
 bool model_is_behind(const struct rig *);
 bool model_was_dropped(const struct client *); // by the sink
-// Turns the loop until it rests; then the slots must be what the model says.
+// Runs the loop until it is idle, then compares the slots with the model.
 void model_rest(struct rig *);
 
 #endif

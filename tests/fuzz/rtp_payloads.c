@@ -25,7 +25,7 @@ static void check_unit(struct sender *s, const struct access_unit *u)
     const size_t start_bytes = s->codec == SDP_JPEG ? 2 : 4;
     unsigned sum = 0;
     MUST(u->bytes >= start_bytes);
-    // A unit that a payload cut from another begins with the start code that was there.
+    // A unit that a payload split off keeps the start code found there.
     MUST(memcmp(u->data, start, start_bytes) == 0 || memcmp(u->data, "\0\0\1", 3) == 0);
     for (size_t i = 0; i < u->bytes; i++)
         sum += u->data[i];
@@ -46,7 +46,7 @@ static void take_units(struct sender *s)
     MUST(depacketizer_due_ns(s->depacketizer) > s->now_ns);
 }
 
-// Of copies of just their size, for who watches the memory.
+// Uses copies of exact size, for sanitizers.
 static void send_packet(struct sender *s, uint8_t flags, const uint8_t *data, size_t bytes,
                         size_t extension_bytes)
 {

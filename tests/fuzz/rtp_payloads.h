@@ -1,6 +1,6 @@
-// RTP payloads of whatever bytes, given to a depacketizer as a camera's packets. Each packet of the
-// input is a byte of flags, a byte that says how many of the following are its payload, and with
-// RTP_EXTENSION one for those of its header extension, which follow the payload.
+// Feeds RTP payloads of any bytes to a depacketizer, as a camera's packets. Each packet of the
+// input is a byte of flags, a byte with the payload's length, with RTP_EXTENSION a byte with its
+// header extension's length, then the payload and the extension.
 #ifndef FRAMED_TESTS_FUZZ_RTP_PAYLOADS_H
 #define FRAMED_TESTS_FUZZ_RTP_PAYLOADS_H
 
@@ -11,17 +11,17 @@
 
 enum {
     RTP_MARKER = 1,
-    RTP_STAMP = 2, // another time than the packet before
-    RTP_HOLE = 4,  // two packets are missing ahead of it
+    RTP_STAMP = 2, // another timestamp than the packet before
+    RTP_HOLE = 4,  // two packets are missing before it
     RTP_RESTART = 8,
-    RTP_PAUSE = 16, // 30 ms ahead of it
+    RTP_PAUSE = 16, // 30 ms before it
     RTP_EXTENSION = 32,
-    RTP_FLUSH = 64,  // the stream ends ahead of it, and begins again
-    RTP_LATER = 128, // the extension is none of the first packet of a picture
+    RTP_FLUSH = 64,  // the stream ends before it, and restarts
+    RTP_LATER = 128, // the extension is not that of a picture's first packet
 };
 
-// Whatever they are: a unit has what its codec begins with, padding is zero, no loss is told twice
-// or forgotten, and after the end nothing is held back. `options` is for the codec.
+// Checks that a unit begins as its codec requires, padding is zero, each loss is reported once, and
+// nothing is held back at the end. `options` is for the codec.
 void rtp_payloads_try(enum sdp_codec, uint8_t options, const uint8_t *data, size_t size);
 
 #endif

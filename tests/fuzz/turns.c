@@ -22,7 +22,7 @@ static bool has_work(const uv_loop_t *loop)
 
 void settle(uv_loop_t *loop)
 {
-    uv_run(loop, UV_RUN_NOWAIT); // what began since the last turn is watched only now
+    uv_run(loop, UV_RUN_NOWAIT); // watches that began since the last run start only now
     for (int turns = 0; has_work(loop); turns++) {
         MUST(turns < TURNS_MAX);
         uv_run(loop, UV_RUN_NOWAIT);
