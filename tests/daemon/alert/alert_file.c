@@ -1,4 +1,4 @@
-// What the file of alerts keeps over a restart, and damaged files.
+// Contents of the alerts' file over a restart, and damaged files.
 #include "daemon/alert/alert_file.h"
 
 #include <errno.h>
@@ -139,7 +139,7 @@ static void test_bad(void)
     free(memory);
 }
 
-// Each bit of the file turned over, and each length of it: whatever is read can be written.
+// Flips bits of the file, and cuts it at any length: everything that can be read can be written.
 static void test_damaged(void)
 {
     struct alert_memory *was = make();
@@ -169,7 +169,7 @@ static void test_many(void)
         snprintf(name, sizeof name, "c%d", i);
         CHECK(!!alert_memory_get(memory, name) == (i < WATCHED_MAX), "%s", name);
     }
-    // Each is looked up five times a second, so that lookups need the order of names.
+    // Lookups run five times a second per camera and need the order of names.
     for (int i = 0; i < memory->n; i++) {
         CHECK(i == 0 || strcmp(memory->list[i - 1]->name, memory->list[i]->name) < 0,
               "%s stands behind %s", memory->list[i]->name, i ? memory->list[i - 1]->name : "");

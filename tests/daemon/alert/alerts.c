@@ -14,7 +14,7 @@
 
 static const int64_t SECOND = 1000000000;
 
-// A program that cannot be started before `go`, as if its folder were on a server that hangs.
+// A program that does not start before `go`, as if its folder were on a hanging server.
 static sem_t go;
 static atomic_int begun;
 
@@ -68,7 +68,7 @@ static int count_pending(struct rig *rig)
     return n;
 }
 
-// Runs the loop until so many programs have begun and so many events are pending.
+// Runs the loop until so many programs have started and so many events are pending.
 static void run_until(struct rig *rig, int programs, int events)
 {
     const int64_t until = monotonic_ns() + 60 * SECOND;
@@ -79,7 +79,7 @@ static void run_until(struct rig *rig, int programs, int events)
           "%d programs, %d pending", atomic_load(&begun), count_pending(rig));
 }
 
-// Runs the loop until no work is under way.
+// Runs the loop until no work is running.
 static void run_idle(struct rig *rig)
 {
     const int64_t until = monotonic_ns() + 10 * SECOND;
@@ -88,7 +88,7 @@ static void run_idle(struct rig *rig)
     while (monotonic_ns() < until && rig->work.n > 0);
 }
 
-// Opens the alerts with one event in the file, which the hanging program is to get.
+// Opens the alerts with one event in the file, for the hanging program.
 static void rig_open(struct rig *rig)
 {
     struct alert_event event = {
@@ -123,7 +123,7 @@ static void rig_close(struct rig *rig)
     rmdir(rig->folder);
 }
 
-// Reloads wait for nobody: no worker is held, another target starts, and the event is delivered
+// Reloads do not wait: no worker is blocked, another target starts, and the event is delivered
 // once.
 static void test_hanging(void)
 {

@@ -1,5 +1,5 @@
-// Which alerts are raised and cleared, over thousands of simulated hours of cameras that go, come
-// back, flap and deliver damage.
+// Raised and cleared alerts, over thousands of simulated hours of cameras that go, come back, flap
+// and deliver damage.
 #include "daemon/alert/judge.h"
 
 #include <stdlib.h>
@@ -16,10 +16,10 @@ static const struct judge_limits limits = {.calm_ns = 300 * INT64_C(1000000000)}
 struct camera_of_test {
     struct judge judge;
     struct judge_facts facts;
-    int64_t silent_ns; // since when it sends nothing; 0: it sends
-    bool closes;       // a camera that goes closes its connection, so that its thread knows at once
+    int64_t silent_ns; // start of its silence; 0: it sends
+    bool closes;       // a lost camera closes its connection, so its thread notices at once
     int damaged;       // of ten pictures
-    // What came of it.
+    // The results.
     int raised[ALERT_KINDS], cleared[ALERT_KINDS], events;
     int64_t event_ns[4096], first_raised_ns;
 };
@@ -134,7 +134,7 @@ static void test_start(void)
     free(c);
 }
 
-// Somebody pauses a camera for an hour: nobody is told, then or when it connects again.
+// A camera is paused for an hour: no alert, then or when it connects again.
 static void test_pause(void)
 {
     struct camera_of_test *c = running();
@@ -191,8 +191,8 @@ static int most_in_an_hour(const struct camera_of_test *c)
     return most;
 }
 
-// Hours of flapping, of what comes back for less than `calm` and for longer: two events an hour at
-// most, and all the hours together hardly more.
+// Hours of flapping, by cameras that come back for less than `calm` and for longer: at most two
+// events an hour, and hardly more over all hours together.
 static void test_flapping(void)
 {
     uint64_t seed = 1;
@@ -221,7 +221,7 @@ static void test_flapping(void)
     CHECK(slow_events > 500, "%d events", slow_events);
 }
 
-// The third event of an hour waits for the first to be an hour old, and then says all.
+// The third event within an hour waits until the first is an hour old, and then reports everything.
 static void test_third_event(void)
 {
     struct camera_of_test *c = running();
@@ -251,7 +251,7 @@ static void test_third_event(void)
     free(c);
 }
 
-// Every outage that lasts is in an alert, though few alerts are raised.
+// Every lasting outage is in an alert, though few alerts are raised.
 static void test_none_is_missed(void)
 {
     uint64_t seed = 7;
@@ -293,7 +293,7 @@ static void test_damage(void)
     c->damaged = 0;
     run(c, 400000);
     CHECK(c->events == 2 && c->cleared[ALERT_DAMAGED] == 1, "%d events", c->events);
-    c->facts.pictures = c->facts.damaged = 0; // opened anew
+    c->facts.pictures = c->facts.damaged = 0; // reopened
     run(c, 60000);
     CHECK(c->events == 2, "%d events", c->events);
     free(c);
@@ -305,7 +305,7 @@ static void test_alarms(void)
     c->facts.alarms = 1u << ALARM_DARK;
     run(c, 1000);
     CHECK(c->raised[ALERT_SCENE + ALARM_DARK] == 1 && c->events == 1, "%d events", c->events);
-    for (int i = 0; i < 30; i++) { // each car that passes
+    for (int i = 0; i < 30; i++) { // each passing car
         c->facts.alarms ^= 1u << ALARM_DARK;
         run(c, 60000);
     }

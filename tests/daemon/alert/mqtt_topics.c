@@ -1,4 +1,4 @@
-// Topics and payloads of cameras, and what Home Assistant finds.
+// Topics and payloads of cameras, and Home Assistant's discovery.
 #include "daemon/alert/mqtt_topics.h"
 
 #include <jansson.h>
@@ -31,7 +31,7 @@ static void test_topics(void)
     CHECK(strcmp(topics.base, "framed/b_o__x") == 0, "%s", topics.base);
 }
 
-// The longest names that fit are not cut, whatever they hold.
+// The longest names that fit are not cut, with any contents.
 static void test_lengths(void)
 {
     static const char camera[] = "0123456789abcdef\\\"23456";

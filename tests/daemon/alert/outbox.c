@@ -1,4 +1,4 @@
-// Events of several targets: their order, the bound, and what is counted.
+// Events for several targets: order, limit and counts.
 #include "daemon/alert/outbox.h"
 
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static void test_bound(void)
     check_counts(&outbox, TARGET_MQTT, 0, 7, OUTBOX_MAX);
     CHECK(outbox_copy(&outbox, copy, &version) == OUTBOX_MAX && version == OUTBOX_MAX + 7, "%ju",
           (uintmax_t)version);
-    const struct alert_event gone = event_of(3); // lost while it was being delivered
+    const struct alert_event gone = event_of(3); // dropped during its delivery
     outbox_done(&outbox, TARGET_MQTT, &gone, false);
     check_counts(&outbox, TARGET_MQTT, 0, 7, OUTBOX_MAX);
     outbox_close(&outbox);
