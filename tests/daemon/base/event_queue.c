@@ -1,4 +1,4 @@
-// Events that are cancelled, before and during the turn in which they would be called.
+// Events that are cancelled before and during the loop iteration that would call them.
 #include "daemon/base/event_queue.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 enum { EVENTS = 4 };
 
-static struct event *event[EVENTS]; // on the heap: a sanitizer finds a use after its end
+static struct event *event[EVENTS]; // on the heap, so that a sanitizer finds a use after free
 static int calls[EVENTS];
 
 static void free_event(int i)
@@ -22,7 +22,7 @@ static void count_call(struct event *called)
     for (int i = 0; i < EVENTS; i++)
         calls[i] += event[i] == called;
     if (called == event[0] && event[2])
-        free_event(2); // it is due in the same turn
+        free_event(2); // due in the same iteration
 }
 
 static void test_cancel(void)
@@ -37,7 +37,7 @@ static void test_cancel(void)
         event_cancel(event[i]); // was never posted
         event_post(queue, event[i]);
     }
-    free_event(3); // the last: the next one is linked behind event 2
+    free_event(3); // the last one: the next is linked behind event 2
     uv_run(&loop, UV_RUN_NOWAIT);
     CHECK(calls[0] == 1 && calls[1] == 1 && calls[2] == 0 && calls[3] == 0, "calls %d %d %d %d",
           calls[0], calls[1], calls[2], calls[3]);

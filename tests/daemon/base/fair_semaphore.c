@@ -1,4 +1,4 @@
-// The semaphore lets in as many as it may, in the order in which they came.
+// The semaphore admits as many visitors as it may, in the order of their arrival.
 #include "daemon/base/fair_semaphore.h"
 
 #include <sched.h>
@@ -13,11 +13,11 @@ enum { THREADS = 12, ROOM = 3, ROUNDS = 2000 };
 struct visitor {
     pthread_t id;
     struct fair_semaphore *semaphore;
-    int *order, *arrived; // under the semaphore, where one at a time is inside
+    int *order, *arrived; // protected by the semaphore, if it admits one
     int number;
 };
 
-// Each waits in line behind the one before; the one inside lets them in.
+// Each waits in line behind the one before; the holder lets them in.
 static void *visit_once(void *opaque)
 {
     struct visitor *visitor = opaque;
@@ -94,7 +94,7 @@ static void test_bound(void)
     fair_semaphore_finish(&crowded);
 }
 
-// Places that are taken at once keep others out for as long, and whoever waits gets in after it.
+// Reserved places keep others out until they are unreserved; then a waiting visitor gets in.
 static void test_press(void)
 {
     struct fair_semaphore semaphore;
@@ -119,7 +119,7 @@ static void test_press(void)
     fair_semaphore_finish(&semaphore);
 }
 
-// Who has joined the line and does not wait in it: gets in by its turn, or withdraws before.
+// A waiter that joined without blocking gets in by its turn, or withdraws before.
 static void test_join(void)
 {
     struct fair_semaphore semaphore;
@@ -142,7 +142,7 @@ static void test_join(void)
     fair_semaphore_finish(&semaphore);
 }
 
-// Half of its places for a while, all of them, none: what was used adds up.
+// Half of its places used for a while, all of them, none: the used time adds up.
 static void test_used(void)
 {
     enum { MS = 1000000 };

@@ -1,4 +1,4 @@
-// Buckets, quantiles over the window of late, and rates.
+// Buckets, quantiles over the recent window, and rates.
 #include "daemon/base/latency.h"
 
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void test_quantiles(void)
     check_quantile(&window, &latency, 0.99, 99);
     check_quantile(&window, &latency, 1, 100);
     latency_turn(&window, &latency);
-    check_quantile(&window, &latency, 0.5, 50); // still of the window
+    check_quantile(&window, &latency, 0.5, 50); // still in the window
     for (int i = 0; i < 10; i++)
         latency_observe(&latency, 7 * MS);
     latency_turn(&window, &latency);

@@ -1,4 +1,4 @@
-// Where socket sinks listen: what is at the path already, mode and group, and what is left behind.
+// Listening sockets of sinks: files that exist at the path, mode and group, and leftovers.
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
@@ -8,7 +8,7 @@
 
 static struct rig rig;
 
-// What sink_open says, without a loop that runs; the reason is in rig.why.
+// Returns sink_open's result, without a running loop; the reason is in rig.why.
 static int try_once(void)
 {
     uv_loop_init(&rig.loop);
@@ -65,7 +65,7 @@ static void test_stale_socket(enum sink_kind kind)
     end();
 }
 
-// Whatever it speaks.
+// A live socket at the path stays, whatever its type.
 static void test_live_socket(enum sink_kind kind, int type)
 {
     init(kind);
@@ -133,7 +133,7 @@ static void test_mode_and_group(enum sink_kind kind)
     end();
 }
 
-// Someone else's socket at our path is theirs: it stays when we go.
+// Another program's socket at our path stays when we close.
 static void test_replaced_meanwhile(void)
 {
     char other[128];
@@ -268,7 +268,7 @@ static void test_restored(void)
     listener_close(&first);
     CHECK(answers(), "the old one took it along");
 
-    // A socket that its process has left is in the way of nobody.
+    // A socket whose process is gone does not block the path.
     unlink(rig.path);
     close(bind_socket(rig.path, SOCK_STREAM, true));
     CHECK(restore(&first, &second, what, sizeof what) == 0 && answers(), "%s", what);
@@ -278,7 +278,7 @@ static void test_restored(void)
     end();
 }
 
-// What is in the place stays; it is told once, and so is the end of it.
+// A file at the path stays; it is reported once, and so is its removal.
 static void test_not_restored(int type)
 {
     struct listener first, second;
@@ -320,7 +320,7 @@ static void finish_sink(void)
     uv_run(&rig.loop, UV_RUN_DEFAULT);
 }
 
-// One sink's place is taken by another of other permissions; then it is handed over as it is.
+// A new sink with other permissions takes over the path; later the listener itself is handed over.
 static void test_successors(void)
 {
     struct listener second, third = {.fd = -1};

@@ -6,7 +6,7 @@
 
 #include "tests/daemon/recorded_log.h"
 
-// Takes away what the lines begin with; false where one does not.
+// Removes the lines' timestamps; returns false if one is missing.
 static bool strip_times(char *text)
 {
     char *to = text;
@@ -140,7 +140,7 @@ static void test_journal(void)
     log_event(LOG_LEVEL_INFO, "back");
     log_camera(NULL);
     expect("<3>camera=gate gone for good\n<6>camera=gate back\n");
-    log_open(LOG_LEVEL_INFO); // stderr is something else again
+    log_open(LOG_LEVEL_INFO); // stderr is another file again
     record();
     log_event(LOG_LEVEL_INFO, "plain");
     expect("info plain\n");
@@ -173,7 +173,7 @@ static void test_threads(void)
     CHECK(lines == 2000 && whole == 2000, "%d lines, %d of them whole", lines, whole);
 }
 
-// A reader of the log that stalls costs lines, never the daemon's threads.
+// A stalled reader of the log loses lines, but never blocks the daemon's threads.
 static void test_stalled_reader(void)
 {
     char bytes[4096] = "";
@@ -181,7 +181,7 @@ static void test_stalled_reader(void)
     CHECK(pipe(ends) == 0 && fcntl(ends[1], F_SETPIPE_SZ, 4096) == 4096, "pipe");
     CHECK(write(ends[1], bytes, sizeof(bytes)) == sizeof(bytes), "fill");
     dup2(ends[1], STDERR_FILENO);
-    alarm(10); // where it blocks
+    alarm(10); // if it blocks
     for (; many < 1000; many++)
         log_event(LOG_LEVEL_INFO, "unread %d", many);
     CHECK(read(ends[0], bytes, sizeof(bytes)) == sizeof(bytes), "make room");

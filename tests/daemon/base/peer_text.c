@@ -1,4 +1,4 @@
-// No text of a peer moves the cursor of a terminal, changes its colours, or turns text around.
+// No text of a peer moves a terminal's cursor, changes its colours, or reverses text.
 #include "daemon/base/peer_text.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static const struct {
     {"\x9b"
      "31m\xff\xc3(\xc0\x80\xe0\x80\x9b",
      "?31m?"
-     "?(?????"}, // no UTF-8
+     "?(?????"}, // not UTF-8
     {"\xed\xa0\x80\xf4\x90\x80\x80\xe2\x80", "?????????"},
 };
 

@@ -1,4 +1,4 @@
-// Memory for frames: pages that are there, seals that hold, and pinning that is undone.
+// Memory for frames: pages that are present, seals that hold, and pinning that is undone.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static void test_host(enum region_kind kind)
     region_close(&region);
 }
 
-// A region that has room for a large page begins with one, and takes no more than it says.
+// A region with room for a large page begins with one, and takes no more than it reports.
 static void test_large(void)
 {
     struct region region = {0};
@@ -54,7 +54,7 @@ static void test_large(void)
     region_close(&region);
 }
 
-// What another process can do with the descriptor: read.
+// Another process can only read through the descriptor.
 static void test_seals(void)
 {
     struct region region = {0};

@@ -1,5 +1,5 @@
 // Names of POSIX shared memory objects: taken, kept, handed from one memory to the next, freed, and
-// told from those of others.
+// distinguished from those of other programs.
 #include "daemon/base/shared_object.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static int take(struct shared_object *object, int mode)
     return shared_object_open(object, name, mode, (gid_t)-1, why, sizeof why);
 }
 
-// As programs open such memory that write to it.
+// Maps the memory as programs that write to it do.
 static uint8_t *map_as_triton(void)
 {
     const int fd = shm_open(name, O_RDWR, 0);
@@ -83,7 +83,7 @@ static void test_memory(void)
     munmap(newer, WHOLE_BYTES);
 }
 
-// A daemon that is killed leaves its name to the next, whoever still has the memory.
+// A killed daemon's name goes to the next one, even if others still map its memory.
 static void test_killed(void)
 {
     struct shared_object object;
@@ -117,7 +117,7 @@ static void test_killed(void)
     close(pipe_fd[1]);
 }
 
-// What is of another program stays.
+// Files of other programs stay.
 static void test_foreign(void)
 {
     struct shared_object object;
@@ -132,7 +132,7 @@ static void test_foreign(void)
     CHECK(unlink(path) == 0, "%s", strerror(errno));
 }
 
-// Somebody removes the file, cuts it short or has put another in its place.
+// The file is removed, cut short or replaced.
 static void test_lost(void)
 {
     struct shared_object object;
@@ -154,7 +154,7 @@ static void test_lost(void)
     region_close(&region);
 }
 
-// A name under which files cannot be made.
+// A name under which no file can be made.
 static void test_failure(void)
 {
     struct shared_object object;

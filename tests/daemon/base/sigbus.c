@@ -1,5 +1,5 @@
-// A shared object that is cut short under its owner's hands: the owner lives, and nothing else is
-// forgiven.
+// A shared object that is cut short while its owner uses it: the owner survives, but any other
+// SIGBUS is fatal.
 #include "daemon/base/sigbus.h"
 
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static void test_object(const char *path, bool is_unlinked)
     unlink(path);
 }
 
-// Of a file that is no shared object, or from another process.
+// SIGBUS for a file that is no shared object, or sent by a process.
 static void test_others(const char *path, bool is_sent)
 {
     int status = 0;
