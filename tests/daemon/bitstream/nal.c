@@ -1,5 +1,4 @@
-// NAL units and the hash of a picture are found in either form of a packet, and nothing is read
-// behind its end.
+// NAL units and a picture's hash are found in both packet forms, and no byte after the end is read.
 #include "daemon/bitstream/nal.h"
 #include "daemon/bitstream/h264_headers.h"
 
@@ -9,7 +8,7 @@
 #include "tests/kernels/picture.h"
 #include "tests/test.h"
 
-// Of a copy of just that size, so that a sanitizer sees the first byte too many.
+// Counts in a copy of exact size, so that a sanitizer finds a read past the end.
 static int count(const void *bytes, size_t size, int length_bytes, struct nal *last)
 {
     static uint8_t *copy;
@@ -60,7 +59,7 @@ static void test_length_bytes(void)
     CHECK(hevc_length_bytes((const uint8_t *)"\0\0\0\1\x40", 5) == 0, "start codes");
 }
 
-// A user's message ahead of the hash, in one suffix SEI.
+// A user's message before the hash, in one suffix SEI.
 static void test_hash(void)
 {
     static const char packet[] = "\0\0\1\x26\1slice\0\0\1\x50\1\5\2ab\x84\7\1\1\2\3\4\5\6\x80";
@@ -84,7 +83,7 @@ static void test_noise(void)
     }
 }
 
-// On a copy of just that size, so that a sanitizer sees the first byte too many.
+// Runs on a copy of exact size, so that a sanitizer finds a read past the end.
 static bool begins_idr(const void *bytes, size_t size, int length_bytes)
 {
     uint8_t *copy = malloc(size ? size : 1);
