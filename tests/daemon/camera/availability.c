@@ -1,4 +1,4 @@
-// Availability over hours, days, clocks that are set, and what a file may say of it.
+// Availability over hours, days, clock changes, and invalid files.
 #include "daemon/camera/availability.h"
 
 #include "tests/test.h"
@@ -28,7 +28,7 @@ static void test_hours(void)
           sum.day[5]);
 }
 
-// A day down, then eight days up: the first day is forgotten by the hour.
+// A day down, then eight days up: the first day is dropped hour by hour.
 static void test_days(void)
 {
     struct availability a = {0};
@@ -59,7 +59,7 @@ static void test_clocks(void)
     struct availability_share sum;
     int64_t now = START, early = 0;
     run(&a, &now, 7200, true);
-    run(&a, &early, 600, false); // in 1970, until the network is there
+    run(&a, &early, 600, false); // in 1970, until the network is up
     availability_sum(&a, now, &sum);
     CHECK(sum.known_s == 7200 && sum.share == 1, "%g of %jd s", sum.share, (intmax_t)sum.known_s);
     int64_t back = now - HOUR;
@@ -67,7 +67,7 @@ static void test_clocks(void)
     availability_sum(&a, now, &sum);
     CHECK(sum.known_s >= 7200 && sum.known_s <= 7202, "no hour is longer than an hour: %jd s",
           (intmax_t)sum.known_s);
-    int64_t wrong = START - 400 * 24 * HOUR; // all before was of a wrong clock
+    int64_t wrong = START - 400 * 24 * HOUR; // all before was by a wrong clock
     run(&a, &wrong, 3 * 3600, false);
     availability_sum(&a, wrong, &sum);
     CHECK(sum.share == 0 && sum.known_s > 7000, "%g of %jd s", sum.share, (intmax_t)sum.known_s);

@@ -1,5 +1,5 @@
-// A camera's thread from its start to its end: what it makes of inputs that end, never come, or
-// carry on at another time, and of a device that fails or is full.
+// A camera's thread from start to end, with inputs that end, never come, or continue at another
+// time, and with a device that fails or is full.
 #include "daemon/camera/camera.h"
 
 #include <arpa/inet.h>
@@ -15,7 +15,7 @@ enum { PATIENCE_MS = 600 }; // for the first attempt to end; the next one comes 
 struct fixture {
     uv_loop_t loop;
     uv_timer_t timer;
-    struct backend_driver driver; // poses as cuda: the cpu's, with functions that a test replaces
+    struct backend_driver driver; // acts as cuda: the CPU's, with functions that a test replaces
     struct config top;
     struct devices *devices;
     struct event_queue *events;
@@ -24,7 +24,7 @@ struct fixture {
     struct camera_config config;
     struct camera camera;
     struct consumer consumer;
-    int state; // when the time was up, or at the end
+    int state; // at the end, or when the time was up
 };
 
 static struct duration ms(int n)
@@ -119,7 +119,7 @@ static void *hang_up(void *listener)
     return NULL;
 }
 
-// A peer that takes the connection and closes it, before or after it said what it sends.
+// A peer that accepts the connection and closes it, before or after it described its stream.
 static void test_hang_up(void)
 {
     struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -144,20 +144,20 @@ static void test_nothing_in_it(void)
     char url[32];
     int ends[2];
     CHECK(mkfifo("fifo", 0600) == 0, "%s", strerror(errno));
-    comes_to(configure("fifo"), CAMERA_RETRYING); // nobody writes yet
+    comes_to(configure("fifo"), CAMERA_RETRYING); // nobody writes to it yet
     clips_run(": > empty.flv");
     struct fixture *f = configure("empty.flv");
     f->config.demuxer = "flv";
     comes_to(f, CAMERA_FAILED);
     CHECK(pipe(ends) == 0, "%s", strerror(errno));
     snprintf(url, sizeof url, "pipe:%d", ends[0]);
-    comes_to(configure(url), CAMERA_RETRYING); // nor here
+    comes_to(configure(url), CAMERA_RETRYING); // nor to this
     close(ends[1]);
     comes_to(configure(url), CAMERA_FAILED); // a pipe does not come back
     close(ends[0]);
 }
 
-// A stream that falls silent: what the decoder held back to put it in order comes out all the same.
+// A stream falls silent: pictures that the decoder held for reordering come out all the same.
 static void test_silence(void)
 {
     char url[32];
@@ -178,7 +178,7 @@ static void test_silence(void)
     close(ends[1]);
 }
 
-// A loop over no pictures at all must not spin.
+// A loop over no pictures must not spin.
 static void test_loop_over_nothing(void)
 {
     clips_run("printf 'YUV4MPEG2 W64 H48 F25:1 Ip A1:1 C420jpeg\\n' > empty.y4m");
@@ -189,7 +189,7 @@ static void test_loop_over_nothing(void)
 
 // --- what the outputs see
 
-// Clocks of cameras are set: `fps` must not wait until the old time is reached again.
+// A camera's clock may be set back: `fps` must not wait until the old time is reached again.
 static void test_time_jumps_back(void)
 {
     for (int offset = 100; offset >= 60; offset -= 40)
@@ -213,7 +213,7 @@ static void test_time_jumps_back(void)
     end(f);
 }
 
-// A reload plans for the packets that the camera has, not for assumed ones.
+// A reload plans with the camera's real packet sizes, not with assumed ones.
 static void test_large_packets(void)
 {
     clips_make("64x48", 10, "-c:v rawvideo -pix_fmt yuv420p", "raw.avi");
@@ -224,7 +224,7 @@ static void test_large_packets(void)
     end(f);
 }
 
-// Overwrites the data of a clip's pictures 4 and 5.
+// Overwrites the data of pictures 4 and 5 of a clip.
 static void spoil(const char *file)
 {
     size_t size;
@@ -243,7 +243,7 @@ static void spoil(const char *file)
     free(bytes);
 }
 
-// A packet that is a picture of its own and cannot be decoded is a lost frame.
+// An undecodable packet that is a whole picture is a lost frame.
 static void test_undecodable(void)
 {
     clips_make("64x48", 10, "-c:v mjpeg", "spoilt.avi");
@@ -258,7 +258,7 @@ static void test_undecodable(void)
 
 // --- what the device makes of it
 
-// Frame `from` and all behind it that are ready, up to the end or to what was lost.
+// Counts the ready frames from `from` on, up to the end or the first lost one.
 static int ready_from(struct fixture *f, uint64_t from)
 {
     struct pool *pool = f->camera.subscriptions->list[0].output->pool;
@@ -270,7 +270,7 @@ static int ready_from(struct fixture *f, uint64_t from)
         n++;
     }
     if (result)
-        pool_lend(pool, &f->consumer, false); // the next time
+        pool_lend(pool, &f->consumer, false); // for the next call
     return n;
 }
 
@@ -281,7 +281,7 @@ static int fifth_submit_fails(struct plan *plan, struct job *job)
     return atomic_fetch_add(&jobs, 1) < 4 ? cpu_backend.submit(plan, job) : -EIO;
 }
 
-// The cpu takes over in mid-stream.
+// The CPU takes over in mid-stream.
 static void test_device_fails(void)
 {
     clips_make("64x48", 30, "-c:v mpeg2video -bf 2", "fails.ts");
@@ -310,7 +310,7 @@ static size_t hundred_bytes(struct backend *backend)
     return 100;
 }
 
-static int plans; // those of the device
+static int plans; // of the device
 
 static int counted_plan(struct backend *backend, struct plan **ret, const struct image *src,
                         const struct op *const ops[], int n, int depth)
@@ -319,7 +319,7 @@ static int counted_plan(struct backend *backend, struct plan **ret, const struct
     return cpu_backend.plan_open(backend, ret, src, ops, n, depth);
 }
 
-// The device has room for the small pictures at both ends, not for the large ones between.
+// The device has room for the small pictures at both ends, not for the large ones between them.
 static void test_device_is_full(void)
 {
     clips_make("64x48", 10, "-c:v mjpeg", "small.mjpeg");
@@ -356,7 +356,7 @@ static void note_stage(struct backend *backend, void *memory)
         stage_of_unpin = atomic_load(&watched->stage);
 }
 
-// A driver may hang in it, which nobody but the watchdog would notice.
+// A driver may hang in it; only the watchdog would notice.
 static void test_release_is_watched(void)
 {
     clips_make("64x48", 5, "-c:v mjpeg", "short.avi");

@@ -1,4 +1,4 @@
-// What of a camera's states and alarms is a change, and what becomes of changes that nobody takes.
+// The states and alarms of a camera that count as changes, and changes that nobody takes.
 #include "daemon/camera/camera_changes.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-// A camera's connections: which device its pictures go to when the device has no room
-// for some of them.
+// A camera's connections: the device that gets its pictures if the device has no room for some of
+// them.
 #include "daemon/camera/camera_thread.h"
 
 #include <errno.h>
@@ -100,7 +100,7 @@ static void end(struct fixture *f)
     config_free(f->config);
 }
 
-// One connection to the camera, which shows that clip now: how many of its pictures the device got.
+// Connects once to the camera, which now shows the clip. Returns the pictures that the device got.
 static int connect_to(struct fixture *f, const char *file)
 {
     char why[128];

@@ -5,8 +5,8 @@
 
 static const int64_t MS = 1000000, START = 1700000000 * INT64_C(1000000000);
 
-// A camera's pictures every 40 ms: each arrives `delay_ms` after its capture, reports begin with
-// picture 20, and the camera's clock is set by `step_ms` at picture 60.
+// A camera with a picture every 40 ms: each arrives `delay_ms` after its capture, reports begin
+// with picture 20, and the camera's clock is set by `step_ms` at picture 60.
 struct pictures {
     int64_t delay_ms, step_ms;
     struct capture_time time;
@@ -48,7 +48,7 @@ static void test(int64_t delay_ms, int64_t step_ms, int epochs, int late)
 }
 
 // The stream's time jumps at picture 60, and the next report comes at picture `reported`: until
-// then times by the last one are off by the jump.
+// then, times by the last report are off by the jump.
 static void test_jump(int64_t jump_ms, int reported, int by_report)
 {
     struct capture_time time = {0};
@@ -90,13 +90,13 @@ int main(void)
     TEST(test(0, 0, 0, 0));
     TEST(test(45, 0, 0, 1)); // a frame period and the network
     TEST(test(900, 0, 0, 22));
-    TEST(test(45, 3600 * 1000, 1, 1)); // the clock is set on
+    TEST(test(45, 3600 * 1000, 1, 1)); // the clock is set forward
     TEST(test(45, 600, 1, 1));
-    TEST(test(45, 400, 0, 1));       // it drifts
-    TEST(test(45, -500, 0, 1 + 12)); // back
+    TEST(test(45, 400, 0, 1));       // drift
+    TEST(test(45, -500, 0, 1 + 12)); // backwards
     TEST(test(45, -600, 1, 1));
     TEST(test(45, -3600 * 1000, 1, 1));
-    TEST(test(-3600 * 1000, 0, 0, 0)); // a camera whose clock is wrong
+    TEST(test(-3600 * 1000, 0, 0, 0)); // the camera's clock is wrong
     TEST(test(3600 * 1000, 0, 1, 0));
     return test_end();
 }

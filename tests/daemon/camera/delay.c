@@ -1,4 +1,4 @@
-// How far behind a picture is: after a standstill, by a clock that drifts, behind a pause for good.
+// A picture's delay: after a standstill, with a drifting clock, after a permanent pause.
 #include "daemon/camera/delay.h"
 #include "daemon/base/clock.h"
 
@@ -10,12 +10,12 @@ static const int64_t MS = 1000000, START = 5000 * INT64_C(1000000000);
 struct camera {
     struct delay delay;
     int64_t pts, now;
-    int waits_for; // of so many pictures, the input waits for one; 0: for none, the box is too slow
+    int waits_for; // the input waits for one in this many pictures; 0: for none, we are too slow
     int pictures;
 };
 
-// `n` pictures that are 40 ms apart by their timestamps and `step_ms` by their arrival. Returns how
-// far behind the last is, in ms; *worst the most.
+// Shows `n` pictures, 40 ms apart by timestamp and `step_ms` by arrival. Returns the delay of the
+// last in ms; *worst is the largest.
 static int64_t show(struct camera *camera, int n, int64_t step_ms, int64_t *worst)
 {
     int64_t behind = 0;
@@ -46,7 +46,7 @@ static void test_burst(int64_t pause_ms)
     CHECK(behind == 0, "behind the burst: %lld", (long long)behind);
 }
 
-// At twice the speed a minute takes a minute to catch up with: known all the time.
+// A minute's delay at double speed takes a minute to catch up: it is reported all the time.
 static void test_slow_burst(void)
 {
     struct camera camera = {.now = START, .waits_for = 1};
@@ -74,8 +74,8 @@ static void test_other_clock(void)
     CHECK(show(&camera, 1, 40, &worst) == 0, "goes on: %lld", (long long)worst);
 }
 
-// Pictures that come at once are not late though the camera's clock is slow. They are where the box
-// is too slow to decode them as they come.
+// With a slow camera clock, pictures that are read at once are not late. They are late if we are
+// too slow to decode them as they come.
 static void test_slow_clock(void)
 {
     static const int64_t steps_ms[] = {41, 44, 48, 52};

@@ -1,4 +1,4 @@
-// How long a camera is left in peace after a failure, by what failed.
+// The pause after a camera's failure, by kind of failure.
 #include "daemon/camera/outage.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 static const int64_t SECOND = 1000000000;
 
-// How long until the next try after two failures with `rc`, in whole seconds.
+// Returns the whole seconds until the next attempt after two failures with `rc`.
 static int second_wait_s(const char *url, int rc, struct login_pause *logins)
 {
     struct outage outage;
@@ -33,8 +33,8 @@ static void test_waits(void)
         int rc, least_s, most_s;
     } cases[] = {
         {"rtsp://u:p@192.0.2.1/", -EACCES, 590, 1800},  {"rtsp://192.0.2.1/", -EACCES, 30, 32},
-        {"http://u:p@192.0.2.1/", -EACCES, 30, 32}, // by libavformat, whose pauses these are not
-        {"rtsp://u:p@192.0.2.1/", -EPERM, 30, 32},  // 403, which is no word on the password
+        {"http://u:p@192.0.2.1/", -EACCES, 30, 32}, // by libavformat, which has no such pauses
+        {"rtsp://u:p@192.0.2.1/", -EPERM, 30, 32},  // 403 is not about the password
         {"rtsp://u:p@192.0.2.1/", -ECONNREFUSED, 0, 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -48,7 +48,7 @@ static void test_waits(void)
     }
 }
 
-// Whether the outage after so many failures is said to be over, at a picture so long after the
+// Returns true if the outage, after `failures`, is logged as over at a picture `after_ns` after the
 // first.
 static bool is_over(struct outage *outage, int failures, int64_t after_ns)
 {
@@ -66,7 +66,7 @@ static bool is_over(struct outage *outage, int failures, int64_t after_ns)
     return outage_is_over(outage);
 }
 
-// What is no longer logged one by one has an end that is logged, once.
+// If failures are no longer logged one by one, the end is logged once.
 static void test_end_is_told(void)
 {
     struct outage outage;
@@ -76,12 +76,12 @@ static void test_end_is_told(void)
     CHECK(!outage_is_over(&outage) && !outage_is_quiet(&outage), "said twice");
 }
 
-// A camera that has no room may keep a session of ours until it is forgotten: a try falls right
-// behind that, wherever the steps of the other tries are by then.
+// A full camera may keep a session of ours until it expires: an attempt comes right after that,
+// regardless of the other attempts' intervals.
 static void test_no_room(void)
 {
     static const struct {
-        int session_s; // as the camera named it
+        int session_s; // as the camera reported it
         int passed_s;  // since its first refusal
         int least_s, most_s;
     } cases[] = {{20, 0, 20, 22}, {0, 40, 24, 27}, {0, 60, 4, 7}, {0, 70, 35, 55}};

@@ -1,5 +1,5 @@
-// What packets say of a stream: distances of keyframes over rewinds and connections, and a clock
-// that is off, jitters, and comes from no report.
+// Stream facts from packets: keyframe distances over rewinds and connections, and a clock that is
+// off, jitters, or comes without a report.
 #include "daemon/camera/packet_report.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void test_keyframes(void)
     expect_distance(&report, 3000);
     key(&report, 2000);
     expect_distance(&report, 2000);
-    key(&report, -1); // the stream gives none
+    key(&report, -1); // the stream gives no time
     key(&report, 9000);
     expect_distance(&report, 2000);
     packet_report_connect(&report);

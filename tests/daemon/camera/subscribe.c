@@ -1,4 +1,4 @@
-// Which outputs a camera's thread goes over to, and when an output has no subscribers any more.
+// The outputs that a camera's thread switches to, and the end of an output's subscribers.
 #include "daemon/camera/camera_thread.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static void thread_ended(struct event *event)
     (void)event;
 }
 
-// A list of those outputs; they are found in the last one, or opened.
+// Makes a list of these outputs; takes them from the last list, or opens them.
 static struct subscriptions *choose(struct fixture *f, const char *names)
 {
     struct output_config config[OUTPUTS];
@@ -65,7 +65,7 @@ static void update(struct fixture *f)
     close_list(camera_thread_update(f->thread));
 }
 
-// The lists that A, B and C are in.
+// Checks the number of lists with A, B and C.
 static void check(const struct fixture *f, int a, int b, int c, const char *when)
 {
     const int expected[] = {a, b, c};
@@ -128,7 +128,7 @@ static void test_one_after_another(void)
     end(&f);
 }
 
-// A list that comes and goes before the camera looks never was the camera's.
+// A list that is replaced before the camera looks is never used by it.
 static void test_overtaken(void)
 {
     struct fixture f;
@@ -175,8 +175,8 @@ static bool waits_for_retry(struct fixture *f, uint64_t *tries)
     return false;
 }
 
-// A camera that cannot be reached gives up the memory of outputs that are removed meanwhile: it
-// does not keep it until the next try, which may be an hour away.
+// An unreachable camera releases the memory of outputs that are removed meanwhile, and does not
+// keep it until the next attempt, which may be an hour away.
 static void test_taken_while_it_waits(void)
 {
     struct fixture f;
@@ -185,7 +185,7 @@ static void test_taken_while_it_waits(void)
     f.camera.name = "gate";
     f.camera.url = "rtsp://127.0.0.1:1/nobody";
     CHECK(camera_thread_start(f.thread) == 0, "start");
-    // A pause may end between two looks on a slow machine: then the next one shows it.
+    // On a slow machine a pause may end between two looks: then the next one shows it.
     for (int round = 0; round < 4 && !taken; round++) {
         uint64_t tries;
         CHECK(waits_for_retry(&f, &tries), "it does not wait");
