@@ -1,4 +1,4 @@
-// The documents in etcd: what is printed is read again, and nonsense is refused.
+// The documents in etcd: printed ones can be read again, and nonsense is refused.
 #include "daemon/cluster/documents.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-// Requests as etcd's gateway wants them, and answers of versions that differ.
+// Requests in the form of etcd's gateway, and answers of different versions.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static void test_ranges(void)
 {
     check_text(etcd_print_range("/a/"), "{\"key\":\"L2Ev\",\"range_end\":\"L2Ew\"}");
     check_text(etcd_print_range("a\xff"), "{\"key\":\"Yf8=\",\"range_end\":\"Yg==\"}");
-    // All keys, and all from one on.
+    // All keys, and all keys from one on.
     check_text(etcd_print_range(""), "{\"key\":\"AA==\",\"range_end\":\"AA==\"}");
     check_text(etcd_print_changes("/a/", 7), "{\"key\":\"L2Ev\",\"range_end\":\"L2Ew\","
                                              "\"min_mod_revision\":\"7\",\"keys_only\":true}");
@@ -53,7 +53,7 @@ static int read_text(struct etcd_reply *reply, enum etcd_method method, const ch
     return etcd_reply_read(reply, method, "/a/", text, strlen(text));
 }
 
-// Numbers are texts, but may be numbers too; a key with a zero byte is nobody's here.
+// Numbers come as texts, but plain numbers are accepted; a key with a zero byte is ignored.
 static void test_entries(void)
 {
     struct etcd_reply reply;

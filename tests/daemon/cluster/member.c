@@ -1,5 +1,5 @@
-// The rules of a member of a cluster one by one, each in the state of affairs that it is for. What
-// chance brings about is tried by simulation.c.
+// The rules of a cluster's member, one by one, each in the situation that it is for. simulation.c
+// tests random situations.
 #include "daemon/cluster/member.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static struct process *start(const char *name)
     return start_with(name, 20);
 }
 
-// `bad` is a box that refuses the text; NULL: none.
+// `bad`: the box that refuses the text; NULL: none.
 static void put_camera(int number, const char *bad)
 {
     static int texts;
@@ -49,7 +49,7 @@ static void pass(int64_t ns)
     world_run(world.now_ns + ns, check_rules);
 }
 
-// Until etcd gets the next such request of it.
+// Runs until etcd receives the process's next request of that kind.
 static void await(const struct process *p, enum store_method method, int64_t (*script)(void))
 {
     const int asked = p->asked[method];
@@ -83,7 +83,7 @@ static bool shows(const struct process *p, int camera)
     return shown->process == p && world.now_ns - shown->last_ns <= 40 * NS_MS;
 }
 
-// Two boxes that share as many cameras.
+// Starts two boxes that share the cameras equally.
 static void begin_pair(uint64_t seed, struct process **one, struct process **other, int cameras)
 {
     begin(seed);
@@ -98,7 +98,7 @@ static void begin_pair(uint64_t seed, struct process **one, struct process **oth
 
 // --- the fence
 
-// Answers come 0.9 s after they were asked for, and then none: the fence counts from the asking.
+// Answers come 0.9 s after the request, then none: the fence counts from the request.
 static void test_fence(void)
 {
     struct process *one, *other;
@@ -108,7 +108,7 @@ static void test_fence(void)
         pass(3 * NS_SECOND);
         const int camera = shows(one, 0) ? 0 : 1;
         await(one, STORE_KEEPALIVE, check_rules);
-        pass(905 * NS_MS); // until it is answered
+        pass(905 * NS_MS); // until its answer
         const int64_t last_ns = world.now_ns - 905 * NS_MS;
         one->disturbance = (struct disturbance){
             .until_ns = NS_NEVER, .loses_requests = requests, .loses_answers = !requests};
@@ -124,7 +124,7 @@ static void test_fence(void)
     }
 }
 
-static int64_t latest_ns; // that a frozen box showed a picture with its first generation
+static int64_t latest_ns; // last picture of the frozen box with its first generation
 static struct process *frozen;
 static uint32_t frozen_generation;
 static int frozen_camera;
@@ -137,7 +137,7 @@ static int64_t note_latest(void)
     return check_rules();
 }
 
-// Its keepalive was answered while it was frozen: it does not begin again behind the fence.
+// A box whose keepalive was answered while it was frozen does not restart after the fence.
 static void test_frozen(void)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -149,7 +149,7 @@ static void test_frozen(void)
         one->late_ns[STORE_KEEPALIVE] = 20 * NS_MS;
         await(one, STORE_KEEPALIVE, note_latest);
         const int64_t from_ns = world.now_ns;
-        // Behind the fence of the keepalive before; behind that of this one, or not.
+        // After the fence of the keepalive before; before or after the fence of this one.
         one->frozen_ns = from_ns + FENCE_NS + (seed % 2 ? 200 : -200) * NS_MS;
         world_run(from_ns + 3 * LEASE_NS, note_latest);
         CHECK(latest_ns <= from_ns + 10 * NS_MS, "a picture %lld ms later",
@@ -162,7 +162,7 @@ static void test_frozen(void)
 
 // --- its key
 
-// Its cameras end by their fence where the loop hangs.
+// If the loop hangs, its cameras end by their fence.
 static void test_key_removed(void)
 {
     for (int hangs = 0; hangs < 2; hangs++) {
@@ -183,7 +183,7 @@ static void test_key_removed(void)
     }
 }
 
-// The lease is given back, and its end never heard of: others take the cameras meanwhile.
+// The lease is revoked without an answer to that: others take the cameras meanwhile.
 static void test_stopped(void)
 {
     struct process *one, *other;
@@ -216,7 +216,7 @@ static void test_same_name(void)
     end();
 }
 
-// The key is another process's at once: its first owner leaves, and does not write over it.
+// Another process gets the key at once: the first owner leaves, and does not overwrite it.
 static void test_key_taken(void)
 {
     struct process *one, *other;
@@ -239,7 +239,7 @@ static void test_key_taken(void)
 
 // --- answers that come late, or never
 
-static int fewest_cameras; // that a box knew of
+static int fewest_cameras; // cameras that a box had
 static struct process *reader;
 
 static int64_t note_fewest(void)
@@ -249,8 +249,8 @@ static int64_t note_fewest(void)
     return check_rules();
 }
 
-// All keys are read again, since etcd has changes that the watch does not give. The answer is
-// older than what the watch says meanwhile.
+// All keys are read again, since etcd has changes that the watch does not report. The answer is
+// older than the watch's reports meanwhile.
 static void test_old_reading(void)
 {
     struct process *other;
@@ -268,7 +268,7 @@ static void test_old_reading(void)
     end();
 }
 
-// That its key was gone, as a write is told late, was of the membership before.
+// A late answer to a write, that the key was gone, belongs to the membership before.
 static void test_old_write(void)
 {
     struct process *one, *other;
@@ -278,7 +278,7 @@ static void test_old_write(void)
     rules_send_astray(one);
     store_put(SITE_PREFIX "node/box0", NULL);
     world.runs = one;
-    member_report(cluster_member(one->cluster), &(struct member_facts){.room = 20}); // is news
+    member_report(cluster_member(one->cluster), &(struct member_facts){.room = 20}); // changed
     world.runs = NULL;
     await(one, STORE_COMMIT, check_rules);
     one->late_ns[STORE_COMMIT] = 0;
@@ -297,13 +297,13 @@ static void test_lost_answer(void)
     pass(8 * NS_SECOND);
     CHECK(rules.plan->version <= 3, "version %lld", (long long)rules.plan->version);
     CHECK(!rules_unsettled(), "%s", rules_unsettled());
-    put_camera(3, NULL); // and goes on
+    put_camera(3, NULL); // and it goes on
     pass(3 * NS_SECOND);
     CHECK(!rules_unsettled(), "%s", rules_unsettled());
     end();
 }
 
-// A backup of etcd has an older revision, and no watch says so.
+// A backup of etcd has an older revision, and no watch reports that.
 static void test_backup(void)
 {
     static struct store_state backup;
@@ -373,14 +373,14 @@ static int count_troubles(int cameras)
     return n;
 }
 
-// Cameras that ended while their box was out cannot begin anew beside a mistake in its own file:
-// the other box runs them, and they may come back once that is mended.
+// Cameras that ended while their box was out cannot restart while its own file has a mistake: the
+// other box runs them, and they may come back once it is fixed.
 static void test_own_mistake_alone(void)
 {
     struct process *one, *other;
     begin_pair(1, &one, &other, 4);
     one->mistake_ns = NS_NEVER;
-    world.etcd_away_ns = world.now_ns + 4 * NS_SECOND; // so that each box keeps its name
+    world.etcd_away_ns = world.now_ns + 4 * NS_SECOND; // short enough for each box to keep its name
     pass(20 * NS_SECOND);
     for (int i = 0; i < 4; i++)
         CHECK(shows(other, i), "cam%d is black", i);
@@ -391,7 +391,7 @@ static void test_own_mistake_alone(void)
     end();
 }
 
-// A box that commits a plan, and whose watch does not show it yet, does not commit it again.
+// A box whose watch does not show its own committed plan does not commit it again.
 static void test_silent_watch_of_own_plan(void)
 {
     struct process *one, *other;
@@ -407,7 +407,7 @@ static void test_silent_watch_of_own_plan(void)
     end();
 }
 
-// By `alone: keep` cameras go on though etcd goes again before the plan knows the newer lease.
+// With `alone: keep` cameras go on though etcd goes away again before the plan has the newer lease.
 static void test_keep_twice(void)
 {
     struct process *one, *other;
@@ -425,7 +425,7 @@ static void test_keep_twice(void)
     end();
 }
 
-// Of several boxes that cannot run a camera one is named.
+// If several boxes cannot run a camera, one is named.
 static void test_refused_by_all(void)
 {
     struct process *one, *other;
@@ -451,8 +451,8 @@ static void use_epochs(const struct process *p, int camera, uint32_t epochs)
     }
 }
 
-// A camera that has almost used up the epochs of its generation, or more, gets another one where it
-// is: all that any box shows of it later is of later epochs. `above`: by how much.
+// A camera that has used up almost all epochs of its generation, or more, gets a new generation on
+// its node, so that its later pictures have later epochs. `above`: the generation's step.
 static void check_epochs(uint32_t epochs, uint32_t above)
 {
     struct process *one, *other;
@@ -479,7 +479,7 @@ static void test_epochs(void)
 
 // --- the plan
 
-// A box whose loop hangs over the loss of the plan does not seem to obey the next one.
+// A box whose loop hangs while the plan is lost does not seem to obey the next plan.
 static void test_plan_lost(void)
 {
     struct process *one, *other;
@@ -492,7 +492,7 @@ static void test_plan_lost(void)
     end();
 }
 
-// A camera whose thread was stopped, and that could not be removed, begins anew where it is given
+// A camera whose thread was stopped, but which could not be removed, restarts when it is given
 // back.
 static void test_given_up(void)
 {
@@ -507,7 +507,7 @@ static void test_given_up(void)
     end();
 }
 
-// One camera after another goes to a box that came, once boxes have neither come nor gone for long.
+// Cameras move to a new box one after another, after the set of boxes has been stable for long.
 static void test_balance(void)
 {
     begin(1);
@@ -527,8 +527,8 @@ static void test_balance(void)
     end();
 }
 
-// Who cannot read the plan goes on with its cameras: others wait for it, and take none. Where it is
-// removed, all begin anew.
+// A box that cannot read the plan goes on with its cameras: others wait for it, and take none. When
+// the plan is removed, all restart.
 static void test_unreadable_plan(void)
 {
     static const char *const texts[] = {"{", "{\"schema\":2,\"version\":9,\"cameras\":{}}"};

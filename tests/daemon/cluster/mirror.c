@@ -1,4 +1,4 @@
-// Whether a mirror misses a change, by an answer that names only what changed last.
+// Detection of changes that a mirror missed, by an answer with only the latest changes.
 #include "daemon/cluster/mirror.h"
 
 #include "tests/test.h"

@@ -1,5 +1,5 @@
-// Which node runs which camera, over thousands of random sites through which nodes die, come back,
-// drain and refuse cameras: each step is held to the rules of plan.h, told here in another way.
+// Assignment of cameras to nodes, over thousands of random sites whose nodes die, come back, drain
+// and refuse cameras. Each step is checked against the rules of plan.h, written in another way.
 #include "daemon/cluster/plan.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ enum { CAMERAS = 1000, NODES = 20, REFUSED = 40, SITES = 3000, STEPS = 12 };
 struct site {
     int n_cameras, n_nodes;
     struct plan_camera cameras[CAMERAS];
-    struct plan_node nodes[NODES]; // all, also those that are dead
+    struct plan_node nodes[NODES]; // all nodes, dead ones too
     bool alive[NODES];
     char refused[NODES][REFUSED][PLAN_NAME_SIZE];
     bool rebalance;
@@ -38,7 +38,7 @@ static void label(struct plan_labels *labels, const char *key, unsigned of)
     snprintf(to->value, sizeof to->value, "%c", 'a' + (int)draw(of));
 }
 
-// What a camera wants of its node, of which it keeps the address.
+// Returns a camera's random requirements for its node; the camera keeps the pointer.
 static const struct plan_labels *draw_wants(void)
 {
     static struct plan_labels wants[256];
@@ -123,7 +123,7 @@ static void change(struct site *site)
     case 7:
         node->room = 1 + draw(30);
         break;
-    case 8: // an older plan came back, or a node has run what none knows of
+    case 8: // an older plan came back, or a node has run an unknown one
         if (site->n_cameras > 0)
             site->cameras[draw((unsigned)site->n_cameras)].generation = 1 + draw(65535);
         break;
@@ -132,7 +132,7 @@ static void change(struct site *site)
     }
 }
 
-// The living nodes and the cameras in an order that says nothing.
+// Passes the living nodes and the cameras in random order.
 static int next(struct plan **ret, const struct plan *old, const struct site *site)
 {
     static struct plan_camera cameras[CAMERAS];
@@ -210,7 +210,7 @@ static void check_entries(const struct site *site, const struct plan *plan)
         CHECK(plan_find(plan, site->cameras[i].name), "%s is missing", site->cameras[i].name);
 }
 
-// Why a camera that had a living node has another one now.
+// True if a camera with a living node had to leave it.
 static bool had_to_go(const struct site *site, const struct plan_camera *camera, int from,
                       const char *to)
 {
@@ -280,7 +280,7 @@ static void check_plan(const struct site *site, const struct plan *old, const st
     CHECK(rebalanced <= 1, "%d cameras moved to balance nodes", rebalanced);
 }
 
-// Another that knows the same plans the same, and then there is nothing left to do.
+// Another planner with the same input makes the same plan, after which nothing is left to do.
 static void check_same(struct site *site, const struct plan *old, const struct plan *plan)
 {
     struct plan *other = NULL;
@@ -312,7 +312,7 @@ static void test_random(void)
                 plan_free(old);
                 old = plan;
             } else if (old) {
-                old->version--; // which it would have been
+                old->version--; // the version before it, for check_plan
                 check_plan(&site, old,
                            &(struct plan){.version = old->version + 1,
                                           .removed = old->removed,
@@ -326,7 +326,7 @@ static void test_random(void)
     CHECK(plans > 5 * SITES, "%d plans say little", plans);
 }
 
-// Of this thread's processor, for a box that does something else too.
+// CPU time of this thread, since the machine may be busy.
 static double now_ms(void)
 {
     struct timespec at;
@@ -334,7 +334,7 @@ static double now_ms(void)
     return (double)at.tv_sec * 1e3 + (double)at.tv_nsec / 1e6;
 }
 
-// A thousand cameras on twenty nodes, of which one dies: its cameras move, and no others.
+// A thousand cameras on twenty nodes, one of which dies: only its cameras move.
 static void test_large(void)
 {
     static struct site site;
@@ -390,7 +390,7 @@ static struct plan_camera camera_of(const char *name, double cost)
     return camera;
 }
 
-// One step; the plan before is freed.
+// One step; frees the plan before.
 static int step(struct plan **plan, const struct plan_camera cameras[], int n,
                 const struct plan_node nodes[], int n_nodes, bool rebalance)
 {
@@ -408,7 +408,7 @@ static const char *where(const struct plan *plan, const char *camera)
     return entry ? entry->node : "not in it";
 }
 
-// The epochs of a camera rise, also over its removal and over the end of the numbers.
+// A camera's generations rise, also over its removal and over the wrap of the numbers.
 static void test_generations(void)
 {
     struct plan *plan = NULL;
@@ -430,7 +430,7 @@ static void test_generations(void)
     plan_free(plan);
 }
 
-// Of a plan that is gone, or came back older, the epochs rise, too, and no node obeys it yet.
+// After a plan is lost or restored older, generations rise too, and no node obeys it yet.
 static void test_lost_plan(void)
 {
     struct plan *plan = NULL;
@@ -448,7 +448,7 @@ static void test_lost_plan(void)
     cameras[0].generation = 6;
     cameras[2].generation = 1;
     CHECK(step(&plan, cameras, 3, nodes, 2, false) == 1, "what runs is what the plan says");
-    cameras[0].generation = 40000; // more than half of the numbers ahead: it is behind
+    cameras[0].generation = 40000; // more than half of the numbers ahead counts as behind
     CHECK(step(&plan, cameras, 3, nodes, 2, false) == 1, "it was before");
     char node[PLAN_NAME_SIZE];
     strcpy(node, where(plan, "gate"));
@@ -464,7 +464,7 @@ static void test_lost_plan(void)
     plan_free(plan);
 }
 
-// A camera that nobody runs any more counts as it did when it ran.
+// A camera that nobody runs any more keeps its last cost.
 static void test_costs(void)
 {
     struct plan *plan = NULL, *read = NULL;
@@ -493,7 +493,7 @@ static void test_costs(void)
     plan_free(read);
 }
 
-// A new camera is as large as its configuration has it, but where a node counts cameras alone.
+// A new camera has its configuration's cost, except on nodes that count only cameras.
 static void test_expected(void)
 {
     struct plan *plan = NULL;
@@ -515,7 +515,7 @@ static void test_expected(void)
     plan_free(plan);
 }
 
-// One camera at a time, as long as nodes are 20 points apart, and then none.
+// One camera at a time moves while nodes are 20 points apart, and then none.
 static void test_rebalance(void)
 {
     struct plan *plan = NULL;
@@ -576,7 +576,7 @@ static void test_schema(void)
     plan_free(NULL);
 }
 
-// Costs that are nonsense are none, and disturb no sum.
+// Nonsensical costs count as none, and spoil no sum.
 static void test_nonsense(void)
 {
     struct plan *plan = NULL;

@@ -1,4 +1,4 @@
-// When a box writes the next plan: what it asks for is known from tests/daemon/cluster/plan.c.
+// The times at which a box writes the next plan; tests/daemon/cluster/plan.c tests its contents.
 #include "daemon/cluster/planner.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static void put_nodes(int obeys, int other_obeys)
     put("node/box2", json);
 }
 
-// A step of the member's thread.
+// Makes a step of the member's thread.
 static void step(void)
 {
     struct site next;
@@ -90,8 +90,8 @@ static void test_turns(struct etcd *etcd)
     CHECK(!planner.writing && is_due_within(50, 150), "the second waits for the first");
 }
 
-// Changes that come one after another make few plans: all boxes obey one before the next is
-// written, or have had time to.
+// Successive changes make few plans: the next is written after all boxes obey the one before, or
+// have had time to.
 static void test_gathers(struct etcd *etcd)
 {
     begin(etcd, "box1");

@@ -1,5 +1,5 @@
-// Boxes, their network, etcd and their operator do what they can to a cluster, at random: the rules
-// of tests/cluster/simulation/rules.h hold at each moment, and when it is over all is well again.
+// Random faults and changes of boxes, their network, etcd and their operator: the rules of
+// tests/cluster/simulation/rules.h hold at each moment, and in the end all is well again.
 //     SEED=N of the first schedule, CASES=N schedules, TRACE=1 prints what happens
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ static void finish(void)
     const double rate = (double)(world.requests - requests) / seconds / schedule.n_boxes;
     if (rules.plans - plans != rules.rebalanced - rebalanced)
         break_rule("the plan comes to rest", "%d plans", rules.plans - plans);
-    if (rate > 10 * (double)NS_SECOND / (double)schedule.lease_ns + 1) // and keepalives
+    if (rate > 10 * (double)NS_SECOND / (double)schedule.lease_ns + 1) // plus keepalives
         break_rule("etcd is left in peace", "%g requests of a box in a second", rate);
 }
 

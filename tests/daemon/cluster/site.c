@@ -1,5 +1,5 @@
-// What is read of a site's keys: what has not changed is shared, what has is read, and what was
-// known of a camera stays known.
+// Reading a site's keys: unchanged ones are shared, changed ones are read, and learned facts of a
+// camera are kept.
 #include "daemon/cluster/site.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static struct mirror mirror;
 static struct site site;
 static int64_t revision;
 
-// Of the key; NULL: it is deleted.
+// `value` NULL: the key is deleted.
 static void put(const char *key, const char *value)
 {
     char whole[256];
@@ -102,8 +102,7 @@ static void test_keys(void)
     CHECK(!site.plan && site.plan_rc < 0, "a plan");
 }
 
-// Only what changed is read again: the others are the same, in memory too.
-// A plan may name no such camera or node, so nobody reads them.
+// A plan cannot contain cameras or nodes with such names, so they are ignored.
 static void test_names(void)
 {
     begin();
@@ -118,6 +117,7 @@ static void test_names(void)
           site.n_nodes);
 }
 
+// Only changed keys are read again: the others are the same objects in memory.
 static void test_shared(void)
 {
     begin();
@@ -155,7 +155,7 @@ static void test_shared(void)
     CHECK(site.placement == placement + 3, "nothing changed");
 }
 
-// A store that was restored may give another value at the same revision.
+// A restored store may have another value at the same revision.
 static void test_restored(void)
 {
     begin();
@@ -172,8 +172,8 @@ static void test_restored(void)
           "%s", site_camera_key(&site, "yard")->camera.text);
 }
 
-// What a node measured stays known when it is dead, and by which generation cameras ran when the
-// plan is gone and the nodes have stopped them.
+// A node's measurements stay known after its death, and so do generations of cameras after the plan
+// is gone and the nodes have stopped them.
 static void test_remembered(void)
 {
     begin();
@@ -200,7 +200,7 @@ static void test_remembered(void)
           "it is another camera");
 }
 
-// Of this thread's processor.
+// CPU time of this thread.
 static double now_ms(void)
 {
     struct timespec at;
