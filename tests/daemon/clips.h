@@ -1,5 +1,5 @@
-// Clips for the tests of ingest and decode: made by the ffmpeg program in a folder that ends with
-// the test.
+// Clips for the tests of ingest and decode, made by the ffmpeg program in a folder that is removed
+// at the end of the test.
 #ifndef FRAMED_TESTS_DAEMON_CLIPS_H
 #define FRAMED_TESTS_DAEMON_CLIPS_H
 
@@ -20,7 +20,7 @@ static inline void clips_open(void)
         abort();
 }
 
-// A shell command in the clips' folder; the test fails with it.
+// Runs a shell command in the clips' folder; if it fails, the test fails.
 __attribute__((format(printf, 1, 2))) static inline void clips_run(const char *format, ...)
 {
     char command[1024];
@@ -33,15 +33,15 @@ __attribute__((format(printf, 1, 2))) static inline void clips_run(const char *f
 
 #define FFMPEG "ffmpeg -nostdin -v error -y "
 
-// `frames` frames of a moving test picture at 25 fps, with what the encoder and the file need
-// behind.
+// Makes `frames` frames of a moving test picture at 25 fps; `encoder` and `file` are ffmpeg's last
+// arguments.
 static inline void clips_make(const char *size, int frames, const char *encoder, const char *file)
 {
     clips_run(FFMPEG "-f lavfi -i testsrc2=size=%s:rate=25 -frames:v %d %s %s", size, frames,
               encoder, file);
 }
 
-// The first number that a shell command prints.
+// Returns the first number that a shell command prints.
 static inline long clips_number(const char *command)
 {
     long number = -1;
@@ -53,7 +53,7 @@ static inline long clips_number(const char *command)
     return number;
 }
 
-// The bytes of a file, to be freed.
+// Returns a file's bytes; the caller frees them.
 static inline unsigned char *clips_read(const char *file, size_t *size)
 {
     FILE *in = fopen(file, "rb");

@@ -1,4 +1,4 @@
-// The daemon as a whole: what hangs in one place must not hold up the others.
+// The whole daemon: one thing that hangs must not block the others.
 #include "daemon/daemon.h"
 
 #include <dlfcn.h>
@@ -20,9 +20,9 @@
 enum { HANGING = 12, WAIT_MS = 3000 };
 
 static _Atomic bool hangs;
-static _Atomic int writes; // of the file on the disk that works
+static _Atomic int writes; // to the file on the working disk
 
-static _Atomic int hung; // writers that such a disk keeps
+static _Atomic int hung; // writers that the hanging disk blocks
 
 static bool is_hanging(int fd)
 {
@@ -31,7 +31,7 @@ static bool is_hanging(int fd)
     return readlink(link, path, sizeof path - 1) > 0 && strstr(path, "hanging");
 }
 
-// In place of libc's: a disk that does not answer while `hangs` is set.
+// Replaces libc's: a disk that does not answer while `hangs` is set.
 ssize_t pwritev(int fd, const struct iovec *piece, int n, off_t offset)
 {
     bool hanging = is_hanging(fd);
@@ -43,8 +43,8 @@ ssize_t pwritev(int fd, const struct iovec *piece, int n, off_t offset)
     return syscall(SYS_pwritev, fd, piece, n, (long)offset, 0L);
 }
 
-// In place of libc's: a server of groups that does not answer while `groups_hang` is set, and has
-// one group when `has_group` is set; and a disk with the configuration.
+// Replaces libc's: a group server that does not answer while `groups_hang` is set, and has one
+// group if `has_group` is set; and a disk with the configuration.
 static _Atomic bool groups_hang, folders_hang, has_group;
 static _Atomic int waiting;
 
@@ -132,7 +132,7 @@ static void *make_folder(void *unused)
     return NULL;
 }
 
-// A folder that is not there yet holds up neither the other outputs nor the start.
+// A missing folder blocks neither the other outputs nor the start.
 static void test_sink_comes_later(void)
 {
     struct daemon_options options = {0};
@@ -179,7 +179,7 @@ static void write_config(const char *output)
     rename("framed.yaml.new", "framed.yaml");
 }
 
-// The reply, for the caller to free; NULL: none within the time.
+// Returns the reply, which the caller frees; NULL if none came in time.
 static char *ask(const char *request, int timeout_s)
 {
     struct ask ask = {.command = "test"};
@@ -223,7 +223,7 @@ static void *reload_again(void *ret)
     return NULL;
 }
 
-// The look-up of a group during a reload, and the one of the file that a client means.
+// Lookups that hang: a group's during a reload, and one of the file that a client names.
 static void *ask_meanwhile(void *unused)
 {
     pthread_t asker, reloader;
@@ -272,7 +272,7 @@ static void test_look_ups_that_hang(void)
     run_beside(ask_meanwhile);
 }
 
-// Looked up again each second, where that holds up nobody.
+// The group is looked up again each second, without blocking anything.
 static void *add_group(void *unused)
 {
     (void)unused;
@@ -314,7 +314,7 @@ static void write_hanging_files(void)
     rename("framed.yaml.new", "framed.yaml");
 }
 
-// Cameras that come later, all on a disk that hangs: the next reload still gets a thread.
+// Cameras are added, all on a hanging disk: the next reload still gets a thread.
 static void *reload_beside_hanging_disks(void *unused)
 {
     (void)unused;
@@ -344,7 +344,7 @@ static void test_reload_beside_hanging_disks(void)
 
 static bool stop_hangs;
 
-// In place of libuv's: the last step of the end never returns while `stop_hangs` is set.
+// Replaces libuv's: the last step of the shutdown never returns while `stop_hangs` is set.
 int uv_loop_close(uv_loop_t *loop)
 {
     while (stop_hangs)
@@ -360,7 +360,7 @@ static void *stop_when_it_runs(void *unused)
     return NULL;
 }
 
-// In a process of its own: it ends although the loop thread has ended and what comes then hangs.
+// In its own process: it exits although the loop thread has ended and the rest hangs.
 static void test_stop_that_hangs(void)
 {
     int status = -1;
