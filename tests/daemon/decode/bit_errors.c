@@ -1,6 +1,6 @@
-// Single bits flipped in the slices of H.265 clips with picture hashes: with `check_hashes` the
-// pictures that differ from those of the whole clip are flagged, and without only those in which
-// libavcodec finds an error. No picture of a whole clip is flagged. SEED chooses the bits.
+// Single bits flipped in the slices of H.265 clips with picture hashes. With `check_hashes`
+// pictures that differ from those of the intact clip are flagged; without, only those with an error
+// found by libavcodec. No picture of an intact clip is flagged. SEED selects the bits.
 #include <libavcodec/avcodec.h>
 
 #include "daemon/base/log.h"
@@ -11,17 +11,17 @@
 
 enum {
     PICTURES = 24,
-    FLIPS = 30, // of each clip
-    SIZE = 256, // of more pictures than a clip has
+    FLIPS = 30, // per clip
+    SIZE = 256, // for more pictures than a clip has
 };
 
 struct clip {
     const char *name, *size, *format, *parameters;
-    int percent; // of the pictures that differ, to be flagged at least
+    int percent; // least share of the differing pictures that must be flagged
 };
 
-// The CRC of x265 3.5 is right in pictures of one row of blocks only, and of luma. In the sum that
-// a checksum is, errors may cancel each other out.
+// x265 3.5 writes a correct CRC only for luma, and for pictures with one row of blocks. A checksum
+// is a sum: errors in it may cancel each other out.
 static const struct clip clip_list[] = {
     {"md5.mp4", "170x130", "yuv420p", "hash=1", 100},
     {"crc.ts", "250x62", "yuv420p10le", "hash=2", 95}, // errors may be in chroma alone
@@ -117,7 +117,7 @@ static void decode(struct pictures_of *pictures, const struct packets *packets,
 
 // --- one bit
 
-// The slice units of a packet lie where `nal_next` says; a bit behind the header of any.
+// Flips a bit behind the header of one of the packet's slices, found with nal_next.
 static bool flip(struct random *random, const struct packets *packets, AVPacket *packet)
 {
     const AVCodecParameters *own = packets->parameters;
@@ -141,9 +141,9 @@ static bool flip(struct random *random, const struct packets *packets, AVPacket 
 }
 
 struct tally {
-    int flips, visible, told; // flips; that change a picture; that are flagged on all of these
-    int differ, flagged;      // pictures that differ; that are flagged of these
-    int lost, spared;         // that did not come; that are flagged and do not differ
+    int flips, visible, told; // flips; that change a picture; with all changed ones flagged
+    int differ, flagged;      // pictures that differ; those of them that are flagged
+    int lost, spared;         // missing pictures; flagged pictures that do not differ
 };
 
 static const struct shown *of_time(const struct pictures_of *pictures, int64_t pts)

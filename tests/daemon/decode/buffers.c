@@ -1,4 +1,4 @@
-// Pictures in pinned memory: what is pinned, by whom, and until when.
+// Pictures in pinned memory: the pinned ranges, their owners and lifetimes.
 #include "daemon/decode/buffers.h"
 
 #include <libavcodec/avcodec.h>
@@ -10,7 +10,7 @@
 #include "daemon/decode/picture.h"
 #include "tests/daemon/decode/decoding.h"
 
-// --- a backend that remembers what is pinned
+// --- a backend that records pinned memory
 
 enum { PINS_MAX = 256 };
 
@@ -21,7 +21,7 @@ static struct {
         size_t bytes;
     } pin[PINS_MAX];
     int now, made, unknown;
-    int fails_after; // so many more, once; 0: never
+    int fails_after; // one pin fails after this many; 0: none fails
     bool fails;
 } pins = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -59,7 +59,7 @@ static void unpin(struct backend *of, void *memory)
 static const struct backend_driver pinning = {.name = "pinning", .pin = pin, .unpin = unpin};
 static const struct decode_target pinned = {.driver = &pinning, .backend = (void *)&pins};
 
-// Whether every byte of the image is pinned now.
+// Returns true if every byte of the image is pinned.
 static bool is_pinned(const struct image *image)
 {
     int inside = 0, planes = pixel_format_planes(image->format);
@@ -216,8 +216,8 @@ static void count_free(void *counter, uint8_t *data)
     ++*(int *)counter;
 }
 
-// Released frames go back to the device on the decoder's thread, all at once; without a decoder,
-// with their last user.
+// Released frames return to the device together, on the decoder's thread; without a decoder, the
+// last user returns each.
 static void test_reaping(void)
 {
     struct buffers *buffers;
@@ -248,7 +248,7 @@ static void test_reaping(void)
 }
 
 // Two keyframes, a second apart. Pictures that do not fit are lost, with one notice; once there is
-// room, the next keyframe is shown.
+// room, pictures are shown from the next keyframe on.
 static void test_limit(const char *encoder, const char *file)
 {
     struct memory_reserve reserve;
@@ -288,7 +288,7 @@ static void test_limit(const char *encoder, const char *file)
     memory_reserve_end(&reserve);
 }
 
-// A decoder on the device needs none of the memory that the one on the CPU took.
+// A decoder on the device releases the memory that the CPU's took.
 static void test_trim(void)
 {
     struct memory_reserve reserve;
@@ -325,7 +325,7 @@ static void test_trim(void)
     memory_reserve_end(&reserve);
 }
 
-// Pictures that another decoder copies here, each in a frame of its own.
+// Pictures copied here from another decoder, each in a frame of its own.
 static void test_kept(void)
 {
     enum { FRAMES = 5, FIT = 3, BYTES = 640 * 368 * 3 / 2 };

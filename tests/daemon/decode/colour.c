@@ -1,4 +1,4 @@
-// What pictures say of their colours where their stream says nothing, or what no kernel computes.
+// Colours of pictures if their stream does not specify them, or if no kernel supports them.
 #include <libavutil/log.h>
 
 #include "tests/daemon/decode/decoding.h"
@@ -15,7 +15,7 @@ static bool decode_first(struct run *run, struct frame *frame, const char *file)
     return came;
 }
 
-// A ramp of levels from 0 to 255 across, which full range leaves as it is.
+// A horizontal ramp of levels from 0 to 255, which full range keeps unchanged.
 static void test_gray(const char *format, const char *encoder, const char *file, enum range range)
 {
     struct run run;
@@ -56,7 +56,7 @@ static void test_matrix(const char *matrix, bool said)
     run_close(&run);
 }
 
-// The notice names what the pictures are read as.
+// The notice names the colours that are assumed.
 static void test_notice(void)
 {
     struct run run;

@@ -10,7 +10,7 @@
 // --- every format: the same bytes as the ffmpeg program
 
 static const struct clip {
-    const char *encoder, *file, *format; // format: what ffmpeg writes to compare with
+    const char *encoder, *file, *format; // format: ffmpeg's output format for the comparison
     enum pixel_format ours;
     struct colour colour;
     bool converted;
@@ -70,7 +70,7 @@ static const struct clip {
     {"-c:v rawvideo -pix_fmt argb", "argb.nut", "bgra", PIXEL_BGRA, {0}, true},
 };
 
-// Crops are exact to the left too, where they make the planes unaligned.
+// Crops are exact on the left too, where they make the planes unaligned.
 static void test_crop(void)
 {
     struct run run;
@@ -136,7 +136,7 @@ static void test_format(const struct clip *clip)
     free(raw);
 }
 
-// Columns of chroma of 4:4:0 halved by the weights 1 2 1: levels that are off by more than 1.
+// Counts chroma samples that differ by more than 1 from 4:4:0's columns, halved by weights 1 2 1.
 static int chroma_differs(const struct image *image, const unsigned char *u)
 {
     int differ = 0;
@@ -149,7 +149,7 @@ static int chroma_differs(const struct image *image, const unsigned char *u)
     return differ;
 }
 
-// What libswscale converts loses nothing but chroma: luma keeps every level.
+// Conversion by libswscale loses only chroma: luma keeps every level.
 static void test_luma_kept(void)
 {
     struct run run;
@@ -177,7 +177,7 @@ static void test_luma_kept(void)
 
 // --- times and order
 
-// Each picture says itself whether it is interlaced or HDR.
+// Each picture carries its own interlaced and HDR flags.
 static void test_signal(const char *encoder, const char *file, uint32_t flags,
                         enum field_order order)
 {
@@ -215,7 +215,7 @@ static void test_times(const char *file, const struct decode_options *options)
               (long long)frame.info.pts_ns, line);
         CHECK(frame.info.received_ns > 0 && frame.info.received_ns <= frame.info.decoded_ns, "%s",
               file);
-        // Each picture has its own packet's times, in the order of its packet.
+        // Each picture has its own packet's times, in the order of the packets.
         CHECK(frame.info.received_ns != received && frame.info.capture_ns != capture, "%s", file);
         received = frame.info.received_ns;
         capture = frame.info.capture_ns;
@@ -228,7 +228,7 @@ static void test_times(const char *file, const struct decode_options *options)
 
 // --- damage
 
-// Turns bits of the coded pictures, not of the file's header, at places that a seed gives.
+// Flips bits of the coded pictures, not of the file's header, at places selected by the seed.
 static void damage(const char *from, const char *to, int one_in, uint64_t seed)
 {
     size_t size;
@@ -272,7 +272,7 @@ static void test_damage(void)
           "%d, %d withheld", hold.frames, hold.lost);
 }
 
-// Whatever the bytes are, the decoder comes to an end and nothing breaks.
+// The decoder ends without a crash for any bytes.
 static void test_ruins(void)
 {
     static const char *const clips_to_ruin[][2] = {
@@ -298,7 +298,7 @@ static void test_ruins(void)
     }
 }
 
-// A stream that is joined between keyframes shows nothing until the first one.
+// A stream joined between keyframes shows nothing until the first keyframe.
 static void test_joined_late(void)
 {
     clips_make("160x120", 60, "-c:v libx264 -bf 0 -g 20 -x264-params repeat-headers=1", "late.ts");
@@ -308,8 +308,8 @@ static void test_joined_late(void)
           "%d frames, %d damaged, %d withheld", run.frames, run.damaged, run.lost);
 }
 
-// What comes behind a lost keyframe is flagged up to the next one, though the decoder takes its
-// first pictures, which tell of the loss, for late ones and keeps them.
+// Pictures after a lost keyframe are flagged up to the next keyframe, although the decoder takes
+// the first of them, which reveal the loss, for late ones and keeps them.
 static void test_keyframe_lost(void)
 {
     clips_make("160x96", 60, "-c:v libx264 -threads 1 -bf 0 -g 20", "keyed.h264");
@@ -384,7 +384,7 @@ static void test_geometry_changes(void)
     run_close(&run);
 }
 
-// A live decoder gives each picture with its packet, however many threads it has.
+// A live decoder returns each picture with its packet, with any number of threads.
 static void test_low_delay(const char *encoder, const char *file, int threads)
 {
     const struct decode_options live = {
@@ -405,7 +405,7 @@ static void test_low_delay(const char *encoder, const char *file, int threads)
     run_close(&run);
 }
 
-// Every eighth packet is damaged in its middle: how many pictures say so.
+// Damages every eighth packet in its middle. Returns the number of flagged pictures.
 static int count_damaged(const char *file, int threads, bool check_hashes)
 {
     const struct decode_options live = {
@@ -434,8 +434,8 @@ static int count_damaged(const char *file, int threads, bool check_hashes)
     return damaged;
 }
 
-// The number of threads does not change which pictures are flagged. H.265 needs hashes for that,
-// H.264 has none.
+// The number of threads does not change the flagged pictures. H.265 needs hashes for that, H.264
+// has none.
 static void test_live_damage(const char *encoder, const char *file, bool has_hashes)
 {
     clips_make("320x180", 40, encoder, file);
@@ -473,7 +473,7 @@ static void send_garbage(struct run *run)
     CHECK(decoder_receive(run->decoder, &frame) == -EAGAIN, "a picture of garbage");
 }
 
-// What a decoder may be kept for: the same stream again, if all of it could be decoded.
+// A decoder can be kept for the same stream, if it could decode all of it.
 static void test_accepts(void)
 {
     struct run same, other;

@@ -1,4 +1,4 @@
-// Decoding runs: a clip from its file to its pictures, as a camera does it.
+// Decoding runs: a clip from its file to its pictures, in the way of a camera.
 #ifndef FRAMED_TESTS_DAEMON_DECODE_DECODING_H
 #define FRAMED_TESTS_DAEMON_DECODE_DECODING_H
 
@@ -11,7 +11,7 @@
 
 static _Atomic bool stop;
 
-// What one decoding run of a clip gave.
+// The results of decoding a clip once.
 struct run {
     struct demux *demux;
     struct decoder *decoder;
@@ -73,7 +73,7 @@ static inline void run_close(struct run *run)
     demux_close(run->demux);
 }
 
-// Gives the decoder the next packet, or the end.
+// Sends the next packet to the decoder, or the end.
 static inline int send_next(struct run *run)
 {
     struct packet packet;
@@ -84,7 +84,7 @@ static inline int send_next(struct run *run)
     return rc;
 }
 
-// The next picture, as a camera gets it. False at the end.
+// Receives the next picture, as a camera does. Returns false at the end.
 static inline bool run_next(struct run *run, struct frame *frame)
 {
     int rc;
@@ -118,7 +118,7 @@ static inline struct run run_through(const char *file, const struct decode_optio
     return run;
 }
 
-// Compares the picture with one frame laid out tightly; returns the bytes that differ.
+// Compares the picture with a tightly packed frame; returns the number of differing bytes.
 static inline size_t differing(const struct image *image, const unsigned char *tight)
 {
     size_t differ = 0;

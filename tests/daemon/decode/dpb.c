@@ -1,4 +1,4 @@
-// What memory a stream takes, told by its first picture.
+// A stream's memory needs, predicted from its first picture.
 #include "daemon/decode/dpb.h"
 
 #include "tests/daemon/decode/decoding.h"
@@ -23,7 +23,7 @@ static struct stream_memory probe(const char *file)
     return ret;
 }
 
-// `kept` are the pictures that the decoder keeps by the standard.
+// `kept`: pictures that the decoder keeps by the standard.
 static void check(const char *file, int width, int height, int bits, int kept, int surfaces)
 {
     struct stream_memory got = probe(file);
@@ -50,7 +50,7 @@ static void test_streams(void)
     check("intra.avi", 640, 360, 12, 0, 0);
     clips_make("640x360", 5, "-c:v mjpeg -pix_fmt yuvj422p", "wide.avi");
     check("wide.avi", 640, 360, 16, 0, 0); // kernels read 4:2:2: no picture is converted
-    // A picture that libswscale makes, of as many bits as its result has.
+    // A picture converted by libswscale, with the bits of the result.
     clips_make("640x360", 5, "-c:v rawvideo -pix_fmt gray16le", "gray.nut");
     check("gray.nut", 640, 360, 24, 1, 0);
     clips_make("640x360", 10, "-c:v libx265 -x265-params log-level=error -pix_fmt yuv420p10le",

@@ -1,5 +1,5 @@
-// Pictures of live sources as soon as they are decoded: the same as libavcodec gives out in its own
-// time, in the same order, with the same stamps and flags, only earlier.
+// Early output for live sources: the same pictures as libavcodec's own output, in the same order,
+// with the same times and flags, only earlier.
 #include <libavutil/log.h>
 
 #include "daemon/decode/early_output.h"
@@ -15,15 +15,15 @@ enum { FRAMES = 150, ANY = 99 };
 
 struct stream {
     const char *encoder, *file;
-    int waits[2]; // at most, in packets: most pictures of the second half, and each of it
+    int waits[2]; // most packets: median wait of the second half, and its longest wait
 };
 
-// By serial how many packets came between a picture's own and the one after which it was shown.
+// Packets between a picture's own and the one after which it was shown, by order of showing.
 struct waits {
     int n, of[PICTURES_MAX];
 };
 
-// --- a decoder without it, else the same; and one whose pictures are whole only in its output
+// --- the same decoder without early output; and one with complete pictures only in its output
 
 static bool without, follows;
 
@@ -40,10 +40,10 @@ static int compare(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-// What is left out of a stream, or changed in it: `seed` 0 is nothing.
+// Packets dropped from a stream, or changed in it; `seed` 0: none.
 struct losses {
     unsigned seed;
-    bool bits; // are changed; else packets are missing
+    bool bits; // bits are changed; else packets are dropped
 };
 
 static bool lose(struct losses *losses, struct packet *packet)
@@ -58,7 +58,7 @@ static bool lose(struct losses *losses, struct packet *packet)
     return !losses->bits;
 }
 
-// Decodes as a camera does: what comes is taken before the next packet goes in.
+// Decodes as a camera does: takes all pictures before it sends the next packet.
 static void decode_live(const char *file, bool early, struct losses losses, struct sequence *to,
                         struct waits *waits)
 {
@@ -78,7 +78,7 @@ static void decode_live(const char *file, bool early, struct losses losses, stru
         if (more && lose(&losses, &packet))
             continue;
         if (more)
-            packet.received_ns = ++packets; // as its name
+            packet.received_ns = ++packets; // serves as its number
         CHECK(decoder_send(run.decoder, more ? &packet : NULL) == 0, "%s", file);
         while (decoder_receive(run.decoder, &frame) == 0) {
             lost += frame.lost;
@@ -136,9 +136,9 @@ static const struct stream streams[] = {
     {X265 "keyint=24:bframes=2:repeat-headers=1", "b2h.ts", {1, 2}},
 };
 
-// That each picture of `whole` came, the same unless it is damaged, and time never went back.
-// libavcodec drops pictures, and mixes sequences, where the first picture of one or a number of
-// H.264's is missing. A loss makes it mark pictures that it had decoded before, and held.
+// Checks that each picture of `whole` came, unchanged unless damaged, and that time never went
+// back. libavcodec drops pictures, and mixes sequences, if a sequence's first picture or a number
+// of H.264's is missing. A loss makes it flag pictures that it decoded before and still held.
 static void check_kept(const char *what)
 {
     int missing = 0, back = 0, marks = 0;

@@ -1,5 +1,4 @@
-// A device in NVDEC's place that is a second decoder of the cpu, and runs on it, compared picture
-// by picture.
+// A device that replaces NVDEC: a second decoder on the CPU. Its pictures are compared one by one.
 #ifndef FRAMED_TESTS_DAEMON_DECODE_FAKE_DEVICE_H
 #define FRAMED_TESTS_DAEMON_DECODE_FAKE_DEVICE_H
 
@@ -10,13 +9,13 @@
 
 enum { PICTURES_MAX = 1000 };
 
-// --- the device: a decoder that can be told to fail
+// --- the device: a decoder that fails on request
 
 static struct {
     struct decode_device device;
-    int prepared, asked; // decoders; formats that were chosen: NVDEC opens one each time
+    int prepared, asked; // decoders; chosen formats, for each of which NVDEC opens a decoder
     int pictures_left;   // until it fails; below 0: never
-    int opening_us;      // what opening a decoder takes
+    int opening_us;      // duration of opening a decoder
     bool refuses;
 } fake = {.pictures_left = -1};
 
@@ -83,7 +82,7 @@ static inline bool on_device(const struct run *run)
     return !strncmp(decoder_describe(run->decoder), "nvdec ", 6);
 }
 
-// --- pictures, by what is in them
+// --- pictures, compared by content
 
 struct sequence {
     int n;
@@ -94,7 +93,7 @@ struct sequence {
     } picture[PICTURES_MAX];
 };
 
-// Chroma in two planes has the hash of the same chroma in one.
+// Chroma in two planes has the same hash as in one.
 static inline uint64_t hash_of(const struct image *image)
 {
     uint64_t hash = 0xcbf29ce484222325;
@@ -136,7 +135,7 @@ static inline void decode_all(struct sequence *sequence, const char *file)
     run_close(&run);
 }
 
-// Whether `got` is `whole` with the pictures from `gap` on left out, `missing` of them.
+// Compares `got` with `whole`, less the `missing` pictures from `gap` on.
 static inline bool same(const struct sequence *got, const struct sequence *whole, int gap,
                         int missing, const char *what)
 {
@@ -170,7 +169,7 @@ static inline void change(struct run *run, const struct decode_target *use)
     CHECK(rc == 0, "%s", strerror(-rc));
 }
 
-// Of 128x96 with a keyframe each 12 pictures.
+// Clips of 128x96, with a keyframe every 12 pictures.
 static const char *const clip[][2] = {
     {"-c:v libx264 -bf 3 -g 12 -x264-params scenecut=0", "closed.mp4"},
     {"-c:v libx264 -bf 3 -g 12 -x264-params scenecut=0:open-gop=1", "open.mp4"},

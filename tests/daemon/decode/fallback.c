@@ -1,7 +1,7 @@
-// Hardware decoders of libavcodec that hold pictures back, fail, fall silent and hang: the CPU goes
-// on until the camera connects again, and no picture is lost, doubled or other than the CPU's.
-// tests/faults/decoder.c stands in the decoder's place. A clock of the test's own goes ahead as if
-// packets came at a camera's pace.
+// libavcodec's hardware decoders that hold pictures back, fail, fall silent and hang: the CPU takes
+// over until the camera connects again, and no picture is lost, doubled or different from the
+// CPU's. tests/faults/decoder.c replaces the decoder. The test's clock runs ahead as if packets
+// came at a camera's pace.
 #include <libavutil/log.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ int64_t __wrap_monotonic_ns(void);
 enum { PICTURES = 100 }; // of a clip
 
 static const int64_t SECOND_NS = INT64_C(1000000000);
-static _Atomic int64_t ahead_ns; // threads that wait for a condition use the real clock
+static _Atomic int64_t ahead_ns; // threads waiting on a condition use the real clock
 
 int64_t __wrap_monotonic_ns(void)
 {
@@ -32,7 +32,7 @@ static void want_fault(const char *fault)
 
 // --- a library's delay
 
-// Gives it up to `n` packets of a camera with so many a second. Returns the number of pictures.
+// Sends up to `n` packets of a camera with `fps` per second. Returns the number of pictures.
 static int decode_packets(struct run *run, int n, int fps)
 {
     int pictures = 0;
@@ -50,7 +50,7 @@ static int decode_packets(struct run *run, int n, int fps)
     return pictures;
 }
 
-// A library keeps pictures back for as long as it likes to look ahead, in each connection.
+// A library may hold pictures back for any look-ahead, in each connection.
 static void test_holds(int pictures, int fps)
 {
     struct run run;
@@ -77,7 +77,7 @@ static bool is_on_hardware(const struct run *run)
     return !strcmp(decoder_describe(run->decoder), "v4l2m2m h264");
 }
 
-// The rest of the connection. All of its pictures must be the CPU's.
+// Decodes the rest of the connection. All of its pictures must be the CPU's.
 static void end_connection(struct run *run, const char *what)
 {
     decode_some(run, PICTURES_MAX);
@@ -109,7 +109,7 @@ static void check_told(struct run *run, const char *fault, int notices, int fall
           run->notices, (int)counted);
 }
 
-// The rest of the connection is the CPU's, and the next one the hardware's again.
+// The CPU decodes the rest of the connection, and the hardware the next one.
 static void test_next_connection(const char *file, bool low_delay)
 {
     struct run run;
@@ -134,7 +134,7 @@ static void test_next_connection(const char *file, bool low_delay)
     on_hardware.low_delay = false;
 }
 
-// Each connection counts, and the log says it once.
+// Each connection counts as a fallback; the log reports it once.
 static void test_fails(const char *fault)
 {
     struct run run;
@@ -147,7 +147,7 @@ static void test_fails(const char *fault)
     run_close(&run);
 }
 
-// Where nothing fails: pictures come late at the end, or the last packet has none.
+// Not a failure: pictures come late at the end, or the last packet has none.
 static void test_end_of(const char *file, const char *fault, int pictures)
 {
     struct run run;
@@ -159,7 +159,7 @@ static void test_end_of(const char *file, const char *fault, int pictures)
     run_close(&run);
 }
 
-// A decoder that is asked again and again comes back from each call.
+// A decoder without pictures is polled again and again; each call returns.
 static void test_silent(const char *fault)
 {
     struct run run;
@@ -178,7 +178,7 @@ static void test_silent(const char *fault)
 
 // --- hangs
 
-// What opening the decoder gives, as another camera does it.
+// Opens the decoder as another camera does, and returns the result.
 static int open_other(const char *device, char *why, size_t size)
 {
     struct decoder_choice choice = on_hardware.decode;
@@ -205,8 +205,8 @@ static void end_fault(const char *fault)
     CHECK(rc == 0, "%s: %s", fault, why);
 }
 
-// The camera goes on after 3 s, or 0.5 s once pictures came. Nobody opens the decoder until the
-// call returns.
+// The camera goes on after 3 s, or 0.5 s once it had pictures. Nobody can open the decoder until
+// the hanging call returns.
 static void test_hang(const char *fault, int64_t least_ns)
 {
     struct run run;
@@ -230,7 +230,7 @@ static void test_hang(const char *fault, int64_t least_ns)
     run_close(&run);
 }
 
-// A camera that is removed does not wait for ever.
+// Removing a camera does not wait forever.
 static void test_leave(void)
 {
     struct run run;
@@ -250,7 +250,7 @@ static void test_leave(void)
 
 // --- auto
 
-// What `decode: auto` takes where framed verify found the decoder with that driver and speed.
+// The choice of `decode: auto` if framed verify recorded the decoder with that driver and speed.
 static void test_auto(const char *driver, double fps, bool taken, const char *said)
 {
     struct decode_options options = on_hardware;
@@ -280,7 +280,7 @@ static void test_auto(const char *driver, double fps, bool taken, const char *sa
     }
 }
 
-// Hardware's pictures are not compared with the hashes of their stream.
+// Hardware's pictures are not compared with their stream's hashes.
 static void test_hashes(const char *file, bool told)
 {
     struct decode_options options = on_hardware;

@@ -1,12 +1,12 @@
-// A picture that is left out is missed at the next one, in streams of every kind; nothing else is.
-// Noise in the place of a keyframe is told from one, and no bytes do harm.
+// A dropped picture is detected at the next one, in streams of every kind; nothing else is
+// reported. Noise is not taken for a keyframe, and no input does harm.
 #include "daemon/decode/h264_loss.h"
 
 #include "tests/daemon/clips.h"
 
 enum { PICTURES = 60 };
 
-struct unit { // a picture with the headers ahead of it
+struct unit { // a picture with the headers before it
     const uint8_t *data;
     size_t size;
     bool idr, reference;
@@ -17,7 +17,7 @@ static bool is_slice(const uint8_t *nal)
     return (nal[3] & 31) == 1 || (nal[3] & 31) == 5;
 }
 
-// Of a stream with one slice a picture.
+// Splits a stream with one slice per picture.
 static int split(const uint8_t *bytes, size_t size, struct unit units[], int max)
 {
     size_t begin = 0;
@@ -77,7 +77,7 @@ static uint64_t random_next(void)
     return seed;
 }
 
-// The bytes of `unit` with noise behind the two first ones of each NAL unit.
+// Copies `unit`, with noise after the first two bytes of each NAL unit.
 static void make_noise(uint8_t *to, const struct unit *unit)
 {
     size_t head = 0;
@@ -87,7 +87,7 @@ static void make_noise(uint8_t *to, const struct unit *unit)
         if (start || (at + 3 < unit->size && !to[at] && !to[at + 1] && !to[at + 2]))
             head = at + 5;
         if (at >= head)
-            to[at] = (uint8_t)(random_next() >> 20 | 2); // none looks like a start code
+            to[at] = (uint8_t)(random_next() >> 20 | 2); // never a start code
     }
 }
 
@@ -117,7 +117,7 @@ static void test_noisy_idr(const char *coder, const char *file)
     free(bytes);
 }
 
-// By numbers of four bits each.
+// An IDR picture with 4-bit numbers.
 static bool idr_numbered(struct h264_loss *loss, int number, int order)
 {
     const uint8_t slice[] = {0,
@@ -130,14 +130,14 @@ static bool idr_numbered(struct h264_loss *loss, int number, int order)
     return h264_loss_before(loss, slice, sizeof slice);
 }
 
-// The parameters of a stream that may leave out numbers, or may not.
+// The parameters of a stream that may, or may not, leave out numbers.
 static void take_sequence(struct h264_loss *loss, bool gaps)
 {
     const uint8_t sps[] = {0, 0, 1, 0x67, 66, 0, 30, (uint8_t)(0xf4 | gaps), 0xf8, 0};
     h264_loss_before(loss, sps, sizeof sps);
 }
 
-// Noise that would end all looking for missing numbers, or a stream that has changed its way.
+// Gaps become allowed, which would end the detection: once may be noise, twice is a real change.
 static void test_gaps(void)
 {
     struct h264_loss without = {0}, with = {0};
@@ -151,8 +151,8 @@ static void test_gaps(void)
     CHECK(!idr_numbered(&with, 0, 0), "from the first ones on");
 }
 
-// An encoder that counts on over its IDR pictures is let be: at once if it does so from its first
-// one on, and else from the ninth in a row.
+// An encoder that counts on over its IDR pictures is tolerated: at once if it does so from its
+// first one on, else from the ninth in a row.
 static void test_own_way(void)
 {
     static const uint8_t strange[] = {0, 0, 1, 0x68, 0x93, 0xff};
@@ -173,7 +173,7 @@ static void test_own_way(void)
           "one more behind parameters of a sequence that never came");
 }
 
-// The pictures of a stream go by its own parameters, whichever others come with them.
+// Pictures follow their own sequence's parameters, whatever others come with them.
 static void test_two_sequences(void)
 {
     struct unit own[PICTURES], other[PICTURES];
@@ -200,7 +200,7 @@ static void test_two_sequences(void)
     free(other_bytes);
 }
 
-// A camera whose levels are of its own making changes to another: as noise counts what came once.
+// A camera with unusual levels changes to another one: a level that comes once counts as noise.
 static void test_own_form(void)
 {
     struct h264_loss gaps = {0};
@@ -213,8 +213,8 @@ static void test_own_form(void)
     }
 }
 
-// Noise in the place of parameters of which no others come, as where a camera gives them ahead of
-// the stream alone: the decoder may have refused it, so it does not count for ever.
+// Noise replaces parameters that are not repeated, as from a camera that sends them only before the
+// stream. The decoder may have refused the noise, so it does not count forever.
 static void test_parameters_that_stay(void)
 {
     static const uint8_t noise[] = {0, 0, 1, 0x67, 66, 3, 255, 0xf8, 0, 0, 1, 0x65, 0xb8};
@@ -232,7 +232,7 @@ static void test_noise(void)
 {
     for (int run = 0; run < 20000; run++) {
         size_t size = run % 40;
-        uint8_t *noise = malloc(size + 1); // so that a sanitizer sees the first byte too many
+        uint8_t *noise = malloc(size + 1); // exact size, for sanitizers
         for (size_t i = 0; i < size; i++) {
             uint64_t chance = random_next();
             noise[i] = chance >> 40 & 3 ? (uint8_t)(chance >> 20) : (uint8_t)(i % 5 == 2);

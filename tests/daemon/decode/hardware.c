@@ -1,4 +1,4 @@
-// Which hardware decoders are known, and what is kept of them.
+// Known hardware decoders, and the record kept about them.
 #include "daemon/decode/hardware.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static const struct decoder_choice vaapi = {DECODE_HARDWARE, "vaapi", "/dev/dri/
                                    cpu = {.by = DECODE_CPU},
                                    v4l2 = {DECODE_HARDWARE, "v4l2m2m", ""};
 
-// A device of libavutil, a library's decoders by the end of their names, and by the whole.
+// Finds a device of libavutil, and a library's decoder by suffix or by full name.
 static void test_names(void)
 {
     struct hardware_decoder decoder;
@@ -99,8 +99,8 @@ static void test_record(void)
     CHECK(read.n == wrote.n - 5, "%d results", read.n);
 }
 
-// With other libraries, or by another version of framed, there are no results, and decoders are
-// tried again that failed.
+// With other libraries, or another version of framed, there are no results, and failed decoders are
+// tried again.
 static void test_stale(void)
 {
     char libraries[HARDWARE_LIBRARIES_MAX], text[512];
@@ -143,7 +143,7 @@ static void test_garbage(void)
     CHECK(hardware_record_read(&read, state) == -EBADMSG && read.n == 0, "an empty file");
 }
 
-// --- what `auto` takes
+// --- the choice of `auto`
 
 static void expect(const struct hardware_record *record, const AVCodecParameters *parameters,
                    const struct decoder_choice *wanted, const char *what)
@@ -155,7 +155,7 @@ static void expect(const struct hardware_record *record, const AVCodecParameters
           "%s: %s", what, result ? result->decoder.name : "the cpu");
 }
 
-// The fastest, if it is faster than the CPU with streams of that codec and depth.
+// The fastest decoder, if it is faster than the CPU for that codec and depth.
 static void test_choice(void)
 {
     const struct hardware_record record = verified();
@@ -176,7 +176,7 @@ static void test_choice(void)
     expect(&record, &stream, NULL, "AV1");
 }
 
-// Over RTSP the format is not known before the first picture.
+// Over RTSP the format is unknown before the first picture.
 static void test_depth(void)
 {
     static uint8_t baseline[] = {0, 0, 0, 1, 0x67, 66, 0, 30},

@@ -1,6 +1,6 @@
-// Clips with bytes changed, cut out, said twice, zeroed and cut off, as a camera's connections one
-// after the other: none crashes, none takes long, and every frame is accounted for. MUTATIONS says
-// how many of each clip (20), SEED which.
+// Clips with bytes changed, cut out, repeated, zeroed and cut off, as successive connections of a
+// camera: no crash, no long run, and every frame is accounted for. MUTATIONS sets the number per
+// clip (20), SEED selects them.
 #include <errno.h>
 #include <signal.h>
 
@@ -14,7 +14,7 @@
 enum {
     PICTURES = 24,
     CONNECTIONS = 10, // of one camera
-    LIMIT_S = 20,     // for one, in a build with sanitizers on a busy box
+    LIMIT_S = 20,     // for one, in a build with sanitizers on a busy machine
 };
 
 static const struct {
@@ -28,7 +28,7 @@ static const struct {
     {"mjpeg.avi", "-c:v mjpeg -pix_fmt yuvj422p"},
 };
 
-// --- what is done to a clip
+// --- mutations of a clip
 
 struct bytes_of {
     unsigned char *data;
@@ -120,7 +120,7 @@ struct fixture {
     struct event_queue *events;
     struct subscriptions *subscriptions;
     struct output *output[2];
-    struct consumer consumer[2]; // of each output
+    struct consumer consumer[2]; // one per output
     struct histogram decode, process;
     struct camera_report report;
     struct camera_thread *thread;
@@ -157,14 +157,14 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
     CHECK(camera_thread_open(&f->thread, &context) == 0, "thread");
 }
 
-// A client that takes all there is.
+// A client that takes all frames.
 static void take(struct output *output, struct consumer *consumer)
 {
     while (pool_acquire(output->pool, consumer))
         pool_release(output->pool, consumer, true);
 }
 
-// How many pictures the first output gave out.
+// Returns the number of pictures that the first output emitted.
 static uint64_t end(struct fixture *f, const char *file)
 {
     uint64_t emitted[2];
@@ -191,7 +191,7 @@ static uint64_t end(struct fixture *f, const char *file)
     return emitted[0];
 }
 
-static char current[128]; // the clip that is tried; it stays in the folder where it is the last
+static char current[128]; // the clip on trial; the last one stays in the folder
 
 static void too_long(int number)
 {

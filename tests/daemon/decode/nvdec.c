@@ -1,4 +1,4 @@
-// NVDEC, as far as the machine that the test runs on goes.
+// NVDEC, as far as this machine has it.
 #include "daemon/decode/nvdec.h"
 
 #include <libavutil/log.h>
@@ -10,8 +10,8 @@
     "-c:v libx265 -x265-params "                                                                   \
     "log-level=none:keyint=24:scenecut=0:bframes=2:b-adapt=0:b-pyramid=0"
 
-// NVDEC's pictures, downloaded, are those of the cpu; of a live source, whose pictures are taken
-// ahead of libavcodec's output, too.
+// Downloaded pictures of NVDEC equal the CPU's, also for a live source, whose pictures are taken
+// before libavcodec's output.
 static void test_nvdec_same(struct decode_device *device, const char *file, const char *format,
                             bool live)
 {
@@ -38,8 +38,8 @@ static void test_nvdec_same(struct decode_device *device, const char *file, cons
     free(raw);
 }
 
-// Of a live source no picture waits longer than for those that are shown before it. The clip has
-// two B pictures in a row: none waits for more than three packets, and two of three for none.
+// With a live source, a picture waits only for those shown before it. The clip has two B pictures
+// in a row: none waits for more than three packets, and two of three for none.
 static void test_nvdec_early(struct decode_device *device, const char *file)
 {
     struct backend_driver driver = {
@@ -53,7 +53,7 @@ static void test_nvdec_early(struct decode_device *device, const char *file)
     if (!run_join(&run, file, &options, &use))
         return;
     while (demux_read(run.demux, &packet) == 0) {
-        packet.received_ns = ++packets; // as its name
+        packet.received_ns = ++packets; // serves as its number
         CHECK(decoder_send(run.decoder, &packet) == 0, "%s", file);
         for (; decoder_receive(run.decoder, &frame) == 0; frame_release(&frame)) {
             const int wait = packets - (int)frame.info.received_ns;
@@ -70,7 +70,7 @@ static void test_nvdec_early(struct decode_device *device, const char *file)
     run_close(&run);
 }
 
-// What NVDEC does not decode comes from the cpu, all of it, with one notice.
+// Streams that NVDEC cannot decode come entirely from the CPU, with one notice.
 static void test_step_down(struct decode_device *device)
 {
     struct backend_driver driver = {
@@ -133,7 +133,7 @@ static void test_nvdec(void)
     decode_device_close(device);
 }
 
-// The codecs that NVDEC may decode are those whose bytes are the cpu's.
+// NVDEC decodes only codecs for which its bytes equal the CPU's.
 static void test_codecs(void)
 {
     CHECK(nvdec_find(AV_CODEC_ID_H264) && nvdec_find(AV_CODEC_ID_HEVC), "h264, hevc");

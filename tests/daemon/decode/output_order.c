@@ -1,5 +1,5 @@
-// The order of pictures by POC: beside a decoder that gives each picture out when the stream's own
-// word allows it, the same pictures come in the same order, only earlier.
+// Output order by POC, compared with a decoder that returns each picture when the stream's own
+// limits allow it: the same pictures in the same order, only earlier.
 #include "daemon/decode/output_order.h"
 
 #include <limits.h>
@@ -26,7 +26,7 @@ static void decoder_takes(struct bumping *b, struct order_picture picture)
     b->held[b->n++].sequence = b->sequence;
 }
 
-// The serial of the picture that it gives out, or 0.
+// Returns the serial of the decoder's next output picture, or 0.
 static int64_t decoder_gives(struct bumping *b, int depth)
 {
     int lowest = 0;
@@ -114,7 +114,7 @@ static void drain(struct run *run)
         hear(run, serial);
 }
 
-// Whether the same pictures came in the same order.
+// Checks that the same pictures came in the same order.
 static void check_same(const struct run *run)
 {
     CHECK(run->late == 0 && run->shows == run->owns, "%d shown of %d, %d late", run->shows,
@@ -124,7 +124,7 @@ static void check_same(const struct run *run)
               (int)run->own[i]);
 }
 
-// The longest wait of the pictures from `serial` on.
+// Returns the longest wait of the pictures from `serial` on.
 static int longest_wait(const struct run *run, int64_t serial)
 {
     int longest = 0;
@@ -133,8 +133,8 @@ static int longest_wait(const struct run *run, int64_t serial)
     return longest;
 }
 
-// --- streams: `pattern` is the POC of each picture of a group behind its start, in decoding order;
-// negative ones are of pictures that are no reference
+// --- streams: `pattern` is the POC of each picture of a group relative to its start, in decoding
+// order; negative ones are not references
 
 static void decode_group(struct run *run, int base, const int *pattern, int n)
 {
@@ -172,7 +172,7 @@ static void test_two_b(void)
     decode_groups(&run, 8, 8, 2, two_b, 3);
     for (int64_t serial = 3 * 25 + 1; serial <= run.serial; serial++) {
         const int at = (int)((serial - 1) % 25);
-        const int wait = at == 0 ? 0 : at % 3 == 1 ? 2 : 0; // a P behind its two Bs
+        const int wait = at == 0 ? 0 : at % 3 == 1 ? 2 : 0; // a P after its two Bs
         CHECK(run.waits[serial] == wait, "%d: %d", at, run.waits[serial]);
     }
     drain(&run);
@@ -195,8 +195,8 @@ static void test_pyramid(void)
     check_same(&run);
 }
 
-// Before the step is known no picture waits longer than in the decoder, and those that are no
-// reference do not wait at all.
+// Until the step is known, no picture waits longer than in the decoder, and non-reference pictures
+// do not wait at all.
 static void test_safe_rules(void)
 {
     static struct run run;
@@ -216,7 +216,7 @@ static void test_safe_rules(void)
     check_same(&run);
 }
 
-// H.265: pictures that are shown ahead of an IRAP picture come right behind it.
+// H.265: pictures shown before an IRAP picture follow it in decoding order.
 static void decode_irap(struct run *run, enum order_start start, int poc, bool random_access)
 {
     const struct order_picture picture = {.serial = ++run->serial,
@@ -237,7 +237,7 @@ static void test_leading(void)
 {
     static struct run run;
     begin(&run, 2);
-    for (int gop = 0; gop < 6; gop++) { // nothing comes ahead: the next packet shows that
+    for (int gop = 0; gop < 6; gop++) { // none is shown before it: the next packet reveals it
         decode_irap(&run, ORDER_BEGINS, 0, true);
         CHECK(run.shows == run.serial - 1, "%d", gop);
         decode_irap(&run, ORDER_CONTINUES, 1, false);
@@ -256,7 +256,7 @@ static void test_leading(void)
     check_same(&run);
 }
 
-// An encoder that decodes the second of two B first: once a picture is late, then never again.
+// An encoder decodes the second of two B pictures first: one is late, then none again.
 static void test_wrong_non_reference(void)
 {
     static const int crossed[] = {6, -4, -2};
@@ -268,7 +268,7 @@ static void test_wrong_non_reference(void)
     CHECK(longest_wait(&run, 1) <= 4, "%d", longest_wait(&run, 1));
 }
 
-// A step that turns out to be smaller: late once, and the decoder's order for the rest of the GOP.
+// The step turns out smaller: one picture is late, then the decoder's order until the GOP ends.
 static void test_wrong_step(void)
 {
     static const int flat[] = {2}, halves[] = {2, 1}, quads[] = {4, 3, 1, 2};
@@ -284,7 +284,7 @@ static void test_wrong_step(void)
     CHECK(run.order.step == 1, "%d", run.order.step);
 }
 
-// A picture is lost: those behind it wait no longer than the stream's depth, and then go on.
+// A lost picture: those after it wait no longer than the stream's depth, and then go on.
 static void test_loss(void)
 {
     static const int flat[] = {2};
@@ -304,7 +304,7 @@ static void test_loss(void)
     check_same(&run);
 }
 
-// What cannot be taken is shown when the decoder gives it out; what comes behind it waits.
+// A picture that cannot be taken is shown on the decoder's output; later ones wait for it.
 static void test_untaken(void)
 {
     static struct run run;
@@ -313,7 +313,7 @@ static void test_untaken(void)
     decode_untaken(&run, ORDER_CONTINUES, 2, false, false);
     CHECK(run.shows == 1, "%d", run.shows);
     decode(&run, ORDER_CONTINUES, 4, false);
-    CHECK(run.shows == 3, "%d", run.shows); // the decoder gave out the second
+    CHECK(run.shows == 3, "%d", run.shows); // the decoder returned the second
     decode(&run, ORDER_CONTINUES, 6, false);
     output_order_distrust(&run.order);
     decode(&run, ORDER_CONTINUES, 8, false);
@@ -325,7 +325,7 @@ static void test_untaken(void)
     check_same(&run);
 }
 
-// A decoder that drops what came too late for it gives no more of it, and holds nothing up.
+// A decoder that drops late pictures never returns them, and delays nothing.
 static void test_dropped_by_decoder(void)
 {
     static struct run run;
@@ -343,8 +343,8 @@ static void test_dropped_by_decoder(void)
     CHECK(run.late == 0 && run.shows == run.serial - 1, "%d of %d", run.shows, (int)run.serial);
 }
 
-// The first picture of a sequence is missing: a decoder that takes what follows for more of the
-// last one gives it out in a wrong order.
+// The first picture of a sequence is missing: a decoder that takes the next ones for part of the
+// last sequence returns them in a wrong order.
 static void test_unseen(void)
 {
     static struct run run;
@@ -373,8 +373,8 @@ static void test_unseen(void)
     CHECK(output_order_next(&run.order) == 0 && !output_order_holds(&run.order, 3), "all");
 }
 
-// Any structure within the depth, pictures lost at random: whatever is shown keeps its order within
-// its sequence, nothing is shown twice, and each picture is shown or late.
+// Any structure within the depth, with random losses: shown pictures keep their order within a
+// sequence, none is shown twice, and each is shown or late.
 static void test_any(unsigned seed)
 {
     static struct run run;

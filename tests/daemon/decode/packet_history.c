@@ -1,4 +1,4 @@
-// The times of pictures that are shown in another order than they are sent, by timestamps that lie.
+// Times of reordered pictures, with wrong timestamps.
 #include "daemon/decode/packet_history.h"
 
 #include <libavcodec/avcodec.h>
@@ -13,23 +13,22 @@ static const int64_t MS = 1000000, STEP_NS = 40000000;
 enum { PICTURES = 120, TICKS = 3600 };
 
 struct stream {
-    const char *group; // the pictures of a group in the order in which they are sent, '0' is the
-                       // first one that is shown
-    bool stands_still; // so do the timestamps
-    int outlier;       // packet whose timestamp is off by `off`; 0: none
+    const char *group; // a group's pictures in sending order; '0' is the first one shown
+    bool stands_still; // all timestamps are equal
+    int outlier;       // packet with a timestamp that is wrong by `off`; 0: none
     int64_t off;       // ticks
-    int late;          // packets that the decoder takes in before it gives a picture out
+    int late;          // packets that the decoder needs before it returns a picture
 };
 
 struct outcome {
     int shown, back;  // pictures; times that did not rise
-    int64_t off_ns;   // most that a time was off
-    int64_t wrong_ns; // most that one was off whose timestamp was right
+    int64_t off_ns;   // largest error of a time
+    int64_t wrong_ns; // largest error with a correct timestamp
     struct packet_history history;
     struct rtp_clock clock;
 };
 
-// The place, in the order of being shown, of the packet `i`.
+// Returns the place of packet `i` in the order of showing.
 static int place_of(const struct stream *s, int i)
 {
     const int n = (int)strlen(s->group);
@@ -76,7 +75,7 @@ static void show_picture(struct outcome *o, const struct stream *s, AVCodecConte
     o->shown++;
 }
 
-// Pictures are shown as soon as their turn has come.
+// Shows each picture as soon as its turn has come.
 static void play(struct outcome *o, const struct stream *s)
 {
     AVPacket *packet = av_packet_alloc();
@@ -98,7 +97,7 @@ static void play(struct outcome *o, const struct stream *s)
 
 static const char *const GROUPS[] = {"0", "10", "201", "3102", "73102546"};
 
-// Timestamps that stand still, or one that is hours off, move no picture behind a later one.
+// Constant timestamps, or one that is hours off, move no picture behind a later one.
 static void test_rising_times(void)
 {
     static const int64_t hours = INT64_C(90000) * 3600 * 3;

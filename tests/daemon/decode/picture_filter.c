@@ -1,5 +1,5 @@
-// Which packets are decoded by the key `pictures`: by the filter alone, and by a decoder, whose
-// pictures are those of a decoder of all packets.
+// Packets that are decoded with the key `pictures`: by the filter alone, and by a decoder, whose
+// pictures equal those of a decoder of all packets.
 #include "daemon/decode/picture_filter.h"
 
 #include <libavutil/log.h>
@@ -10,7 +10,7 @@ static const int64_t MS = 1000000;
 
 // --- the filter
 
-// Packets 40 ms apart, keyframes each `distance` of them. Returns how many are skipped.
+// Feeds packets 40 ms apart, a keyframe every `distance` of them. Returns the number skipped.
 static int feed(struct picture_filter *filter, int64_t *ms, int packets, int distance)
 {
     int skipped = 0;
@@ -59,7 +59,7 @@ static void test_auto(void)
     CHECK(picture_filter_packet(&filter, false, false, ms * MS) == FILTER_WAKE, "all are wanted");
 }
 
-// Whatever the key says, from the next keyframe on, and again all from a keyframe on.
+// With any key, skipping begins at the next keyframe, and ends at a keyframe.
 static void test_unwanted(void)
 {
     static const enum decoded_pictures keys[] = {PICTURES_AUTO, PICTURES_ALL, PICTURES_REFERENCE};
@@ -113,7 +113,7 @@ static int index_in_whole(int64_t pts_ns)
     return at;
 }
 
-// Whether the pictures that came are among all, and rise. Returns whether it held.
+// Checks that the pictures are among all pictures, with rising times.
 static void check_among_all(const char *what)
 {
     int wrong = 0, back = 0;
@@ -126,7 +126,7 @@ static void check_among_all(const char *what)
     CHECK(wrong == 0 && back == 0, "%s: %d wrong, %d go back", what, wrong, back);
 }
 
-// Decodes, and from the `wake`-th packet on wants all pictures; returns what pts that one has.
+// Decodes, and requests all pictures from packet `wake` on; returns that packet's pts.
 static int64_t decode_waking(const char *file, double fps, int wake, int *decoded_before)
 {
     struct run run;
@@ -178,7 +178,7 @@ static void test_modes(const char *file, int keyframes, bool learns)
     check_among_all(file);
 }
 
-// From the packet on with which all pictures are wanted no picture is missing.
+// No picture is missing from the packet on with which all pictures are requested.
 static void test_wake(const char *file)
 {
     options.pictures = PICTURES_AUTO;

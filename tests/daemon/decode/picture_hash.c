@@ -1,5 +1,5 @@
-// The hash of a picture by the letter of the standard, over sizes and pixel formats; and hashes of
-// encoders that compute them wrongly.
+// A picture's hash, computed as the standard defines it, over sizes and pixel formats; and encoders
+// with wrong hashes.
 #include "daemon/decode/picture_hash.h"
 
 #include <libavutil/frame.h>
@@ -24,7 +24,7 @@ static AVFrame *random_frame(struct random *random, enum AVPixelFormat format, i
     return frame;
 }
 
-// pictureData of the standard's D.3.19, of one component.
+// pictureData of the standard's D.3.19, for one component.
 static size_t arrange(const AVFrame *frame, int c, uint8_t *data, int *width)
 {
     const AVPixFmtDescriptor *format = av_pix_fmt_desc_get(frame->format);
@@ -103,7 +103,7 @@ static void test_definition(void)
     }
 }
 
-// From the first picture on one component's hashes never match, as x265's of chroma, or none does.
+// One component's hashes are wrong from the first picture on (x265 for chroma), or all are.
 static void test_wrong_encoder(bool luma)
 {
     struct random random = {9};

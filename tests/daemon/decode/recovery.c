@@ -1,5 +1,5 @@
-// Streams with one IDR picture alone, joined behind it: pictures are whole from a recovery point
-// on, or from an intra picture on. A lost picture flags those behind it up to the next point.
+// Streams with only one IDR picture, joined after it: pictures are whole from a recovery point or
+// an intra picture on. A lost picture flags later ones up to the next such point.
 #include <libavcodec/avcodec.h>
 #include <libavutil/mem.h>
 
@@ -9,8 +9,8 @@ enum { PICTURES = 170, JOINED = 7, LOST = 100 };
 
 static const struct clip {
     const char *name, *encoder;
-    int first, last; // the first picture that is whole lies within them
-    // Ahead of each packet with an SPS: x265 writes no recovery points.
+    int first, last; // bounds of the first whole picture
+    // Inserted before each packet with an SPS: x265 writes no recovery points.
     const char *sei;
 } clip_list[] = {
     {"refresh.h264",
@@ -74,7 +74,7 @@ static void prepend(AVPacket *packet, const char *sei)
     av_packet_free(&longer);
 }
 
-// All but one of the packets from `joined` on, as an RTSP camera's.
+// Decodes all packets but one from `joined` on, as an RTSP camera's.
 static void decode(const struct clip *clip, enum damaged policy, int joined, int lost,
                    struct shown shown[PICTURES])
 {
@@ -96,7 +96,7 @@ static void decode(const struct clip *clip, enum damaged policy, int joined, int
         }
         if (clip->sei && i > 0)
             prepend(packet.av, clip->sei);
-        packet.keyframe = i == 0; // an RTSP camera's would be otherwise only for recovery points
+        packet.keyframe = i == 0; // RTSP would set it at recovery points too
         packet.av->flags = packet.keyframe ? AV_PKT_FLAG_KEY : 0;
         packet.received_ns = i + 1;
         packet.reference_lost = missing;

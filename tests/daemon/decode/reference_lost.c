@@ -1,5 +1,5 @@
-// Pictures that never came, as an input tells it that counts what comes: those that may refer to
-// them are flagged, up to the next keyframe and no further.
+// Missing pictures, reported by an input that counts packets: pictures that may refer to them are
+// flagged, up to the next keyframe and no further.
 #include <libavcodec/packet.h>
 
 #include "tests/daemon/decode/decoding.h"
@@ -9,13 +9,13 @@ enum { PICTURES = 75, GROUP = 25, LEFT_OUT = 30 };
 static const struct decode_options counted = {
     .decode.by = DECODE_CPU, .in_flight = 4, .losses_known = true};
 
-// Files, which several pictures are decoded of at a time.
+// For files, several pictures are decoded at a time.
 static const struct decode_options not_counted[] = {
     {.decode.by = DECODE_CPU, .in_flight = 4, .threads = 1},
     {.decode.by = DECODE_CPU, .in_flight = 4, .threads = 4},
 };
 
-// Gives the decoder the next packet, but not number LEFT_OUT.
+// Sends the next packet to the decoder, except number LEFT_OUT.
 static void send_others(struct run *run, int *number, bool counted_there)
 {
     struct packet packet;

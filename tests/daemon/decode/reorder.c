@@ -1,9 +1,9 @@
-// Another decoder carries on a stream that does not say how far its pictures are out of order.
+// Another decoder takes over a stream that does not signal its reordering depth.
 #include <libavutil/log.h>
 
 #include "tests/daemon/decode/fake_device.h"
 
-// --- H.264 sequence parameters without the part that would say it
+// --- H.264 sequence parameters without the part that would signal it
 
 struct bits {
     unsigned char *byte;
@@ -27,7 +27,7 @@ static unsigned take_ue(struct bits *bits)
     return (1u << zeros) - 1 + take(bits, zeros);
 }
 
-// Up to vui_parameters_present_flag, of what libx264 writes for these clips.
+// Skips to vui_parameters_present_flag, as libx264 writes these clips.
 static void skip_to_vui(struct bits *bits)
 {
     take(bits, 8 + 24); // NAL header, profile, constraints, level
@@ -49,7 +49,7 @@ static void strip_unit(unsigned char *unit, size_t size)
     skip_to_vui(&bits);
     size_t last = bits.at / 8;
     CHECK(take(&bits, 1) == 1 && bits.at % 8 != 0, "nowhere to put the end");
-    unit[last] &= (unsigned char)~(0xff >> (bits.at % 8 - 1)); // the flag and all behind it
+    unit[last] &= (unsigned char)~(0xff >> (bits.at % 8 - 1)); // the flag and everything after it
     unit[last] |= (unsigned char)(0x80 >> (bits.at % 8));      // the end
     memset(unit + last + 1, 0, size - last - 1);
 }
@@ -88,7 +88,7 @@ static void test_change(int n, const struct decode_target *from, const struct de
     run_close(&run);
 }
 
-// The first pictures are in order: what the input was probed for says nothing of those behind.
+// The first pictures are in order, so probing the input reveals nothing about later ones.
 int main(void)
 {
     static const char encoder[] = "-c:v libx264 -profile:v main -g 12 -x264-params "

@@ -1,10 +1,8 @@
-// What begins anew (loops, reconnects) keeps the decoder that is open on the device, and shows
-// nothing of what was before.
+// Loops and reconnects keep the decoder that is open on the device, and show no earlier pictures.
 #include <libavutil/log.h>
 
 #include "tests/daemon/decode/fake_device.h"
 
-// Loops and reconnects keep the decoder that is open on the device.
 static void test_restart(const char *file)
 {
     struct run run;
@@ -14,14 +12,14 @@ static void test_restart(const char *file)
     fake.prepared = fake.asked = 0;
     for (int pass = 0; pass < 8; pass++) {
         got.n = 0;
-        decode_some(&run, pass % 3 == 1 ? 13 + pass : PICTURES_MAX); // or from the midst
+        decode_some(&run, pass % 3 == 1 ? 13 + pass : PICTURES_MAX); // or from the middle
         CHECK(demux_rewind(run.demux) == 0, "rewind");
         decoder_restart(run.decoder);
         if (pass % 3 != 1)
             same(&got, &whole, 0, 0, file);
     }
     CHECK(fake.prepared == 0 && fake.asked == 1, "%s: opened %d times", file, fake.asked);
-    // One that decodes on the cpu gets there with a restart.
+    // A decoder on the CPU moves to the device at a restart.
     change(&run, &no_device);
     decode_some(&run, 5);
     change(&run, &with_device);
@@ -34,8 +32,7 @@ static void test_restart(const char *file)
     run_close(&run);
 }
 
-// A stream that begins again between keyframes shows nothing of what it was before: the same as on
-// the cpu.
+// A stream that restarts between keyframes shows nothing of its earlier pictures, as on the CPU.
 static void test_restart_late(const char *file)
 {
     struct sequence *result[] = {&whole, &got};

@@ -1,5 +1,5 @@
-// When a stream counts as one that cannot be decoded: not while a keyframe may still come, nor for
-// want of packets, but soon where nothing is missing and all the same nothing can be decoded.
+// A stream counts as undecodable not while a keyframe may still come, nor for lack of packets, but
+// soon if nothing is missing and still nothing can be decoded.
 #include "daemon/decode/stall.h"
 
 #include "tests/test.h"
@@ -7,13 +7,13 @@
 static const int64_t MS = 1000000, START = 5000 * INT64_C(1000000000);
 enum {
     PATIENCE_MS = 10000,
-    SOME_PACKETS_MS = 28 * 40, // without a picture, behind others: until they are too many
+    SOME_PACKETS_MS = 28 * 40, // packets without a picture after others, until they are too many
 };
 
 struct stream {
     struct decode_stall stall;
     int64_t now_ms, pictures, failures;
-    bool fails; // packets that give no picture could not be decoded
+    bool fails; // packets without a picture failed to decode
 };
 
 static bool put_packet(struct stream *s, bool keyframe)
@@ -25,9 +25,9 @@ static bool put_packet(struct stream *s, bool keyframe)
                                                                  .keyframe = keyframe});
 }
 
-// A picture of every `decodes` packets (0: of none), packets 40 ms apart, `keys_ms` from one
-// keyframe to the next (0: none), the first after `key_ms`. Returns after how many ms the stall
-// is over; -1: not within `limit_ms`.
+// Feeds a picture per `decodes` packets (0: none), packets 40 ms apart, keyframes `keys_ms` apart
+// (0: none), the first after `key_ms`. Returns the ms until the stall ends the connection; -1: not
+// within `limit_ms`.
 static int64_t run(struct stream *s, int64_t limit_ms, int64_t key_ms, int64_t keys_ms, int decodes)
 {
     int64_t begin = s->now_ms;
@@ -50,8 +50,8 @@ static void test_decodable(void)
     CHECK(run(&s, 600000, -1, 0, 1) == -1, "with none");
 }
 
-// What a decoder makes of noise now and then is no sign of life; that every fourth packet is a
-// picture may be the stream's way.
+// A rare picture that a decoder makes of noise is no sign of life; a picture per four packets may
+// be the stream's way.
 static void test_few_pictures(void)
 {
     struct stream s = {0};
@@ -72,7 +72,7 @@ static void test_keyframes_that_fail(void)
     CHECK(run(&s, 600000, 0, 1000, 0) == 2000 + PATIENCE_MS, "behind pictures");
 }
 
-// A camera that is joined far from its next keyframe gets longer each time, until it shows one.
+// A camera joined far from its next keyframe gets more time on each attempt, until it shows one.
 static void test_awaited_keyframe(void)
 {
     struct stream s = {0};
@@ -95,14 +95,14 @@ static void test_known_distance(void)
     struct stream s = {0};
     run(&s, 30000, 0, 2000, 1);
     CHECK(run(&s, 600000, -1, 0, 0) == SOME_PACKETS_MS + PATIENCE_MS + 2000, "two seconds");
-    decode_stall_connect(&s.stall); // what lies between two connections is no distance
+    decode_stall_connect(&s.stall); // the time between two connections is no distance
     s.now_ms += 3600000;
     run(&s, 30000, 0, 1000, 1);
     decode_stall_connect(&s.stall);
     CHECK(run(&s, 600000, -1, 0, 0) == PATIENCE_MS + 2000, "still");
 }
 
-// A decoder holds pictures back by their number, however long they take.
+// A decoder holds back a number of pictures, however long they take.
 static void test_low_rate(void)
 {
     struct stream s = {0};
@@ -116,7 +116,7 @@ static void test_low_rate(void)
     CHECK(packets == 49 + 99, "%d packets, and twice as many", packets);
 }
 
-// Whether a keyframe is due makes no difference, nor a picture now and then.
+// An expected keyframe makes no difference, nor does an occasional picture.
 static void test_failures(void)
 {
     for (int decodes = 0; decodes <= 20; decodes += 20) {
@@ -131,14 +131,14 @@ static void test_failures(void)
     }
 }
 
-// Every third packet may be the stream's only picture: the others hold a part of it each.
+// Each third packet may be the stream's only picture, of which the others are parts.
 static void test_failures_between_pictures(void)
 {
     struct stream s = {.fails = true};
     CHECK(run(&s, 600000, 0, 1000, 3) == -1, "one of three");
 }
 
-// A camera that is not to blame is asked less and less often, until it shows pictures.
+// Attempts at a camera that is not to blame become rarer, until it shows pictures.
 static void test_failures_again(void)
 {
     struct stream s = {.fails = true};
@@ -153,7 +153,7 @@ static void test_failures_again(void)
     CHECK(run(&s, 600000, 0, 10000, 0) <= 1080, "behind pictures");
 }
 
-// Five packets at least, however seldom they come: and a burst is no second.
+// At least five packets, however rare they are, and a burst does not count as a second.
 static void test_failures_at_low_rate(void)
 {
     struct stream s = {0};

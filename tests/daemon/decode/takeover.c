@@ -1,4 +1,4 @@
-// NVDEC and the cpu take over from each other, anywhere in a stream: no picture is lost, doubled or
+// NVDEC and the CPU take over from each other, anywhere in a stream: no picture is lost, doubled or
 // out of order.
 #include <dlfcn.h>
 #include <libavutil/log.h>
@@ -52,7 +52,7 @@ static void decode_changing(struct sequence *sequence, struct run *run, struct c
         if (rc == -EAGAIN) {
             maybe_change(run, changes);
             rc = decoder_receive(run->decoder,
-                                 &frame); // what the change brings, before more packets
+                                 &frame); // pictures after the change, before more packets
             if (rc == 0)
                 add(sequence, &frame);
             else if (rc == -EAGAIN)
@@ -83,7 +83,7 @@ static void test_changes(const char *file, int threads, int one_in, uint64_t see
 
 // --- single changes
 
-// A decoder that has begun goes to the device with the first keyframe and not before.
+// A running decoder moves to the device at the first keyframe, not before.
 static void test_keyframe(const char *file)
 {
     struct run run;
@@ -102,7 +102,7 @@ static void test_keyframe(const char *file)
     run_close(&run);
 }
 
-// With more packets since the last keyframe than are kept, the cpu goes on at the next one.
+// If more packets came since the last keyframe than are kept, the CPU goes on at the next one.
 static void test_too_long(const char *file, int n)
 {
     struct run run;
@@ -120,7 +120,7 @@ static void test_too_long(const char *file, int n)
     run_close(&run);
 }
 
-// A device that fails in mid-stream is left at once, until another device is there.
+// A device that fails in mid-stream is left at once, until another device is available.
 static void test_failure(const char *file, int pictures)
 {
     struct run run;
@@ -180,7 +180,7 @@ static void test_options(void)
     }
 }
 
-// How long the device took to open its decoder is told once, also where the codec is gone by then.
+// The time that the device took to open its decoder is reported once, even if the codec is gone.
 static void test_held_up(const char *file)
 {
     struct run run;
@@ -199,7 +199,7 @@ static void test_held_up(const char *file)
     run_close(&run);
 }
 
-// A live camera whose decoder stands in line behind `other`, which has the turn to be opened.
+// Joins a live camera whose decoder waits in line behind `other`, which has the turn to open.
 static bool join_behind(struct run *run, const char *file, struct nvdec_turn *other)
 {
     struct decode_options options = anywhere;
@@ -212,9 +212,8 @@ static bool join_behind(struct run *run, const char *file, struct nvdec_turn *ot
     return true;
 }
 
-// A live camera's packets, 40 ms apart, while another decoder has the turn to be opened: none is
-// decoded. Then those since the first keyframe are, or since the last one where more than a second
-// has passed.
+// A live camera's packets, 40 ms apart, are not decoded while another decoder has the turn to open.
+// Then those since the first keyframe are, or, after more than a second, since the last one.
 static void test_turn(const char *file, int packets, int skipped)
 {
     struct nvdec_turn other = {0};
@@ -243,8 +242,8 @@ static void test_turn(const char *file, int packets, int skipped)
     run_close(&run);
 }
 
-// A live camera that comes from another device does not wait in line: the cpu gives out pictures
-// until its turn has come and NVDEC takes over behind a keyframe.
+// A live camera that comes from another device does not wait in line: the CPU returns pictures
+// until its turn has come and NVDEC takes over after a keyframe.
 static void test_bridged(const char *file, int before)
 {
     struct nvdec_turn other = {0};
@@ -271,7 +270,7 @@ static void test_bridged(const char *file, int before)
     run_close(&run);
 }
 
-// Who waits in line when a decoder is closed is not in it any more.
+// A decoder that is closed while it waits leaves the line.
 static void test_closed_in_line(const char *file)
 {
     struct nvdec_turn other = {0};
@@ -286,7 +285,7 @@ static void test_closed_in_line(const char *file)
     CHECK(fake.device.turns.room == 1 && !fake.device.turns.first, "still in line");
 }
 
-// Where more packets wait than can be kept, they are decoded without a turn.
+// If more packets wait than can be kept, they are decoded without a turn.
 static void test_turn_too_late(const char *file)
 {
     struct nvdec_turn other = {0};
@@ -300,8 +299,8 @@ static void test_turn_too_late(const char *file)
     run_close(&run);
 }
 
-// The device gets nothing ahead of a stream's first keyframe: of `skipped` packets those are
-// missing that the connection came too late for.
+// The device gets no packet before a stream's first keyframe. `skipped` packets came before the
+// connection; `keyframe` is the number of the first keyframe after them.
 static void test_begin_late(const char *file, int skipped, int keyframe)
 {
     struct packet packet;
@@ -322,7 +321,7 @@ static void test_begin_late(const char *file, int skipped, int keyframe)
     run_close(&run);
 }
 
-// A stream without keyframes begins all the same.
+// A stream without keyframes begins nevertheless.
 static void test_no_keyframe(const char *file)
 {
     struct packet packet;
@@ -349,8 +348,8 @@ int avcodec_open2(AVCodecContext *context, const AVCodec *codec, AVDictionary **
     return opens_none ? AVERROR(ENOMEM) : real(context, codec, options);
 }
 
-// The change to the device opens neither its decoder nor that of the cpu. Every call returns the
-// error from then on, until a codec can be opened.
+// The change to the device can open neither its decoder nor the CPU's. From then on every call
+// returns the error, until a codec can be opened.
 static void test_not_reopened(const char *file)
 {
     struct run run;

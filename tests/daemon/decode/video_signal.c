@@ -1,4 +1,4 @@
-// What the pictures of a stream say of it, one after another.
+// Signal facts of a stream, from its pictures one after another.
 #include "daemon/decode/video_signal.h"
 
 #include <string.h>
