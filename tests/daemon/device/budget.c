@@ -1,4 +1,4 @@
-// What memory a configuration takes: figures worked out by hand, and that more of anything never
+// Memory that a configuration needs: figures computed by hand, and growth: more of anything never
 // needs less.
 #include "daemon/device/budget.h"
 
@@ -13,25 +13,25 @@
 enum {
     TENSOR = 640 * 640 * 3,
     SLOTS = 4096 + 6 * TENSOR, // a page of words before the default six
-    PICTURE = 767 * 4096,      // 1920x1090 in 4:2:0 and 192 bytes more, as libavcodec pads it
+    PICTURE = 767 * 4096,      // 1920x1090 in 4:2:0 plus 192 bytes, as libavcodec pads it
     MIB = 1 << 20,
     SURFACE = 4 * MIB, // 1920x1088 in pages of 2 MiB
     STATE = 5 * MIB + 1920 * 1080 * 8,
     NVDEC = 54 * SURFACE + STATE, // 17 + 5 + 5 that are held, to decode into and to hand out
-    SHARED = 30 * MIB,            // of CUDA, whatever the cameras
-    BESIDE = 120 * 68 * 200,      // of its macroblocks
-    CAMERA = 5 << 19,             // whatever it shows
-    // By one thread of the cpu: 16 that are kept, the one at hand and those in flight.
+    SHARED = 30 * MIB,            // CUDA's own, for any number of cameras
+    BESIDE = 120 * 68 * 200,      // for its macroblocks
+    CAMERA = 5 << 19,             // with any pictures
+    // One CPU thread: 16 kept pictures, the current one and those in flight.
     PACKET = 1920 * 1080 / 80,
     DECODED = CAMERA + (16 + 1 + 2) * PICTURE + 18 * BESIDE + 5 * PACKET,
     DECODED_FOR_GPU = DECODED + 2 * PICTURE + 3 * MIB,
     THREAD = PICTURE + BESIDE + (2 << 20),
     CUDA_CAMERA = CAMERA + 3 * MIB,
-    PACKETS = 300 * PACKET,       // from which the cpu can take over from NVDEC
-    SOURCE = 1920 * 1080 * 3 / 2, // tight, as it is uploaded
+    PACKETS = 300 * PACKET,       // from which the CPU can take over from NVDEC
+    SOURCE = 1920 * 1080 * 3 / 2, // without padding, as it is uploaded
 };
 
-// A device that keeps the results of each job, and the source where it is not there already.
+// A device that keeps the results of each job, and its source unless that is on the device.
 static struct memory_need need_of(const struct image *src, const struct op *const ops[], int n,
                                   int depth)
 {
@@ -45,7 +45,7 @@ static struct memory_need need_of(const struct image *src, const struct op *cons
 
 static const struct backend_driver gpu = {.name = "gpu", .takes_cuda = true, .plan_need = need_of};
 
-// One camera with what it says of itself and of its output, beside what every one says.
+// Loads one camera with these keys, its output's keys, and the required ones.
 static struct config *load(const char *top, const char *camera, const char *output)
 {
     char text[1024];
@@ -68,7 +68,7 @@ static struct memory_need need(const char *camera, const char *output,
     return ret;
 }
 
-// What cuMemGetInfo told of one decoder of an H200, KiB: the plan is never below, and little above.
+// cuMemGetInfo's figures of a decoder on an H200, KiB: the plan is never below, and little above.
 static void test_nvdec(void)
 {
     static const struct {
@@ -143,7 +143,7 @@ static void test_figures(void)
     }
 }
 
-// A stream that somebody has looked at is planned for as it is, and `picture` may expect more.
+// A known stream is planned with its real figures; `picture` may expect more.
 static void test_stream(void)
 {
     static const struct stream_memory small = {.width = 320,
@@ -179,7 +179,7 @@ static void test_stream(void)
     config_free(config);
 }
 
-// A camera whose pictures are analysed takes more, where they lie.
+// A camera with picture analysis needs more memory, where its pictures are.
 static void test_analysis(void)
 {
     const struct memory_need plain = need("", "", &gpu, true), cpu = need("", "", &gpu, false);
@@ -191,7 +191,7 @@ static void test_analysis(void)
           gate.device, gate.pinned);
 }
 
-// Of the drivers themselves, whatever their plans take.
+// The drivers' own plans: more of anything never needs less.
 static void test_growth(const struct backend_driver *driver, bool nvdec)
 {
     static const char *const cameras[] = {"picture: 640x480,", "picture: 1280x720,", "",
@@ -212,7 +212,7 @@ static void test_growth(const struct backend_driver *driver, bool nvdec)
     }
 }
 
-// Which cameras are decoded where, and that all of them count.
+// The cameras are decoded in the right places, and all of them count.
 static void test_sum(void)
 {
     static const char text[] = "cameras:\n"
@@ -235,8 +235,7 @@ static void test_sum(void)
     config_free(config);
 }
 
-// Its cameras have a batch together: with more of them it takes no more.
-// Pictures that are kept beside those of the decoder, and copies of them on a device.
+// Pictures that are kept beside the decoder's, and their copies on a device.
 static void test_crops(void)
 {
     static const char crops[] = "}, p: {sink: 'ring:/p', crops: {of: o, most: 4, keep: 1s}";
@@ -325,8 +324,8 @@ static void test_check(void)
     config_free(config);
 }
 
-// The size of a file refuses nothing, neither the assumed one nor one that a reload knows: its
-// decoder has no plan and takes what it needs from the reserve.
+// A file's size never causes a refusal, neither the assumed nor a measured one: its decoder has no
+// plan and takes its memory from the reserve.
 static void test_file(void)
 {
     static char file[] = "x";
@@ -371,7 +370,7 @@ static void check_two(const struct config *config, size_t first, size_t second,
     CHECK(rc == (*expected ? -ENOSPC : 0) && !strcmp(why, want), "%d: '%s'", rc, why);
 }
 
-// Each GPU has to have room for its cameras.
+// Each GPU must have room for its cameras.
 static void test_check_two(void)
 {
     const size_t need = NVDEC + 4 * TENSOR; // 241.5 MiB
@@ -392,7 +391,7 @@ static void test_check_two(void)
     config_free(config);
 }
 
-// A file asks a GPU for no more than it is charged with there: the camera behind it finds room.
+// A file requests no more of a GPU than it is charged with: the camera after it finds room.
 static void test_check_file_and_camera(void)
 {
     static char file[] = "x";
@@ -407,7 +406,7 @@ static void test_check_file_and_camera(void)
     config_free(config);
 }
 
-// 3 PiB of slots, more than a configuration can ask of one output.
+// 3 PiB of slots, more than a configuration can request for one output.
 static void test_check_host(void)
 {
     struct config *config = load("", "", "size: 16384x16384, tensor: {dtype: f32}");

@@ -1,5 +1,5 @@
-// Devices with drivers that do nothing but keep account: who takes over when, what is closed and
-// opened in which order, and that nothing is closed while somebody uses it.
+// Devices whose drivers only count calls: the takeovers and their times, the order of closing and
+// opening, and no closing during use.
 #include "daemon/device/devices.h"
 
 #include <errno.h>
@@ -14,12 +14,12 @@ enum { DEVICE_BYTES = 1000000, USABLE_BYTES = 950000, WAIT_MS = 20000, HANG_MS =
 
 struct counts {
     _Atomic int opens, closes, resets, users;
-    _Atomic int failures; // the next so many opens fail
-    _Atomic int mistakes; // something happened that must not
+    _Atomic int failures; // number of next opens that fail
+    _Atomic int mistakes; // forbidden events
 };
 static struct counts cuda, cpu;
 
-// What opens next hangs, until it is let go or too long.
+// The next open hangs until `hangs` is cleared, at most HANG_MS.
 static _Atomic bool hangs, hanging;
 
 static void hang(void)
@@ -30,7 +30,7 @@ static void hang(void)
     hanging = false;
 }
 
-// In NVDEC's place: the linker gives every call to these two.
+// Replaces NVDEC: the linker sends all calls to these two functions.
 static struct {
     _Atomic int opens, closes;
     bool is_missing;
@@ -185,7 +185,7 @@ static void release(struct device_lease *lease)
     device_release(lease);
 }
 
-// For what the GPU had no room for.
+// Acquires the CPU, for a camera that the GPU had no room for.
 static void acquire_cpu(struct devices *devices, struct device_lease *lease)
 {
     *lease = (struct device_lease){.place.avoided = 1};
@@ -321,7 +321,7 @@ static void test_cpu_fails(void)
     end(devices);
 }
 
-// While the device does not come back, and also before the user of what failed has left.
+// Closes while the device does not come back, and before the failed device's user has left.
 static void test_close_in_between(void)
 {
     struct devices *devices = start(BACKEND_AUTO);
@@ -341,8 +341,8 @@ static void test_close_in_between(void)
     end(devices);
 }
 
-// The first camera that demands NVDEC comes while the device is down, which brings NVDEC when it is
-// back; or does without, if there is none.
+// The first camera that demands NVDEC comes while the device is down: NVDEC opens when the device
+// is back, or, if there is none, the device works without.
 static void test_nvdec_comes_late(bool is_missing)
 {
     struct camera_config camera = {
@@ -435,7 +435,7 @@ static void *admit_nvdec(void *opaque)
     return NULL;
 }
 
-// Status and the leases on another device do not wait for a device that somebody opens.
+// Status and leases on another device do not wait for a device that is being opened.
 static void test_open_hangs(void *(*open)(void *), bool acquires)
 {
     struct devices *devices = start(BACKEND_AUTO);
@@ -472,7 +472,7 @@ enum { THREADS = 4 };
 struct crowd {
     struct devices *devices;
     _Atomic size_t reserved;
-    _Atomic int full; // a user was told so
+    _Atomic int full; // times that a user had no room
     _Atomic bool over;
 };
 

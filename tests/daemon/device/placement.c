@@ -1,4 +1,4 @@
-// Which of several GPUs a camera goes to: each rule, and that it counts before those behind it.
+// The choice of a camera's GPU: each rule, and its precedence over the rules after it.
 #include "daemon/device/placement.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 
 static const struct gpu_choice any = {.by = GPU_AUTO};
 
-// Where a camera of 30 bytes goes: GPUs of 100 bytes, but for what the rows say.
+// The GPU of a camera of 30 bytes: GPUs have 100 bytes, except as the rows set.
 static const struct {
     const char *what;
     int expected;

@@ -1,5 +1,5 @@
-// Several GPUs, with a driver for three that does nothing but keep account: which camera goes where
-// and stays there, who takes over from a GPU that has failed, and that its cameras come back.
+// Several GPUs, with a driver for three that only counts calls: the GPU of each camera, which it
+// keeps; takeover from a failed GPU, and the return of its cameras.
 #include "daemon/device/devices.h"
 
 #include <errno.h>
@@ -13,14 +13,14 @@ enum { GPUS = 3, WAIT_MS = 20000, MIB = 1 << 20 };
 
 static struct gpu {
     _Atomic int opens, closes, resets;
-    _Atomic int failures; // the next so many opens fail
+    _Atomic int failures; // number of next opens that fail
     size_t bytes;
     bool has_nvdec;
     _Atomic int nvdecs;
 } gpus[GPUS];
 static _Atomic int cpus;
 
-// In NVDEC's place: the linker gives every call to these two.
+// Replaces NVDEC: the linker sends all calls to these two functions.
 int __wrap_decode_device_open(struct decode_device **ret, int ordinal, int threads);
 void __wrap_decode_device_close(struct decode_device *device);
 
@@ -81,7 +81,7 @@ static size_t device_bytes(struct backend *backend)
     return ((struct gpu *)backend)->bytes;
 }
 
-// The number of the GPU, so many times.
+// The GPU's number in each byte.
 static const uint8_t *device_uuid(struct backend *backend)
 {
     static uint8_t uuids[GPUS][16];
@@ -133,7 +133,7 @@ static const struct backend_driver cpu_driver = {
 
 static struct config config;
 
-// All of the box's, with so much memory each.
+// Opens all GPUs, with `bytes` of memory each.
 static struct devices *start(size_t bytes)
 {
     struct devices *devices = NULL;
@@ -155,7 +155,7 @@ static void end(struct devices *devices)
     config = (struct config){0};
 }
 
-// A camera whose pictures are so wide and high, with one output: it takes as many MiB.
+// A camera with one output. Its picture's width and height are its cost in MiB.
 struct camera {
     struct output_config output;
     struct camera_config config;
@@ -194,7 +194,7 @@ static void is_on(struct camera *camera, int number, const char *when)
           "%s: another backend", when);
 }
 
-// As a camera's thread does it between two pictures.
+// Follows a move, as a camera's thread does between two pictures.
 static void follow(struct devices *devices, struct camera *camera)
 {
     CHECK(device_is_stale(&camera->lease), "it may stay");
@@ -248,7 +248,7 @@ static void test_least_loaded(void)
     end(devices);
 }
 
-// What NVDEC decodes counts before memory.
+// NVDEC's load counts before memory.
 static void test_nvdec_first(void)
 {
     struct camera_config wanted = {.name = "gate", .threads = 1}; // decode: auto
@@ -257,7 +257,7 @@ static void test_nvdec_first(void)
     struct devices *devices = start((size_t)10000 * MIB);
     struct camera cpu = camera_of(500), nvdec = camera_of(8), next = camera_of(8);
     nvdec.config.decode.by = next.config.decode.by = DECODE_AUTO;
-    device_release(&cpu.lease); // of nothing
+    device_release(&cpu.lease); // an empty lease
     acquire(devices, &nvdec);
     CHECK(nvdec.lease.nvdec == (struct decode_device *)&gpus[0].nvdecs, "another GPU's NVDEC");
     acquire(devices, &cpu);
@@ -302,7 +302,7 @@ static void test_choices(void)
     end(devices);
 }
 
-// A choice that nothing fulfils is a warning, or refused where a GPU is demanded.
+// A choice that matches no GPU gives a warning, or is refused if a GPU is demanded.
 static void test_missing_choice(enum backend_kind kind, int expected)
 {
     struct camera camera = camera_of(8);
@@ -321,7 +321,7 @@ static void test_missing_choice(enum backend_kind kind, int expected)
     end(devices);
 }
 
-// Of GPUs that are listed none may be missing where they are demanded.
+// If GPUs are demanded, none of those listed may be missing.
 static void test_missing_gpu(void)
 {
     struct devices *devices;
@@ -415,7 +415,7 @@ static void test_failure(void)
     end(devices);
 }
 
-// A guest moves on where its host fails, to the CPU at last; the first GPU to come back takes it.
+// A guest moves on when its host fails, finally to the CPU; the first GPU to come back takes it.
 static void test_all_fail(void)
 {
     struct devices *devices = start((size_t)10000 * MIB);
