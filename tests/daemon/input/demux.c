@@ -50,7 +50,7 @@ static void open_fails(const struct camera_config *config, int error, const char
         demux_close(demux);
 }
 
-// Reads to the end. Returns how many packets came; *last is the pts of the latest picture.
+// Reads to the end. Returns the number of packets; *last is the pts of the latest picture.
 static int read_all(struct demux *demux, int64_t *last)
 {
     struct packet packet;
@@ -125,10 +125,10 @@ static void test_refusals(void)
     clips_run("head -c 122880 /dev/urandom > frames.raw"); // ten pictures of 64x48 bgra
     config.demuxer = "rawvideo";
     config.options = (struct demuxer_options){&size, 1};
-    demux_close(open_ok(&config)); // taken as yuv420p: the option itself is known
+    demux_close(open_ok(&config)); // read as yuv420p: the option itself is known
 }
 
-// A file that is a playlist must not make us reach for the network.
+// A file that is a playlist must not make us use the network.
 static void test_playlist(void)
 {
     struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -155,10 +155,10 @@ struct server {
     pthread_t thread;
     int listener;
     char url[128];
-    const unsigned char *bytes; // what it says
+    const unsigned char *bytes; // the bytes that it sends
     size_t size;
-    const char *reply; // to each request, RTSP; NULL: sends bytes
-    bool hang;         // stays connected, mute, until the client leaves
+    const char *reply; // to each RTSP request; NULL: sends bytes
+    bool hang;         // stays connected and silent until the client leaves
 };
 
 static void answer(int client, const char *reply)
@@ -255,7 +255,7 @@ static void read_stream(const struct camera_config *config, int frames, bool liv
     demux_close(demux);
 }
 
-// Writes the clip to the descriptor, or to the fifo where it is -1.
+// Writes the clip to the descriptor, or to the fifo if it is -1.
 static void *feed(void *descriptor)
 {
     size_t size;
@@ -328,7 +328,7 @@ static void *stop_soon(void *unused)
     return NULL;
 }
 
-// Opening `url` ends with `error` between `least` and `most` milliseconds.
+// Checks that opening `url` ends with `error` between `least` and `most` milliseconds.
 static void open_ends(const char *url, int error, int least, int most)
 {
     struct camera_config config = camera(url);
@@ -364,7 +364,7 @@ static void test_silence(void)
     open_ends("fifo", ECANCELED, 200, 500);
 }
 
-// A camera that is to stop begins nothing: to look up a name may take longer than a stop.
+// A stopping camera starts nothing: a name lookup may take longer than the stop.
 static void test_stopped_before(void)
 {
     struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -383,8 +383,8 @@ static void test_stopped_before(void)
     close(listener);
 }
 
-// A stream that falls silent after its last packet: read ends on its deadline or on *stop, and
-// close at once.
+// A stream falls silent after its last packet: read ends by its deadline or *stop, and close is
+// immediate.
 static void test_silence_later(const char *scheme)
 {
     struct server server = {.hang = true};

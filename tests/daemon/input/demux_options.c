@@ -1,5 +1,5 @@
-// What is said of options before a camera is opened holds when it is: an option is known exactly
-// where opening takes it.
+// The check of options before opening a camera agrees with opening it: an option is known exactly
+// if opening accepts it.
 #include "daemon/input/demux_options.h"
 
 #include "daemon/input/demux.h"
@@ -16,10 +16,10 @@ static bool is_taken(struct camera_config *camera)
     return opened || !strstr(why, "knows no option");
 }
 
-// `more`: an option that the demuxer wants in any case, or NULL.
+// `more`: an option that the demuxer always needs, or NULL.
 static void compare(const char *url, const char *demuxer, const struct demuxer_option *more)
 {
-    // With values that do no harm where the option is known.
+    // Values are harmless where the option is known.
     struct demuxer_option options[] = {
         {.name = "frobnicate", .value = "1"},       {.name = "probesize", .value = "100000"},
         {.name = "fflags", .value = "nobuffer"},    {.name = "blocksize", .value = "4096"},
@@ -38,7 +38,7 @@ static void compare(const char *url, const char *demuxer, const struct demuxer_o
                                        .media_timeout = timeout,
                                        .close_timeout = timeout};
         bool known = demuxer_takes_option(&camera, options[i].name), taken = is_taken(&camera);
-        // Where the demuxer is found by probing, others have it.
+        // If the demuxer is found by probing, other demuxers may have the option.
         CHECK(demuxer ? known == taken : known || !taken, "%s, %s: %s is %s, and %s", url,
               demuxer ? demuxer : "any", options[i].name, known ? "known" : "unknown",
               taken ? "taken" : "refused");

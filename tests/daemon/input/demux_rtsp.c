@@ -1,5 +1,5 @@
-// A demux of a camera that a thread of the test plays: what is learnt of it, and how often it is
-// asked.
+// A demux on a camera that a thread of the test plays: the demux's memory of the camera, and the
+// number of its requests.
 #include "daemon/input/demux.h"
 
 #include <arpa/inet.h>
@@ -28,7 +28,7 @@ struct link { // a client's connection
     size_t n;
     bool deaf, udp;
     int64_t kept_ns;    // PLAY, or the last keep-alive that counts; 0: does not play
-    int64_t picture_ns; // when the next picture is due
+    int64_t picture_ns; // time of the next picture
     uint16_t sequence;
 };
 
@@ -39,13 +39,13 @@ struct camera {
     struct camera_config config; // of the demux that open_demux opens
     struct link links[LINKS_MAX];
     int n_links;
-    uint8_t sent; // pictures over all links, each with other bytes
+    uint8_t sent; // pictures over all links, each with different bytes
     _Atomic bool answers;
-    const char *deaf_from; // answers nothing from this request of a connection on; NULL: all
-    int64_t session_ns;    // media stop where no GET_PARAMETER came for so long; 0: they never do
-    _Atomic int64_t period_ns; // between two pictures, and up to the first; 0: 40 ms, and none
+    const char *deaf_from; // from this request on, a connection gets no answers; NULL: answers all
+    int64_t session_ns;    // media stop after this time without GET_PARAMETER; 0: never
+    _Atomic int64_t period_ns; // between two pictures, and before the first; 0: 40 ms and none
     bool upon_play;            // sends the first picture at once
-    bool sets; // sends its parameter sets, which its SDP lacks, ahead of the first picture
+    bool sets; // sends its parameter sets, which its SDP lacks, before the first picture
     _Atomic bool stop, still, asks_password; // no password is right
     _Atomic int accepted, refused, parameters;
 };
@@ -210,7 +210,7 @@ static struct camera_config config_of(const char *url, int connect_ms, int media
     };
 }
 
-// Starts the camera and connects to it. NULL, and red: it could not.
+// Starts the camera and connects to it. If that fails, fails the test and returns NULL.
 static struct demux *open_demux(struct camera *c, bool with_user, struct demux_memory *memory,
                                 int media_ms)
 {
@@ -225,7 +225,7 @@ static struct demux *open_demux(struct camera *c, bool with_user, struct demux_m
     return demux;
 }
 
-// Returns 0, or what demux_read ended with.
+// Returns 0, or demux_read's error.
 static int read_for(struct demux *demux, int ms)
 {
     const int64_t end_ns = monotonic_ns() + ms * MS;
@@ -236,8 +236,8 @@ static int read_for(struct demux *demux, int ms)
     return rc == -EREMCHG ? 0 : rc;
 }
 
-// A camera that heeds GET_PARAMETER alone, which it does not list, falls silent at its timeout: the
-// next connection sends it what the first one taught.
+// A camera that accepts only GET_PARAMETER as a keep-alive, but does not list it, falls silent at
+// its timeout: the next connection sends it, as learnt from the first.
 static void test_keep_alive_is_learnt(void)
 {
     struct camera c = {.answers = true, .session_ns = 2000 * MS};
@@ -258,8 +258,8 @@ static void test_keep_alive_is_learnt(void)
     camera_stop(&c);
 }
 
-// Reads until `n` packets came, or `ms` are over. Returns how many; *rc: what demux_read ended
-// with.
+// Reads until `n` packets came, or `ms` are over. Returns their number; *rc is demux_read's last
+// result.
 static int count_packets(struct demux *demux, int n, int ms, int *rc)
 {
     const int64_t end_ns = monotonic_ns() + ms * MS;
@@ -270,8 +270,8 @@ static int count_packets(struct demux *demux, int n, int ms, int *rc)
     return count - (*rc < 0);
 }
 
-// A camera that sends a picture now and then, and none upon PLAY, is left its one session though
-// neither its first picture nor its second comes within connect_timeout.
+// A camera with rare pictures, and none upon PLAY, keeps its only session though neither its first
+// picture nor its second comes within connect_timeout.
 static void test_slow_camera_keeps_its_session(void)
 {
     struct camera c = {.answers = true, .period_ns = 2600 * MS};
@@ -285,8 +285,8 @@ static void test_slow_camera_keeps_its_session(void)
     camera_stop(&c);
 }
 
-// How many of `n` packets, behind the first ones, the demux waited for; each is decoded for so
-// long.
+// Returns how many of `n` packets, after the first ones, the demux waited for. Decoding each takes
+// `decoding_ms`.
 static int count_waited(int64_t period_ms, int64_t decoding_ms, int n)
 {
     enum { FIRST = 5 };
@@ -306,15 +306,15 @@ static int count_waited(int64_t period_ms, int64_t decoding_ms, int n)
     return waited;
 }
 
-// A box that takes longer to decode pictures than the camera to send them waits for none.
+// If decoding takes longer than the camera's interval, the demux waits for no packet.
 static void test_backlog_is_told(void)
 {
     const int idle = count_waited(60, 5, 20), busy = count_waited(15, 60, 20);
     CHECK(idle > 10 && busy < 5, "waited for %d of 20, busy: %d", idle, busy);
 }
 
-// Some cameras answer no request behind PLAY. Without a sign that the camera is slow its first
-// connection may as well be dead.
+// Some cameras answer no request after PLAY. Without a sign that a camera is slow, its first
+// connection may just as well be dead.
 static void test_slow_camera_answers_nothing(void)
 {
     static const struct {
@@ -343,7 +343,7 @@ static void test_slow_camera_answers_nothing(void)
     }
 }
 
-// UDP is given up after media_timeout, which then begins again: TCP gets as much time.
+// UDP is given up after media_timeout, which then restarts: TCP gets as much time.
 static void test_tcp_gets_its_own_time(void)
 {
     struct camera c = {.answers = true, .period_ns = 2600 * MS, .config.transport = TRANSPORT_UDP};
@@ -357,8 +357,8 @@ static void test_tcp_gets_its_own_time(void)
     camera_stop(&c);
 }
 
-// A camera that has become slow, and answers, keeps its session after one that was too short, until
-// it is quick again.
+// A camera that has become slow, but answers, keeps its session after one that was too short, until
+// it is fast again.
 static void test_slowed_camera_keeps_its_session(void)
 {
     for (int upon_play = 0; upon_play < 2; upon_play++) {
@@ -385,7 +385,7 @@ static void test_slowed_camera_keeps_its_session(void)
     }
 }
 
-// A camera that has answered before, but is dead behind PLAY, gets another connection soon.
+// A camera that has answered before, but is dead after PLAY, soon gets another connection.
 static void test_dead_connection_is_replaced(void)
 {
     struct camera c = {.answers = true, .period_ns = 60000 * MS, .deaf_from = "OPTIONS"};
@@ -398,8 +398,8 @@ static void test_dead_connection_is_replaced(void)
     camera_stop(&c);
 }
 
-// A connection that dies behind its first picture ends soon; the next one of that kind gets the
-// time of a slow camera.
+// A connection that dies after its first picture ends soon; the next one that does gets the time of
+// a slow camera.
 static void test_connection_dies_behind_its_first_picture(void)
 {
     struct camera c = {
@@ -417,7 +417,7 @@ static void test_connection_dies_behind_its_first_picture(void)
     camera_stop(&c);
 }
 
-// `media_timeout` holds before any rhythm is known, with a camera that goes on to answer.
+// `media_timeout` applies before any rhythm is known, to a camera that still answers.
 static void test_media_timeout_holds_at_once(void)
 {
     struct camera c = {.answers = true, .period_ns = 400 * MS};
@@ -437,7 +437,7 @@ static void test_media_timeout_holds_at_once(void)
     camera_stop(&c);
 }
 
-// How many connections a camera sees within 2.2 s that answers none.
+// Returns the number of connections within 2.2 s to a camera that answers none.
 static int connections_without_answer(bool with_user, bool accepted)
 {
     struct camera c = {0};
@@ -484,8 +484,8 @@ static void *begin_to_answer(void *opaque)
     return NULL;
 }
 
-// A camera that answers late sees its second connection by then, and its password is another one:
-// one try is made.
+// A camera answers late, after its second connection has begun, and refuses the password: only one
+// login attempt is made.
 static void test_late_refusal_counts_once(void)
 {
     struct camera c = {.asks_password = true};
@@ -504,7 +504,7 @@ static void test_late_refusal_counts_once(void)
     camera_stop(&c);
 }
 
-// Copies of later keyframes, which come without them, need the sets that the stream began with.
+// Copies of later keyframes, which come without parameter sets, need those from the stream's start.
 static void test_sets_are_of_the_stream(void)
 {
     struct camera c = {.answers = true, .sets = true};

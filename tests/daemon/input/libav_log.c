@@ -72,7 +72,7 @@ static void test_secrets(void)
     secrets_close(secrets);
 }
 
-// libav names the context of a message ahead of it.
+// libav puts the context's name before a message.
 static void test_address(void)
 {
     static const AVClass class = {.class_name = "rtsp", .item_name = av_default_item_name};

@@ -1,5 +1,5 @@
-// Pauses after a wrong password: their length, who shares them, what outlives a restart, and what a
-// damaged file does.
+// Pauses after a wrong password: their length, the cameras that share them, persistence over a
+// restart, and damaged files.
 #include "daemon/input/login_pause.h"
 
 #include <errno.h>
@@ -143,7 +143,7 @@ static void one_tries_at_a_time(void)
 static void four_refusals_in_half_an_hour_are_all(void)
 {
     begin_new(NULL);
-    for (int i = 0; i < 4; i++) { // whatever somebody writes and reloads
+    for (int i = 0; i < 4; i++) { // for anything that is written and reloaded
         char url[64];
         sprintf(url, "rtsp://admin:wrong%d@192.168.1.2/", i);
         const struct login login = login_of(url);
@@ -247,7 +247,7 @@ static void write_file(const char *text, size_t bytes)
 
 static const char HEAD[] = "framed login pauses 1\nkey 000102030405060708090a0b0c0d0e0f\n";
 
-// Opens with these lines behind a good head; HASH stands for the camera's credentials.
+// Opens with these lines after a valid head; HASH is replaced by the camera's credentials.
 static void open_with(const char *lines)
 {
     char text[4096];
@@ -269,7 +269,7 @@ static void open_with(const char *lines)
 static void bears_a_damaged_file(void)
 {
     open_with("host 192.168.1.2 1 1795000300 1794999700:HASH\n");
-    WAITS(&camera, 300 * SECOND); // a good one
+    WAITS(&camera, 300 * SECOND); // a valid one
     static const char *const bad[] = {
         "",
         "host\n",
@@ -291,9 +291,9 @@ static void bears_a_damaged_file(void)
     open_with(
         "host 192.168.1.2 1 1795000300 1794999700:zz\n\x01\xff\nhost 192.168.1.2 2 1795000060 "
         "1794999700:HASH\n");
-    WAITS(&camera, MINUTE); // what stands behind a bad line
+    WAITS(&camera, MINUTE); // lines after a bad line count
     open_with("host 192.168.1.2 2 9000000000 9000000000:HASH\n");
-    WAITS(&camera, 60 * MINUTE); // no longer than a pause can be
+    WAITS(&camera, 60 * MINUTE); // at most the longest pause
     open_with("host 192.168.1.2 0 0 9000000000:1 9000000000:1 9000000000:1 9000000000:1\n");
     WAITS(&camera, 30 * MINUTE);
 
@@ -312,7 +312,7 @@ static void bears_a_damaged_file(void)
     WAITS(&camera, 0);
     refuse(&camera);
     open_at(folder, START);
-    WAITS(&camera, 10 * MINUTE); // written anew
+    WAITS(&camera, 10 * MINUTE); // rewritten
 }
 
 static void goes_on_without_a_file(void)
@@ -324,7 +324,7 @@ static void goes_on_without_a_file(void)
     CHECK(mkdir(part, 0700) == 0, "in the way of the file");
     refuse(&camera);
     CHECK(rmdir(part) == 0 && access(path, F_OK) < 0, "it was not written");
-    WAITS(&camera, 10 * MINUTE); // and is with the next call
+    WAITS(&camera, 10 * MINUTE); // the next call writes it
     open_at(folder, START);
     WAITS(&camera, 10 * MINUTE);
 }
@@ -352,7 +352,7 @@ static void many_hosts_are_bounded(void)
         const struct login login = login_of(url);
         wait_of(&login);
     }
-    WAITS(&camera, 10 * MINUTE); // those without refusals make room
+    WAITS(&camera, 10 * MINUTE); // entries without refusals make room
 }
 
 static void *use_all(void *opaque)

@@ -5,7 +5,7 @@
 
 #include "tests/test.h"
 
-// What a corner of the picture is made to be by the definition: mirrored, then turned.
+// Maps a corner of the picture as the definition does: mirrors, then turns.
 static void show(enum orientation orientation, int x, int y, int *shown_x, int *shown_y)
 {
     *shown_x = orientation & ORIENTATION_MIRRORED ? -x : x;

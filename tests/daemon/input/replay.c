@@ -1,4 +1,4 @@
-// Sessions that begin with pictures of earlier ones: which of these are old.
+// Sessions that begin with old pictures of earlier ones: detection of those.
 #include "daemon/input/replay.h"
 
 #include <string.h>
@@ -8,13 +8,13 @@
 static const int64_t MS = 1000000, STEP_NS = 40000000;
 
 struct box {
-    int64_t decodes_ns; // a picture, before it reads the next one
-    int loses;          // every so many units: a packet of it; 0: none
+    int64_t decodes_ns; // per picture, before it reads the next one
+    int loses;          // one unit in this many loses a packet; 0: none
     unsigned sessions;
 };
 
-// A session of units [from, to): `cached` of them come at once, the others at their pace. Returns
-// how many are not old.
+// Plays a session of units [from, to): `cached` of them come at once, the others at their pace.
+// Returns the number of units that are not old.
 static int play_on_box(struct box *box, struct replay_memory *memory, int from, int to, int cached,
                        bool silent)
 {
@@ -31,7 +31,7 @@ static int play_on_box(struct box *box, struct replay_memory *memory, int from, 
         const int64_t read_ns = came_ns > ready_ns ? came_ns : ready_ns;
         const bool incomplete = box->loses && i % box->loses == 0;
         if (incomplete)
-            data[box->sessions % 20] ^= 0x55; // what is left of it
+            data[box->sessions % 20] ^= 0x55; // the remaining part
         shown += !replay_add(&replay, memory,
                              &(struct replay_unit){
                                  .data = data,
@@ -61,7 +61,7 @@ static void test_dead_camera(void)
         CHECK(play(&memory, 100 - cached, 100, cached, true) == 0, "a cache of %d", cached);
 }
 
-// A cached picture that lost a packet is no new one, nor is one that a slow box reads late.
+// A cached picture is not new when it lost a packet, nor when a slow reader reads it late.
 static void test_dead_camera_and_busy_box(void)
 {
     for (int ms = 0; ms <= 60; ms += 5) {
@@ -80,7 +80,7 @@ static void test_dead_camera_and_busy_box(void)
     }
 }
 
-// A clip that is played from the start for each client, on a box that cannot keep up with it.
+// A clip that starts again for each client, read too slowly.
 static void test_looped_clip_on_busy_box(void)
 {
     struct box box = {.decodes_ns = 45 * MS};
@@ -90,8 +90,7 @@ static void test_looped_clip_on_busy_box(void)
     CHECK(shown > 500, "%d of 1000", shown);
 }
 
-// The cache is at its own pace here: the second session cannot be told from a clip's, later ones
-// can.
+// The cache is sent at its own pace: the second session looks like a clip's, later ones do not.
 static void test_dead_camera_at_its_pace(void)
 {
     struct replay_memory memory = {0};

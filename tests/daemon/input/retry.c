@@ -1,5 +1,5 @@
-// The waits between tries: the steps, their number, their jitter, the reset and the slow knocking
-// after a refusal.
+// Waits between attempts: their steps, number, jitter and reset, and the slow attempts after a
+// refusal.
 #include "daemon/input/retry.h"
 #include "tests/test.h"
 
@@ -29,7 +29,7 @@ int main(void)
         CHECK(retry_next_ns(&refused, true) >= 30000000000, "the second knocks slowly");
     CHECK(within(retry_next_ns(&refused, false), 1.5), "another failure goes by its step");
 
-    // The schedule before was 1 1 2 5 10 30 30 ... s: 24 tries in the first 10 minutes of an
+    // The schedule before was 1 1 2 5 10 30 30 ... s: 24 attempts in the first 10 minutes of an
     // outage, and 20 in each later 10 minutes.
     double first = 0, later = 0;
     for (uint32_t seed = 0; seed < 1000; seed++) {

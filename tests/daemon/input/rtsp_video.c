@@ -1,5 +1,4 @@
-// Packets of access units: how much memory the packets keep that others hold on to, and what is
-// known of the stream.
+// Packets of access units: memory kept by packets that others still hold, and facts of the stream.
 #include "daemon/input/rtsp_video.h"
 
 #include <libavcodec/avcodec.h>
@@ -42,7 +41,7 @@ static void test_small_pictures_take_little_memory(void)
     rtsp_video_close(video);
 }
 
-// As large as units can be, and larger.
+// Units of the largest size, and larger.
 static void test_largest(void)
 {
     enum { LARGEST = 32 << 20 };
@@ -59,7 +58,7 @@ static void test_largest(void)
     free(data);
 }
 
-// What an x264 of 64x48 and of 96x80 wrote: SPS, PPS, IDR.
+// x264's output at 64x48 and at 96x80: SPS, PPS, IDR.
 static const uint8_t small[] = {
     0, 0,    0,    1,    0x67, 0x42, 0xc0, 0x0a, 0xda, 0x11, 0xec, 0x04, 0x40, 0,
     0, 3,    0,    0x40, 0,    0,    0x0c, 0x83, 0xc4, 0x89, 0xa8, 0,    0,    0,
@@ -73,7 +72,7 @@ static const uint8_t large[] = {
     0x28, 0,    0x09, 0x02, 0xc9, 0xc9, 0xc9, 0xc9, 0xc9, 0xd7, 0x5d, 0x75, 0xd7, 0x5d,
     0x75, 0xd7, 0x5d, 0x75, 0xd7, 0x5d, 0x75, 0xd7, 0x5d, 0x75, 0xd7, 0x5d, 0x75, 0xe0,
 };
-enum { SMALL_SETS = 33, LARGE_SETS = 34 }; // bytes, of which the IDR is behind
+enum { SMALL_SETS = 33, LARGE_SETS = 34 }; // bytes before the IDR
 
 static void send_keyframe(struct rtsp_video *video, const uint8_t *data, size_t bytes)
 {
@@ -95,7 +94,7 @@ static void check_stream(const struct rtsp_video *video, int width, int height, 
           "other parameter sets %s", when);
 }
 
-// A camera that changes its picture's size says so in the stream, and perhaps but once.
+// A camera whose picture size changes announces that in the stream, perhaps only once.
 static void test_parameters_follow_the_stream(void)
 {
     static const struct sdp_media media = {.codec = SDP_H264, .clock_rate = 90000};

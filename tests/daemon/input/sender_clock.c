@@ -4,8 +4,8 @@
 
 static const int64_t MS = 1000000, START = 1700000000 * INT64_C(1000000000);
 
-// Pictures every 40 ms whose report comes with the packet `lag` before; from the hundredth on, the
-// sender's clock has moved on by 3 ms against its timestamps.
+// Pictures every 40 ms, with the report in the packet `lag` before; from the hundredth on, the
+// sender's clock is 3 ms ahead of its timestamps.
 static void test_sender(int lag)
 {
     struct sender_clock clock = {0};
@@ -17,7 +17,7 @@ static void test_sender(int lag)
         CHECK(got == expected, "lag %d, packet %d: off by %lld", lag, i,
               (long long)(got - expected));
     }
-    // A packet without a time is followed by one that nothing is known of, unless it was foretold.
+    // After a packet without a time, the next one's is unknown, unless it was predicted.
     int64_t last = sender_clock_read(&clock, INT64_MIN, START, 8000 * MS);
     CHECK((last == INT64_MIN) == (lag == 0), "lag %d", lag);
     CHECK(sender_clock_read(&clock, INT64_MIN, START, 8040 * MS) == INT64_MIN, "lag %d", lag);
