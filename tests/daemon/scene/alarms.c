@@ -18,7 +18,7 @@ struct fixture {
     uint32_t epoch;
     unsigned raised; // by the last picture
     int raises[ALARMS], clears[ALARMS];
-    double raised_s[ALARMS], cleared_s[ALARMS]; // when, the last time
+    double raised_s[ALARMS], cleared_s[ALARMS]; // the last time
     uint64_t noise;
 };
 
@@ -130,7 +130,7 @@ static void test_frozen(void)
     const double again = (double)f.pts_ns / 1e9;
     for (int i = 0; i < 5 * RATE; i++) {
         step(&f, true);
-        step(&f, false); // repeated where the camera is slower than its stream
+        step(&f, false); // repeated if the camera is slower than its stream
     }
     check_once(&f, ALARM_FROZEN, (double)from / 1e9 + 15, again + 3);
     f = usual();
@@ -203,7 +203,7 @@ static void test_new_view(void)
           f.cleared_s[ALARM_MOVED]);
 }
 
-// Also where the usual is known from little: what is bad does not become it.
+// Even a usual level from few pictures does not adapt to a bad one.
 static void test_early_blur(void)
 {
     struct fixture f = usual();
@@ -213,7 +213,7 @@ static void test_early_blur(void)
     CHECK(f.raised == 1 << ALARM_BLURRED, "%x", f.raised);
 }
 
-// What lasts is counted within an epoch, what is raised stays, and what is usual is known still.
+// Durations count within an epoch; raised alarms and the usual levels are kept.
 static void test_epoch(void)
 {
     struct fixture f = usual();

@@ -1,5 +1,5 @@
-// Which pictures a gate lets through: motion with its time to hold, changes of the fingerprint, one
-// now and then, damage, pictures of which nothing is known, new epochs and sizes.
+// Pictures that a gate passes: motion with its hold time, changes of the fingerprint, one now and
+// then, damage, unknown pictures, new epochs and sizes.
 #include "daemon/scene/gate.h"
 
 #include "daemon/wire.h"
@@ -143,8 +143,8 @@ static void test_unknown(void)
           "there is nothing to compare with");
 }
 
-// Motion between the pictures that the output wants holds the gate open for the next of these, and
-// pictures that were lost behind the gate are not what others are compared with.
+// Motion between the output's pictures holds the gate open for the next of them, and pictures lost
+// after the gate are not references for comparison.
 static void test_lost(void)
 {
     struct gate gate = {0};

@@ -1,4 +1,4 @@
-// Cells in polygons, against a test of each cell's middle by hand.
+// Cells in polygons, compared with a test of each cell's middle by hand.
 #include "daemon/scene/mask.h"
 
 #include <string.h>

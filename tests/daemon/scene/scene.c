@@ -1,5 +1,4 @@
-// A camera's analysis: which pictures it takes, on which device, with which tables; what it says of
-// them.
+// A camera's analysis: the pictures that it takes, its device and tables, and its results.
 #include "daemon/scene/scene.h"
 
 #include <errno.h>
@@ -13,10 +12,10 @@ enum { WIDTH = 320, HEIGHT = 180 };
 
 static const int64_t SECOND = 1000000000;
 
-// The device's analysers are the cpu's, counted.
+// The device's analysers are the CPU's, counted.
 static struct {
     int opened, closed, fails;
-    const struct analysis *analysis; // of the last one that was opened
+    const struct analysis *analysis; // of the last one opened
 } device;
 
 static int device_analyser_open(struct backend *backend, struct analyser **ret,
@@ -84,7 +83,7 @@ static void end(struct fixture *f)
     free(f);
 }
 
-// A scene with noise; a block stands at `x` where that is not below 0.
+// Draws a scene with noise, and a block at `x` unless that is below 0.
 static struct frame draw(struct fixture *f, int width, int height, enum memory memory, int x)
 {
     struct frame frame = {
@@ -130,14 +129,14 @@ static void test_wanted(void)
     CHECK(observe(f, MEMORY_HOST, -1).info.scene.known, "the key asks");
     struct frame damaged = draw(f, WIDTH, HEIGHT, MEMORY_HOST, -1);
     damaged.info.flags = FRAMED_FLAG_DAMAGED;
-    damaged.info.scene.known = damaged.info.scene.moving = true; // of whoever had the struct before
+    damaged.info.scene.known = damaged.info.scene.moving = true; // from the struct's last user
     scene_observe(f->scene, &damaged);
     CHECK(!damaged.info.scene.known && !damaged.info.scene.moving, "damage");
     CHECK(f->report.analysed == 2, "%d analysed", (int)f->report.analysed);
     end(f);
 }
 
-// How many of ten pictures with a block say that something moves.
+// Returns how many of ten pictures with a block report motion.
 static int moves(struct fixture *f)
 {
     int moving = 0;
@@ -205,7 +204,7 @@ static void test_device(void)
     end(f);
 }
 
-// The analysis begins anew, once, where the stream says another rate than its pictures have.
+// The analysis restarts, once, if the pictures' rate differs from the stream's stated one.
 static void test_rate(void)
 {
     struct fixture *f = start();
@@ -228,12 +227,12 @@ static void test_rate(void)
     end(f);
 }
 
-// The decoder turns to keyframes alone later, and back. A gap of seconds is no other rate.
+// The decoder later switches to keyframes alone, and back. A gap of seconds is not another rate.
 static void test_later_rate(void)
 {
     static const struct {
         int pictures, opened;
-        int64_t more; // than the 200 ms from each to the next
+        int64_t more; // added to the 200 ms between pictures
     } stretches[] = {
         {40, 1, 0},          {1, 1, 20 * SECOND}, {64, 1, 0},
         {64, 2, 4 * SECOND}, {1, 2, 60 * SECOND}, {64, 3, 0},
@@ -264,7 +263,7 @@ static void test_highest_rate(void)
     end(f);
 }
 
-// A mask that leaves nothing is said once, and pictures stay unknown until there are others.
+// A mask that leaves nothing is reported once, and pictures stay unknown until the picture changes.
 static void test_refused(void)
 {
     static struct polygon polygon = {4, {{0, 0}, {320, 0}, {320, 180}, {0, 180}}};
@@ -308,7 +307,7 @@ static void test_alarm(void)
     end(f);
 }
 
-// Nobody looks at pictures any more: what they showed last is not what they show.
+// The analysis has ended: the last result no longer describes the pictures.
 static void test_end_of_analysis(void)
 {
     struct fixture *f = start();
