@@ -1,11 +1,11 @@
-// Which leg bounds a box in the situations that there are, and how many cameras more it bears.
+// The bottleneck of a machine in each situation, and the number of cameras that it can add.
 #include "daemon/service/bottleneck.h"
 
 #include <string.h>
 
 #include "tests/test.h"
 
-// Ten cameras on four processors that have much to spare.
+// Ten cameras on four processors with much spare capacity.
 static const struct bottleneck_facts easy = {
     .processors = 4,
     .used = 1,
@@ -42,16 +42,16 @@ static void test_legs(void)
     expect(&facts, "client", 0.5);
     facts.device[0].nvdec = 0.92;
     expect(&facts, "decoder", 0.92);
-    facts.busy = 3.8; // others' work counts too
+    facts.busy = 3.8; // other programs' work counts too
     expect(&facts, "cpu", 0.95);
-    facts.busy = 0; // where the system does not say
+    facts.busy = 0; // if the system does not report it
     facts.used = 4.4;
     expect(&facts, "cpu", 1);
     facts.running = 0;
     expect(&facts, "unknown", 0);
 }
 
-// On a GPU: the busiest of its legs is what is waited for.
+// On a GPU, the busiest of its stages is the one that cameras wait for.
 static void test_device(void)
 {
     struct bottleneck_facts facts = easy;
@@ -69,14 +69,14 @@ static void test_device(void)
     expect(&facts, "client", 0.5);
     facts.device[0].upload = 0.95; // clients would get no more if they took more
     expect(&facts, "upload", 0.95);
-    facts.submit = 0; // the cameras' threads need not wait for it to be at its end
+    facts.submit = 0; // it may be saturated although the cameras' threads do not wait
     facts.device[0].download = 1;
     expect(&facts, "download", 1);
     facts.device[0].nvdec = 0.92;
     expect(&facts, "decoder", 0.92);
 }
 
-// Of several the busiest is the bottleneck, and all of them have room for more cameras.
+// The busiest of several is the bottleneck, and all of them have room for more cameras.
 static void test_two_devices(void)
 {
     struct bottleneck_facts facts = easy;
@@ -89,7 +89,7 @@ static void test_two_devices(void)
           "%g %g %g %g", most.nvdec, most.upload, most.kernel, most.download);
     struct bottleneck found = bottleneck_judge(&facts);
     CHECK(found.stage == BOTTLENECK_DECODER && found.device == 1, "device %d", found.device);
-    CHECK(found.more == 2, "%d more", found.more); // 0.0715 each, 0.185 of it to be had on average
+    CHECK(found.more == 2, "%d more", found.more); // 0.0715 each, 0.185 free on average
     facts.device[1].nvdec = 0.6;
     facts.device[0].upload = 0.95;
     found = bottleneck_judge(&facts);
@@ -110,10 +110,10 @@ static void expect_more(const struct bottleneck_facts *facts, int more, const ch
 static void test_room(void)
 {
     struct bottleneck_facts facts = easy;
-    expect_more(&facts, 24, "cpu"); // 0.1 of a processor each, 2.4 to be had
+    expect_more(&facts, 24, "cpu"); // 0.1 of a processor each, 2.4 free
     facts.device[0].nvdec = 0.6;
     expect_more(&facts, 5, "nvdec");
-    facts.running_mean = 5; // the others have only come
+    facts.running_mean = 5; // the others have only just come
     expect_more(&facts, 2, "nvdec");
     facts.device[0].nvdec = 0.99;
     expect_more(&facts, 0, "nvdec");
@@ -136,7 +136,7 @@ static void test_room(void)
     expect_more(&facts, -1, NULL);
 }
 
-// What is hardly loaded says nothing, but that it bears as much as what takes a hundredth of it.
+// A tiny load shows only that as much fits as with a load of a hundredth.
 static void test_too_little(void)
 {
     struct bottleneck_facts facts = easy;
@@ -162,7 +162,7 @@ static void test_too_little(void)
     facts.device[0].upload = -1;
     facts.used = 0; // nothing was measured yet
     expect_more(&facts, -1, NULL);
-    facts.device[0].nvdec = 0.2; // of places tells nothing of NVDEC's engines
+    facts.device[0].nvdec = 0.2; // the share of places does not show the load of NVDEC's engines
     facts.used = facts.busy = 0.4;
     expect_more(&facts, -1, NULL);
     facts.busy = 4; // nothing has room beside this
@@ -188,8 +188,8 @@ static void test_memory(void)
     expect_more(&facts, 0, "device_memory");
 }
 
-// One live camera of 1080p on an H200 of 16 processors: 25 pictures/s of 5,020, 1.45 ms each in one
-// of 48 places. NVDEC ends at 200 cameras, which nothing that is measured can tell.
+// One live 1080p camera on an H200 with 16 processors: 25 of 5,020 pictures/s, 1.45 ms each in one
+// of 48 places. NVDEC's limit is 200 cameras, which no measured value shows.
 static void test_h200(void)
 {
     const double mib = 1 << 20;
@@ -219,7 +219,7 @@ static void test_h200(void)
     expect_more(&facts, 33, "nvdec");
 }
 
-// A camera that stands still takes nothing: what the others take is no measure of it.
+// A stalled camera uses nothing: the others' use is no measure of it.
 static void test_stuck(void)
 {
     struct bottleneck_facts facts = easy;

@@ -1,4 +1,4 @@
-// The control socket against clients that ask, and clients that do anything else.
+// The control socket with clients that send requests, and clients that do anything else.
 #include "daemon/service/control.h"
 
 #include <errno.h>
@@ -22,11 +22,11 @@ static struct {
     struct control *control;
     pthread_t thread;
     char folder[32], path[64];
-    int asked; // the loop's, like:
+    int asked; // of the loop, like `strange`
     int strange;
 } rig;
 
-// The linker gives every call of calloc to this one.
+// The linker sends all calls of calloc to this function.
 static _Atomic bool out_of_memory;
 void *__real_calloc(size_t, size_t);
 void *__wrap_calloc(size_t n, size_t size);
@@ -107,7 +107,7 @@ static void say(int fd, const char *text, size_t length)
     CHECK(send(fd, text, length, MSG_NOSIGNAL) == (ssize_t)length, "%s", strerror(errno));
 }
 
-// How much comes until the end; the first bytes of it in `to`.
+// Returns the number of bytes until the end; `to` gets the first of them.
 static size_t hear(int fd, char *to, size_t size)
 {
     char bytes[65536];
@@ -129,7 +129,7 @@ static void check_answer(int fd, const char *expected)
     CHECK(strcmp(text, expected) == 0, "'%s' and not '%s'", text, expected);
 }
 
-// The next client is answered with what it says.
+// Checks that the next client gets its own line as the answer.
 static void check_served(const char *line)
 {
     int fd = dial();
@@ -144,7 +144,7 @@ static void test_requests(void)
     struct stat st;
     CHECK(stat(rig.path, &st) == 0 && (st.st_mode & 0777) == CONTROL_MODE, "mode %o", st.st_mode);
     check_served("status\n");
-    int fd = dial(); // in pieces, and with what comes behind it
+    int fd = dial(); // in pieces, with more bytes after it
     say(fd, "sta", 3);
     usleep(50000);
     say(fd, "tus\nreload\n", 11);
@@ -167,7 +167,7 @@ static void test_garbage(void)
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (char)(i % 255 == '\n' ? 0 : i % 255);
     int fd = dial();
-    say(fd, bytes, sizeof bytes); // no line in sight
+    say(fd, bytes, sizeof bytes); // no line
     check_answer(fd, "");
     fd = dial();
     say(fd, bytes, 10);
@@ -181,8 +181,8 @@ static void test_garbage(void)
     stop();
 }
 
-// Clients that say nothing, and one that asks late and does not read: others are answered all the
-// same, and none stays for longer than its deadline.
+// Silent clients, and one that sends late and does not read: others are answered nevertheless, and
+// none stays longer than its deadline.
 static void test_stuck_clients(void)
 {
     int fds[2 * CONTROL_CLIENTS_MAX];
@@ -203,7 +203,7 @@ static void test_stuck_clients(void)
     stop();
 }
 
-// Clients that come when there is no memory: they, or at least those after them, are answered.
+// Clients that connect while memory is short: they, or at least those after them, are answered.
 static void test_short_memory(void)
 {
     start();
@@ -217,7 +217,7 @@ static void test_short_memory(void)
     stop();
 }
 
-// Many more at once than there is room for: nobody is forgotten.
+// Many more clients at once than there is room for: none is forgotten.
 static void test_rush(void)
 {
     int fds[8 * CONTROL_CLIENTS_MAX];
@@ -233,7 +233,7 @@ static void test_rush(void)
     stop();
 }
 
-// Closing cuts off whatever clients are at.
+// Closing disconnects clients in any state.
 static void test_close(void)
 {
     start();
@@ -278,7 +278,7 @@ static void test_paths(void)
     CHECK(control_path(&none, path) == 0 && !strcmp(path, expected), "%s", path);
 }
 
-// Who asks while it moves gets the answer; who comes finds it at the new place alone.
+// A client that connected before the move gets its answer; later ones connect at the new path only.
 static void test_move(void)
 {
     struct control *control;
@@ -294,7 +294,7 @@ static void test_move(void)
     CHECK(control_open(&control, &loop, path, handle, &rig, why, sizeof why) == 0, "%s", why);
     strcpy(rig.path, path);
     int fd = dial();
-    uv_run(&loop, UV_RUN_NOWAIT); // it comes in
+    uv_run(&loop, UV_RUN_NOWAIT); // accepts it
     CHECK(control_place_open(&place, control, other, why, sizeof why) == 0, "%s", why);
     CHECK(access(path, F_OK) == 0 && access(other, F_OK) == 0, "beside each other");
     control_place_close(place);

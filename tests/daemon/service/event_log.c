@@ -1,5 +1,5 @@
-// What readers of the events get: which events, in which order, in pieces of any size, and how many
-// they lost.
+// Events that readers get: their selection and order, in pieces of any size, and the number of lost
+// ones.
 #include "daemon/service/event_log.h"
 
 #include <malloc.h>
@@ -35,7 +35,7 @@ static struct event_reader *reader_of(struct event_filter filter, int *wakes)
     return reader;
 }
 
-// All that the reader gets, by pieces of `piece` bytes.
+// Returns all that the reader gets, in pieces of `piece` bytes.
 static char *all(struct event_reader *reader, size_t piece)
 {
     static char text[1 << 20];
@@ -46,7 +46,7 @@ static char *all(struct event_reader *reader, size_t piece)
     return text;
 }
 
-// The same without the lines of numbers.
+// Removes the lines with ids.
 static char *without_ids(char *text)
 {
     char *to = text;
@@ -162,7 +162,7 @@ static void test_order(void)
     event_log_close(events);
 }
 
-// A new reader gets the last events, and one that comes back those behind its last.
+// A new reader gets the latest events, and a returning one those after its last.
 static void test_past(void)
 {
     char why[32];
@@ -192,7 +192,7 @@ static void test_past(void)
     event_log_close(events);
 }
 
-// Who reads too late is told how many of its own events are gone, and gets the rest.
+// A late reader gets the number of its own lost events, and then the rest.
 static void test_losses(void)
 {
     start();
@@ -214,7 +214,7 @@ static void test_losses(void)
     event_reader_close(every);
     event_reader_close(gate);
 
-    // Where it was when it left is long gone.
+    // Its last position is no longer kept.
     struct event_reader *back =
         reader_of((struct event_filter){.kinds = EVENTS_ALL, .continues = true, .after = 1}, NULL);
     text = all(back, 4096);
@@ -224,7 +224,7 @@ static void test_losses(void)
     event_log_close(events);
 }
 
-// Lines are many and large: they push out each other, never what comes once in a while.
+// Lines are many and large: they displace each other, but never rare events.
 static void test_lines_are_bounded(void)
 {
     enum { LINE = 5000, LINES = 3000 };
@@ -259,7 +259,7 @@ static void test_lines_are_bounded(void)
     free(text);
 }
 
-// A reader is woken once for what comes while it has nothing.
+// A reader is woken once for new events while it has none.
 static void test_waking(void)
 {
     int wakes = 0;
@@ -289,7 +289,7 @@ static void test_waking(void)
     event_log_close(events);
 }
 
-// A reader that leaves in the midst of an event takes nothing along.
+// A reader that leaves in the middle of an event does no harm to others.
 static void test_leaving(void)
 {
     char piece[10];

@@ -1,4 +1,4 @@
-// The history of two cameras: counters become what an interval gained, and names go on over
+// The history of two cameras: counters become increments per interval, and names continue over
 // replaced cameras and outputs.
 #include "daemon/service/history.h"
 
@@ -67,7 +67,7 @@ static json_t *parsed(const char *camera, int samples, int64_t later_ns)
     return json;
 }
 
-// Whether what stands at "cameras.PATH" is, as compact JSON, `wanted`; NULL: there is nothing.
+// Checks that the value at "cameras.PATH" is `wanted` as compact JSON; NULL: that it is absent.
 static void expect(const json_t *json, const char *path, const char *wanted)
 {
     char copy[128], *rest = copy, *key;
@@ -115,7 +115,7 @@ static void test_gains(void)
     expect(json, "yard.in", "[0,0,0]");
     expect(json, "yard.outputs.o.p99", "[null,null,null]");
     json_decref(json);
-    // Quantiles are of the last two intervals and within an eighth above the bucket's begin.
+    // Quantiles cover the last two intervals, and are within an eighth above the bucket's start.
     json = parsed("gate", 2, 0);
     const json_t *of = json_object_get(
         json_object_get(json_object_get(json_object_get(json, "cameras"), "gate"), "outputs"), "o");
@@ -136,7 +136,7 @@ static void test_gains(void)
     end();
 }
 
-// The newest sample's age counts, whatever the clock was when it was taken.
+// The newest sample's time is computed from its age, not from the clock when it was taken.
 static void test_time(void)
 {
     start();
@@ -150,7 +150,7 @@ static void test_time(void)
     end();
 }
 
-// A removed camera is forgotten, a replaced one of the same name goes on, and one that comes has no
+// A removed camera is forgotten, one replaced under the same name continues, and a new one has no
 // past.
 static void test_reloads(void)
 {
@@ -180,7 +180,7 @@ static void test_reloads(void)
     expect(json, "gate.outputs.o.out", "[0,0,7]");
     expect(json, "yard", NULL);
     json_decref(json);
-    camera_close(&replaced); // the next one lies where this one lay
+    camera_close(&replaced); // the next one gets this one's address
     CHECK(camera_open(&replaced, &rig.config->cameras[0], &context) == 0, "camera");
     struct output *again = replaced.subscriptions->list[0].output;
     atomic_fetch_add(&replaced.report.packets, 9);
@@ -237,7 +237,7 @@ static void test_ring_is_bounded(void)
     end();
 }
 
-// The text of what is wanted as JSON.
+// Returns the text of the query as JSON.
 static json_t *parsed_wanted(struct history_wanted wanted)
 {
     char *line = history_text(rig.history, &wanted, rig.now_ns);

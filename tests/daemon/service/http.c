@@ -1,4 +1,4 @@
-// Requests with bodies, answers that come later and streams, asked for by a thread of its own.
+// Requests with bodies, delayed answers and streams, with a client in a thread of its own.
 #include "daemon/service/http.h"
 
 #include <errno.h>
@@ -108,7 +108,7 @@ static void stream_gone(void *opaque)
     atomic_fetch_add(&rig.gone, 1);
 }
 
-// Numbers without end, with a pause after each thousand.
+// Writes endless numbers, with a pause after each thousand.
 static size_t fill_numbers(void *opaque, char *to, size_t room)
 {
     size_t n = 0;
@@ -162,7 +162,7 @@ static const struct http_route routes[] = {
 
 // --- what asks
 
-// By the loop's thread.
+// Runs on the loop's thread.
 static void change_token(const char *token)
 {
     rig.token = token;
@@ -172,7 +172,7 @@ static void change_token(const char *token)
         usleep(1000);
 }
 
-// From 127.0.0.`host`.
+// Connects from 127.0.0.`host`.
 static int dial_from(unsigned host)
 {
     const struct sockaddr_in from = {.sin_family = AF_INET,
@@ -204,7 +204,7 @@ static void say(int fd, const char *text, size_t n)
     }
 }
 
-// The whole response to a request with a body of `size` bytes, as a text; `Connection: close`.
+// Returns the whole response to a request with a body of `size` bytes, with `Connection: close`.
 static char *ask(const char *line, const char *headers, const char *body, size_t size)
 {
     char head[1000], *heard = calloc(1, (2 << 20) + 1);
@@ -276,7 +276,7 @@ static void ask_for_answers_later(void)
     CHECK(atomic_load(&rig.gone) == gone + 1, "nobody is told that a client is gone");
 }
 
-// Clients that send no more once they have asked.
+// Clients that shut down sending after their request.
 static void ask_by_half(void)
 {
     static const struct {
@@ -309,7 +309,7 @@ static void ask_by_half(void)
     }
 }
 
-// The stream's numbers without gap, from what chunked transfer makes of them.
+// Checks that the stream's numbers have no gap, after decoding chunked transfer.
 static void read_numbers(int fd)
 {
     FILE *from = fdopen(dup(fd), "r");
@@ -345,7 +345,7 @@ static void ask_for_a_stream(void)
     CHECK(atomic_load(&rig.gone) == gone + 1, "a stream is not told that its client is gone");
 }
 
-// Reads the stream until it ends, or for 2 s. Whether it ended.
+// Reads the stream until it ends, or for 2 s. Returns true if it ended.
 static bool stream_ends(int fd)
 {
     static char heard[65536];
@@ -357,7 +357,7 @@ static bool stream_ends(int fd)
     return got == 0 || (got < 0 && errno == ECONNRESET);
 }
 
-// Another token ends the streams that began without it, and an equal token none.
+// Another token ends the streams that began without it; an equal token ends none.
 static void ask_by_tokens(void)
 {
     static const char wish[] =
@@ -390,8 +390,8 @@ static void ask_by_tokens(void)
     change_token(NULL);
 }
 
-// A stream of a client with a token, and an idle client of another address, outlive a flood of
-// connections that bring none.
+// A stream of a client with a token, and an idle client from another address, survive a flood of
+// connections without a token.
 static void ask_in_a_flood(const char *said)
 {
     enum { FLOOD = HTTP_CLIENTS_MAX + 64 };
@@ -400,11 +400,11 @@ static void ask_in_a_flood(const char *said)
     static const char other[] =
         "GET /now HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer first\r\n\r\n";
     static int flood[FLOOD];
-    static char numbers[65536]; // so much at once that the server sees the client read
+    static char numbers[65536]; // so large that the server notices the reading
     char heard[64] = "";
     int stream = dial();
     say(stream, wish, strlen(wish));
-    // Clients of the flood before may still be there: a request that is under way goes first.
+    // Clients of the flood before may still be there: a running request goes first.
     bool goes_on = recv(stream, numbers, sizeof numbers, MSG_WAITALL) == sizeof numbers;
     int idle = dial_from(2);
     for (int i = 0; i < FLOOD; i++) {
@@ -413,7 +413,7 @@ static void ask_in_a_flood(const char *said)
         if (i % 16 == 0)
             goes_on &= recv(stream, numbers, sizeof numbers, MSG_WAITALL) == sizeof numbers;
     }
-    for (int i = 0; i < 64; i++) // more than lies in the sockets
+    for (int i = 0; i < 64; i++) // more than the sockets' buffers hold
         goes_on &= recv(stream, numbers, sizeof numbers, MSG_WAITALL) == sizeof numbers;
     CHECK(goes_on, "'%s': a stream with a token is pushed out", said);
     say(idle, other, strlen(other));

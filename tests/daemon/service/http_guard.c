@@ -1,4 +1,4 @@
-// Who may ask for what by HTTP.
+// Access control of HTTP requests.
 #include "daemon/service/http_guard.h"
 
 #include <stddef.h>
@@ -32,7 +32,7 @@ static void test_token(void)
           "an open page");
 }
 
-// The second token does for what reads, and for nothing else.
+// The second token allows reading, and nothing else.
 static void test_read_token(void)
 {
     static const struct {
@@ -84,7 +84,7 @@ static void test_host(void)
                  {"127.0.0.1.evil:80", 403},
                  {"", 403},
                  {"box.lan.evil", 403},
-                 // What stands behind a name or an address, and what they are not.
+                 // Text after a name or an address, and invalid forms.
                  {"[::1]evil", 403},
                  {"[::1]evil:80", 403},
                  {"[::1].evil", 403},
@@ -129,7 +129,7 @@ static void test_host(void)
     }
 }
 
-// Who is refused learns which keys help.
+// A refused client learns which keys help.
 static void test_host_sentence(void)
 {
     const struct http_demands demands = {.host = "127.0.0.1"};

@@ -1,4 +1,4 @@
-// What the counters say of batches: by how many pictures, why and when they were closed.
+// Counters of batches: by number of pictures, and by reason and time of closing.
 #include "daemon/service/metrics.h"
 
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static struct output *batch_of(const char *name)
     return batch;
 }
 
-// The counters as they are now; freed by the caller.
+// Returns the counters' current text; the caller frees it.
 static char *counters(void)
 {
     char *ret = NULL;
@@ -141,7 +141,7 @@ static void test_clients(void)
     end();
 }
 
-// After a reload the batch that was replaced has the name of its successor.
+// After a reload the replaced batch has the name of its successor.
 static void test_no_camera_is_in_it(void)
 {
     start();
@@ -157,7 +157,7 @@ static void test_no_camera_is_in_it(void)
     end();
 }
 
-// Of a camera: which alerts are raised, and its availability once any of it is known.
+// A camera's raised alerts, and its availability once any of it is known.
 static void test_alerts(void)
 {
     start();

@@ -1,4 +1,4 @@
-// The description of the endpoints and the table of routes name the same.
+// The description of the endpoints and the table of routes list the same ones.
 #include "daemon/service/openapi.h"
 
 #include <jansson.h>
@@ -16,7 +16,7 @@ static json_t *paths(json_t **spec)
     return json_object_get(*spec, "paths");
 }
 
-// "/api/v1/cameras/{camera}" as a pattern.
+// Turns "/api/v1/cameras/{camera}" into a pattern.
 static char *pattern_of(const char *path, char *to)
 {
     char *end = to;

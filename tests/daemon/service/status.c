@@ -1,4 +1,4 @@
-// The status as JSON: what is known of a camera and its outputs stands at its key, whatever bytes
+// The status as JSON: facts of a camera and its outputs are at their keys, with any bytes that
 // others wrote.
 #include "daemon/service/status.h"
 
@@ -59,7 +59,7 @@ static void end(void)
     config_free(rig.config);
 }
 
-// Takes over the line.
+// Parses the line, and frees it.
 static json_t *json_of(char *line)
 {
     json_error_t error;
@@ -83,7 +83,7 @@ static json_t *summary(void)
     return json_of(status_summary_text(&rig.status, &rig.metrics));
 }
 
-// The value at a path like "cameras.0.outputs.1.lost.late".
+// Returns the value at a path like "cameras.0.outputs.1.lost.late".
 static const json_t *at(const json_t *json, const char *path)
 {
     char copy[128], *rest = copy, *key;
@@ -122,7 +122,7 @@ static void test_before_the_first_picture(void)
               json_is_null(at(json, "cameras.0.clock")),
           "of a stream that is not there");
     expect_text(json, "bound.cameras_more", NULL);
-    expect_text(json, "bound.upload", NULL); // the cpu has no such legs
+    expect_text(json, "bound.upload", NULL); // the CPU has no such stages
     expect_text(json, "bound.kernel", NULL);
     expect_text(json, "bound.download", NULL);
     expect_text(json, "cameras.0.state", "connecting");
@@ -142,7 +142,7 @@ static void test_before_the_first_picture(void)
     end();
 }
 
-// A submit that has not ended counts once it has lasted for longer than a sample.
+// A running submit counts once it has lasted longer than a sample.
 static void test_submit_so_far(void)
 {
     const int64_t s = 1000000000;
@@ -164,7 +164,7 @@ static void test_submit_so_far(void)
     end();
 }
 
-// Two seconds' work at once, of which the middle is sampled.
+// Two seconds' work at once; the sample is taken in the middle.
 static void test_at_work(void)
 {
     start();
