@@ -1,5 +1,5 @@
-// Cameras that a cluster has given to the box: what the files are read with beside them, which
-// cameras of a configuration are theirs, and what an edit changes of them.
+// Cameras assigned by a cluster: the texts that are read beside the files, the cameras of a
+// configuration that come from them, and the effect of edits.
 #include "daemon/supervisor/assigned.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static struct edit *assign(const char *camera, const char *url, uint32_t generat
     return edit;
 }
 
-// The edit is made, and gone.
+// Commits the edit, and closes it.
 static void commit(struct assigned *assigned, struct edit *edit)
 {
     CHECK(assigned_prepare(assigned, 1) == 0, "no memory");
@@ -42,7 +42,7 @@ static void commit(struct assigned *assigned, struct edit *edit)
     edit_close(edit);
 }
 
-// As a reload reads it with the edits. Returns what assigned_mark does.
+// Loads as a reload does, with the edits. Returns assigned_mark's result.
 static int load(struct assigned *assigned, struct edit *const edits[], int n, struct config **ret,
                 char **errors)
 {
@@ -67,8 +67,8 @@ static const struct camera_config *find(const struct config *config, const char 
     return NULL;
 }
 
-// The configuration with the edits has the camera by that URL, generation and fence; `url` NULL: it
-// has none of that name.
+// Checks that the configuration with the edits has the camera with this URL, generation and fence;
+// `url` NULL: that it has no such camera.
 static void check(struct assigned *assigned, struct edit *const edits[], int n, const char *camera,
                   const char *url, uint32_t generation)
 {
@@ -86,7 +86,7 @@ static void check(struct assigned *assigned, struct edit *const edits[], int n, 
     config_free(config);
 }
 
-// An edit is seen in the configuration that it makes before it is made, and then without it.
+// A pending edit shows only in the configuration that includes it.
 static void test_assign(void)
 {
     struct assigned assigned = {0};
@@ -121,12 +121,12 @@ static void test_unassign(void)
     check(&assigned, NULL, 0, "gate", NULL, 0);
     check(&assigned, NULL, 0, "yard", "two", 2);
     check(&assigned, NULL, 0, "hall", "three", 3);
-    commit(&assigned, open_edit(EDIT_UNASSIGN, "gate", NULL)); // which it has not
+    commit(&assigned, open_edit(EDIT_UNASSIGN, "gate", NULL)); // not one of its cameras
     CHECK(assigned.n == 2, "%d", assigned.n);
     assigned_free(&assigned);
 }
 
-// Edits of other cameras leave it alone: those of the cluster, and those of files.
+// Edits of other cameras, by the cluster or in files, leave it unchanged.
 static void test_several(void)
 {
     struct assigned assigned = {0};
@@ -145,13 +145,13 @@ static void test_several(void)
     assigned_commit(&assigned, edits, 3);
     CHECK(edit_path(edits[1]) && assigned.n == 1, "%d", assigned.n);
     check(&assigned, NULL, 0, "yard", "two", 2);
-    check(&assigned, NULL, 0, "hall", NULL, 0); // it stands in a file, if it was written
+    check(&assigned, NULL, 0, "hall", NULL, 0); // it is in a file, if it was written
     for (int i = 0; i < 3; i++)
         edit_close(edits[i]);
     assigned_free(&assigned);
 }
 
-// A text that lacks its camera is refused with its place, and the texts beside it are not.
+// A text without its camera is refused with its place; the texts beside it are not.
 static void test_other_text(void)
 {
     struct assigned assigned = {0};

@@ -1,5 +1,5 @@
-// Changes of cameras as files: what is written, when it takes its place, what is left of one that
-// is broken off, and which changes are refused beside what runs.
+// Changes of cameras as files: the text written, the time of the switch, leftovers of an
+// interrupted change, and changes that are refused in the running configuration.
 #include "daemon/supervisor/edit.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static struct config *load(void)
     return config;
 }
 
-// What edit_check says of the change, and then makes it.
+// Checks the change with edit_check, then makes it.
 static int change(enum edit_kind kind, const char *camera)
 {
     struct config *config = load();
@@ -136,7 +136,7 @@ static void test_bodies(void)
         const char *body, *yaml;
     } cases[] = {
         {"{\"a\": \"\\ud83d\\ude00\\u00e4\\/\"}", "{\"a\": \"\\U0001f600\\u00e4\\/\"}"},
-        {"{\"a\": \"\\\\ud83d\\\\ude00\"}", "{\"a\": \"\\\\ud83d\\\\ude00\"}"}, // no character
+        {"{\"a\": \"\\\\ud83d\\\\ude00\"}", "{\"a\": \"\\\\ud83d\\\\ude00\"}"}, // not an escape
         {"{\n}", "{\n}"},
         {"{}}", NULL},
         {"[]", NULL},
