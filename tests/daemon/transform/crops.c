@@ -1,5 +1,5 @@
-// Crops on the cpu backend: bytes, headers, which pictures are kept and for how long, what is lost
-// and why, over changes of geometry and of outputs, and a device that fails.
+// Crops on the CPU backend: bytes, headers, kept pictures and their lifetimes, and losses with
+// their reasons, over changes of geometry and of outputs, and a device that fails.
 #include "daemon/transform/transform.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static const int64_t WAIT_NS = INT64_C(20000000000);
 
 struct fixture {
     uv_loop_t loop;
-    struct backend_driver driver; // poses as cuda: the cpu's, with functions that a test replaces
+    struct backend_driver driver; // acts as cuda: the CPU's, with functions that a test replaces
     struct config top;
     struct devices *devices;
     struct device_lease lease;
@@ -199,7 +199,7 @@ static void pause_ns(long ns)
     nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
 }
 
-// The next batch; NULL: none comes.
+// Returns the next batch; NULL if none comes.
 static const struct result *next(struct fixture *f)
 {
     const int64_t until_ns = monotonic_ns() + WAIT_NS;
@@ -221,7 +221,7 @@ static uint64_t lost(struct fixture *f, enum loss reason)
     return atomic_load(&f->output[PLATES]->ledger.lost[reason]);
 }
 
-// Until all requests but for `left` have come to an end.
+// Waits until all requests but `left` have ended.
 static void settle(struct fixture *f, int64_t left)
 {
     const int64_t until_ns = monotonic_ns() + WAIT_NS;

@@ -1,5 +1,5 @@
-// The elements that are made of a camera's pictures: one of an output, or its tiles, over sizes of
-// pictures, regions and outputs that cannot be made.
+// Elements made of a camera's pictures: one per output, or its tiles, over picture sizes, regions
+// and outputs that are impossible.
 #include "daemon/transform/geometry.h"
 
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static void expect_first(const struct fixture *f, int plain, int tiled, int last
           f->geometry.n);
 }
 
-// Whether the op is the one that the region's crop makes.
+// Checks that the op is the one for the region's crop.
 static void expect_region(const struct fixture *f, int subscription, int part)
 {
     const struct element *element = &f->geometry.elements[f->geometry.first[subscription] + part];
@@ -110,7 +110,7 @@ static void test_tiles(void)
     finish(f);
 }
 
-// Tiles of a region lie in it.
+// Tiles of a region lie inside it.
 static void test_region(void)
 {
     struct fixture *f = start();
@@ -127,7 +127,7 @@ static void test_region(void)
     finish(f);
 }
 
-// An output whose tiles are too many, or leave the picture, has no element; the others have theirs.
+// An output with too many tiles, or tiles beyond the picture, has no element; others keep theirs.
 static void test_refused(void)
 {
     struct fixture *f = start();
@@ -143,7 +143,7 @@ static void test_refused(void)
     expect_first(f, 32, 0, 1);
     geometry_close(&f->geometry, &f->lease);
 
-    f->subscriptions->list[LAST].tiling.size = 640; // not of a warp
+    f->subscriptions->list[LAST].tiling.size = 640; // not a warp
     open_for(f, 3840, 2160);
     expect_first(f, 32, 0, 0);
     geometry_close(&f->geometry, &f->lease);
@@ -169,7 +169,7 @@ static void test_small_batch(void)
     finish(f);
 }
 
-// The fit is named, not a crop that there is not.
+// The notice names the fit, not a crop, as there is none.
 static void test_one_pixel(void)
 {
     struct fixture *f = start();

@@ -1,5 +1,5 @@
-// Pictures that are kept: which of them are found, how many and for how long; and copies of those
-// that lie on a device, in memory of their own.
+// Kept pictures: lookup, number and lifetimes; and copies of pictures on a device, in memory of
+// their own.
 #include "daemon/transform/kept_pictures.h"
 
 #include <errno.h>

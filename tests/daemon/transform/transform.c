@@ -1,5 +1,5 @@
-// The pipeline on the cpu backend: what each output gets of the frames offered, what it loses and
-// why, over changes of geometry, thinning, stopping, a device that fails and one without room.
+// The pipeline on the CPU backend: the frames that each output gets or loses, and why, over changes
+// of geometry, thinning, stopping, a failing device and one without room.
 #include "daemon/transform/transform.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ enum { OUTPUTS = 2, WARP = 0, YUV = 1 };
 
 struct fixture {
     uv_loop_t loop;
-    struct backend_driver driver; // poses as cuda: the cpu's, with functions that a test replaces
+    struct backend_driver driver; // acts as cuda: the CPU's, with functions that a test replaces
     struct config top;
     struct devices *devices;
     struct device_lease lease;
@@ -24,8 +24,8 @@ struct fixture {
     struct output_config config[OUTPUTS];
     struct subscriptions *subscriptions;
     struct output *output[OUTPUTS];
-    struct output *batches;            // the own outputs of batches that these are shares in
-    struct consumer consumer[OUTPUTS]; // of each output
+    struct output *batches;            // batches' own outputs, of which these are shares
+    struct consumer consumer[OUTPUTS]; // one per output
     struct histogram decode, process;
     struct transform *pipeline;
     _Atomic bool stop;
@@ -80,7 +80,7 @@ static struct fixture *configure(void)
 {
     struct fixture *f = calloc(1, sizeof *f);
     f->driver = cpu_backend;
-    f->driver.depth = FRAMES_IN_FLIGHT_MAX; // so many are held below
+    f->driver.depth = FRAMES_IN_FLIGHT_MAX; // number of jobs held below
     f->driver.name = "cuda";
     f->top.cpu.workers = 2;
     f->config[WARP] = (struct output_config){
@@ -158,7 +158,7 @@ static int submit(struct fixture *f, int width, int height, int64_t pts_ns, uint
     return transform_submit(f->pipeline, &frame);
 }
 
-// What one client would see of an output, after every frame in flight has come to an end.
+// Returns the output's next frame, as one client sees it, after every frame in flight has ended.
 static struct result *next(struct fixture *f, int i, uint64_t from)
 {
     struct pool *pool = f->output[i]->pool;
@@ -173,7 +173,7 @@ static void let_go(struct fixture *f, int i)
     pool_release(f->output[i]->pool, &f->consumer[i], true);
 }
 
-// The client takes none of the `n` frames that are ready.
+// The client takes none of the `n` ready frames.
 static void pass(struct fixture *f, int i, int n)
 {
     for (; n > 0 && pool_acquire(f->output[i]->pool, &f->consumer[i]); n--)
@@ -240,8 +240,8 @@ static void test_thinning(void)
     end(f);
 }
 
-// Damaged pictures find the gate closed behind the first. They count for no rate: the first picture
-// that moves goes through at once, and the rate thins what comes behind it.
+// Damaged pictures find the gate closed after the first one. They do not count for the rate: the
+// first moving picture passes at once, and the rate thins those after it.
 static void test_gate(void)
 {
     struct fixture *f = configure();
@@ -267,7 +267,7 @@ static void test_gate(void)
     CHECK(lost(f, YUV, LOSS_STILL) == 0, "the other has no gate");
     end(f);
 
-    // Nobody takes the first, so the next one that is whole is still the first.
+    // Nobody takes the first, so the next whole picture is still the first.
     f = configure();
     f->config[WARP].gate = (struct gate_config){.motion = true, .hold = {0}};
     start(f, 0);
@@ -363,7 +363,7 @@ static int submit_to_fail(struct plan *plan, struct job *job)
     return cpu_backend.submit(plan, job);
 }
 
-// The device fails with the first frame, one way or another: the next one is the cpu's.
+// The device fails with the first frame in some way: the CPU processes the next one.
 static void device_fails(struct fixture *f)
 {
     start(f, 0);
@@ -464,7 +464,7 @@ static int no_export(struct backend *backend, struct device_export *ret, enum ex
     return -ENOTSUP;
 }
 
-// Slots on the device count there as they are allocated, and as the budget has them: in pieces.
+// Slots on the device count as they are allocated, and as in the budget: in pieces.
 static void test_slots_on_device(void)
 {
     size_t left = 0;
@@ -491,7 +491,7 @@ static int keep(struct plan *plan, struct job *job)
     return 0;
 }
 
-// What a full backend has no time for is no client's doing.
+// Frames that a full backend has no time for are not charged to a client.
 static void test_busy_backend(void)
 {
     struct fixture *f = configure();
@@ -515,7 +515,7 @@ static void test_overflow_and_stop(void)
     start(f, 0);
     for (int i = 0; i < 8; i++)
         CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
-    atomic_store(&f->stop, true); // the ninth would wait for ever
+    atomic_store(&f->stop, true); // the ninth would wait forever
     transform_wake(f->pipeline);
     CHECK(submit(f, 16, 16, 8, 0) == 0, "submit while stopping");
     CHECK(lost(f, WARP, LOSS_STOPPING) == 1, "stopping");
@@ -531,7 +531,7 @@ static void *fail_while_it_waits(void *opaque)
     return NULL;
 }
 
-// A client that stands still must not hold up the device's way back.
+// A stalled client must not delay the device's recovery.
 static void test_failure_while_waiting(void)
 {
     struct fixture *f = configure();
@@ -606,7 +606,7 @@ static void *judge_while_it_waits(void *opaque)
     return NULL;
 }
 
-// The camera waits for a slot under `overflow: wait`: for the backend, and then for a client.
+// With `overflow: wait` the camera waits for a slot: for the backend, and then for a client.
 static void test_hanging_backend(void)
 {
     struct fixture *f = configure();
@@ -625,7 +625,7 @@ static void test_hanging_backend(void)
     end(f);
 }
 
-// Under the others it goes on reading, and loses all that comes.
+// With other policies it goes on reading, and loses all frames.
 static void test_hanging_backend_and_loss(void)
 {
     struct fixture *f = configure();
@@ -644,7 +644,7 @@ static void test_hanging_backend_and_loss(void)
 
 static _Atomic int resumed;
 
-// As the collector does: submits two pictures that were parked.
+// Submits two parked pictures, as the collector does.
 static void *resume_parked(void *opaque)
 {
     struct fixture *f = opaque;
@@ -664,8 +664,8 @@ static void *resume_parked(void *opaque)
     return NULL;
 }
 
-// A backend that hangs with one camera's picture does not hold up the batch of all: what was parked
-// for it is lost.
+// A backend that hangs with one camera's picture does not delay everyone's batch: pictures parked
+// for it are lost.
 static void test_batch_beside_hanging_backend(void)
 {
     struct fixture *f = configure();
@@ -694,8 +694,7 @@ static void test_batch_beside_hanging_backend(void)
     end(f);
 }
 
-// How many elements of a planar 32x32 tensor are not what a gray picture of w x h is letterboxed
-// to.
+// Counts elements of a planar 32x32 tensor that differ from the letterbox of a gray w x h picture.
 static int count_wrong(const uint8_t *element, int w, int h)
 {
     const int width = w >= h ? 32 : 32 * w / h, height = h >= w ? 32 : 32 * h / w;
@@ -709,7 +708,7 @@ static int count_wrong(const uint8_t *element, int w, int h)
     return wrong;
 }
 
-// One slot, used again and again: what fill it has must be that of the shape before no longer.
+// One slot is reused: its fill must not stay that of the shape before.
 static void test_fill_follows(void)
 {
     static const int shape[][2] = {{64, 48}, {64, 48}, {32, 64}, {32, 64}, {64, 48}, {64, 32}};
@@ -744,7 +743,7 @@ struct client {
     _Atomic bool done;
 };
 
-// Takes every frame of both outputs, each in a few milliseconds.
+// Takes every frame of both outputs, each after a few milliseconds.
 static void *read_slowly(void *opaque)
 {
     struct client *client = opaque;
@@ -760,7 +759,7 @@ static void *read_slowly(void *opaque)
     return NULL;
 }
 
-// What arrived during the opening waits for a client that reads.
+// Frames that arrived during the opening wait for a client that reads.
 static void all_arrive(struct fixture *f, const char *what)
 {
     struct client client = {.fixture = f};
@@ -825,7 +824,7 @@ static void test_burst(void)
     all_arrive(f, "after the decoder's opening");
 }
 
-// A client that does not read holds the camera up for no longer than that.
+// A client that does not read delays the camera no longer than that.
 static void test_burst_and_stuck_client(void)
 {
     struct fixture *f = with_few_slots();
@@ -876,7 +875,7 @@ static void *let_jobs_go_late(void *opaque)
     return NULL;
 }
 
-// The backend may be what others open things in.
+// The backend may be busy with another's opening.
 static void test_burst_and_busy_backend(void)
 {
     struct fixture *f = configure();
