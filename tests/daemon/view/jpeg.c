@@ -1,4 +1,4 @@
-// JPEGs: decoded again they show what was encoded, whatever the size, and the file finds room.
+// JPEGs: decoded ones show the encoded picture at any size, and the file finds room.
 #include "daemon/view/jpeg.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void show_gradient(struct image *image)
                     (uint8_t)(40 + (size_t)p * 30 + x + (size_t)y);
 }
 
-// How far the luma that the file shows is from the picture's at most.
+// Returns the largest difference between the file's luma and the picture's.
 static int luma_off(const uint8_t *file, size_t size, const struct image *image)
 {
     struct jpeg_decompress_struct context;
@@ -53,7 +53,7 @@ static void test_sizes(enum pixel_format format)
     static const int sides[][2] = {{64, 32}, {63, 31}, {1, 1}, {17, 96}, {96, 9}, {72, 24}};
     for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
         struct image image = {.format = format, .width = sides[i][0], .height = sides[i][1]};
-        uint8_t *pixels = malloc(image_lay_out(&image, NULL)); // no byte more
+        uint8_t *pixels = malloc(image_lay_out(&image, NULL)); // exact size
         struct jpeg *jpeg;
         const uint8_t *file;
         size_t size;
@@ -70,7 +70,7 @@ static void test_sizes(enum pixel_format format)
     }
 }
 
-// Noise takes more than was thought of.
+// Noise needs more room than estimated.
 static void test_room(void)
 {
     struct image image = {.format = PIXEL_YUV444P, .width = SIDE_MAX, .height = SIDE_MAX};

@@ -1,5 +1,5 @@
-// Previews: made while somebody asks, of the newest picture, with at most one of a camera held; who
-// asks is told why there is none.
+// Previews: made on request, of the newest picture, with at most one per camera held; if there is
+// none, the requester gets the reason.
 #include "daemon/view/previews.h"
 
 #include <dirent.h>
@@ -21,11 +21,11 @@ static const int64_t SECOND = INT64_C(1000000000);
 static uv_loop_t loop;
 static struct event_queue *events;
 static struct previews *previews;
-static struct device_lease lease;              // of nothing: pictures are on the host
+static struct device_lease lease;              // empty: pictures are on the host
 static struct subscriptions no_outputs;        // empty
 static uint8_t pixels[WIDTH * HEIGHT * 3 / 2]; // gray
 static _Atomic int released;                   // pictures that came back
-static _Atomic int last_released;              // the number of the last one
+static _Atomic int last_released;              // number of the last one
 static sem_t blocks, goes_on;
 static bool thread_is_blocked;
 static pthread_t test_thread;
@@ -36,7 +36,7 @@ struct asker {
     uint64_t sequence;
     size_t size;
     char why[PREVIEW_WHY_MAX], facts[PREVIEW_FACTS_MAX];
-    bool leaves; // when it is told
+    bool leaves; // leaves in its callback
 };
 
 static void release(void *owner)
@@ -45,7 +45,7 @@ static void release(void *owner)
     atomic_fetch_add(&released, 1);
 }
 
-// Of the last owner, which is the previews' thread, or else the test.
+// Blocks in the last owner: the previews' thread, or else the test.
 static void release_late(void *owner)
 {
     thread_is_blocked = !pthread_equal(pthread_self(), test_thread);
@@ -68,7 +68,7 @@ static struct frame make_frame(int number, void (*release_it)(void *))
     return frame;
 }
 
-// The camera's thread offers a picture and passes it on, which gives it back at once.
+// Offers a picture and passes it on, as the camera's thread does; it comes back at once.
 static void offer(struct preview_source *source, int number, void (*release_it)(void *))
 {
     struct frame frame = make_frame(number, release_it);
@@ -160,7 +160,7 @@ static void test_single(void)
     close_source(source);
 }
 
-// The previews' thread is at that camera's picture until `goes_on`.
+// Blocks the previews' thread in that camera's picture until `goes_on`.
 static void block_thread(struct preview_source *other, struct asker *blocked)
 {
     do {
@@ -172,7 +172,7 @@ static void block_thread(struct preview_source *other, struct asker *blocked)
     atomic_store(&released, 0);
 }
 
-// Of those that come meanwhile the newest is made.
+// The newest of the pictures that come meanwhile is used.
 static void test_newest(void)
 {
     struct preview_source *other = open_source("other"), *source = open_source("gate");
@@ -244,7 +244,7 @@ static void test_refusals(void)
     output.asker.wish.plane = -1;
     CHECK(preview_ask(source, &output.asker) == 0, "ask");
     for (int i = 1; output.told == 0 && i < 10000;
-         i++) { // the thread may still be at those that left
+         i++) { // the thread may still work for those that left
         offer(source, i, release);
         uv_sleep(1);
         uv_run(&loop, UV_RUN_NOWAIT);
@@ -254,7 +254,7 @@ static void test_refusals(void)
     close_source(source);
 }
 
-// A camera lets go of its device and its decoder, goes on, and is removed in the end.
+// A camera releases its device and its decoder, goes on, and is finally removed.
 static void test_gone(void)
 {
     struct preview_source *source = open_source("gate");
@@ -269,7 +269,7 @@ static void test_gone(void)
     CHECK(wait_released(3), "it goes on");
     close_source(source);
     CHECK(!asker.asker.preview && strstr(asker.why, "gone"), "%s", asker.why);
-    preview_leave(&asker.asker); // which does nothing
+    preview_leave(&asker.asker); // does nothing
 }
 
 static void *go_on_once_waited_for(void *opaque)
@@ -281,7 +281,7 @@ static void *go_on_once_waited_for(void *opaque)
     return NULL;
 }
 
-// The camera's thread wants its device back while many previews are to be encoded.
+// The camera's thread needs its device back while many previews are to be encoded.
 static void test_drain(void)
 {
     struct preview_source *other = open_source("other"), *source = open_source("gate");
@@ -307,13 +307,13 @@ static void test_drain(void)
     close_source(other);
 }
 
-static _Atomic int niceness; // of who submitted last
+static _Atomic int niceness; // of the last submitter
 static int own_niceness;
 
 static int submit(struct plan *plan, struct job *job)
 {
     atomic_store(&niceness, getpriority(PRIO_PROCESS, 0));
-    job->src.memory = MEMORY_HOST; // where it is in truth
+    job->src.memory = MEMORY_HOST; // its real place
     return cpu_backend.submit(plan, job);
 }
 
@@ -323,7 +323,7 @@ static size_t device_bytes(struct backend *backend)
     return (size_t)1 << 30;
 }
 
-// Who submits to a device takes its driver's locks, for which outputs wait.
+// Submitting to a device takes the driver's locks, for which outputs wait.
 static void test_device(void)
 {
     struct backend_driver driver = cpu_backend;
@@ -339,7 +339,7 @@ static void test_device(void)
     struct preview_source *source = open_source("gate");
     atomic_store(&niceness, -1);
     CHECK(ask(source, &asker, 64, 25) == 0, "ask");
-    for (int i = 1; i <= 4; i++) { // and back and forth, as where a GPU fails
+    for (int i = 1; i <= 4; i++) { // alternating, as when a GPU fails
         struct frame frame = make_frame(i, release);
         frame.image.memory = i % 2 ? MEMORY_CUDA : MEMORY_HOST;
         wait_idle(source);
@@ -354,7 +354,7 @@ static void test_device(void)
     devices_close(devices);
 }
 
-// Those on the host wait behind all else that the daemon does, however nice that is itself.
+// Previews on the host run behind everything else in the daemon, at any niceness of its own.
 static void test_niceness(void)
 {
     DIR *tasks = opendir("/proc/self/task");

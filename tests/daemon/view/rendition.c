@@ -1,6 +1,5 @@
-// Renditions: the same JPEG wherever the picture lies, with a plan on the device that is opened
-// once; and tensors brought back to the levels that they were made of, whatever their type, layout
-// and order.
+// Renditions: the same JPEG wherever the picture is, with a plan on the device that is opened once;
+// and tensors turned back into their levels, of any type, layout and order.
 #include "daemon/view/rendition.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@ enum { WIDTH = 192, HEIGHT = 108, SIDE = 64 };
 static struct {
     int opened, closed, submitted;
     bool fails;
-    bool hangs; // the next job waits in:
+    bool hangs; // the next job is held in `plan` and `job`
     struct plan *plan;
     struct job *job;
 } device;
@@ -43,7 +42,7 @@ static int submit(struct plan *plan, struct job *job)
         device.job = job;
         return 0;
     }
-    job->src.memory = MEMORY_HOST; // where it is in truth
+    job->src.memory = MEMORY_HOST; // its real place
     return device.fails ? -EIO : cpu_backend.submit(plan, job);
 }
 
@@ -58,7 +57,7 @@ struct fixture {
     char why[256];
 };
 
-// Of each job at once, and of a device that has so much for cameras.
+// The needs of each job, and a device's memory for cameras.
 enum { A_JOB = 1000, ROOM = 16 * A_JOB };
 
 static struct memory_need plan_need(const struct image *src, const struct op *const ops[], int n,
@@ -157,7 +156,7 @@ static void release(void *owner)
     atomic_store((_Atomic bool *)owner, true);
 }
 
-// A job without end is waited for only so long, and keeps its picture. The next one is then made.
+// A job that never ends is waited for briefly, and keeps its picture. The next one is then made.
 static void test_hangs(void)
 {
     const struct rendition_params params = {.plane = -1, .width = SIDE};
@@ -187,8 +186,8 @@ static void test_hangs(void)
     finish(f);
 }
 
-// Of a device's memory a preview takes what one picture needs, and none of what is left for cameras
-// that may come.
+// A preview takes one picture's memory from the device, and none of that reserved for later
+// cameras.
 static void test_memory(void)
 {
     const struct rendition_params params = {.plane = -1, .width = SIDE};
@@ -239,7 +238,7 @@ static struct op_params tensor_params(enum dtype dtype, enum layout layout, enum
     return params;
 }
 
-// Against the same geometry as u8, rgb, nhwc.
+// Compares with the same geometry as u8, rgb, nhwc.
 static void check_tensor(struct fixture *f, const uint8_t *expected, const struct op_params *params)
 {
     const struct frame frame = frame_of(f, MEMORY_HOST);
@@ -315,7 +314,7 @@ static void test_tensors(void)
     finish(f);
 }
 
-// Tensors that are large are shown as long as all of them together have room.
+// Large tensors are shown as long as all of them together have room.
 static void test_large(void)
 {
     enum { LARGE = 2048, TAKEN = LARGE * LARGE * (3 * 4 + 3 + 3), ROOM_FOR = 3 };

@@ -1,5 +1,5 @@
-// Messages of a viewer: the newest picture of each index goes, in whatever pieces the socket takes,
-// and facts go when they change. Parts of one camera: the same, each behind a header.
+// Messages of a viewer: the newest picture of each index is sent, in any pieces that the socket
+// takes, and facts are sent when they change. Parts of one camera: the same, each after a header.
 #include "daemon/view/view_messages.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "daemon/view/view_parts.h"
 #include "tests/test.h"
 
-// With `size` bytes of `fill`.
+// Makes a picture with `size` bytes of `fill`.
 static struct preview_picture *make(const char *facts, size_t size, int fill)
 {
     struct preview_picture *picture = calloc(1, sizeof *picture + size);
@@ -31,7 +31,7 @@ static void put(struct view_messages *messages, int index, const char *facts, si
     preview_picture_unref(picture);
 }
 
-// All that is to go, asked for in pieces of `room` bytes.
+// Returns all pending bytes, fetched in pieces of `room` bytes.
 static size_t drain(struct view_messages *messages, uint8_t *to, size_t room)
 {
     size_t used = 0, n;
@@ -48,7 +48,7 @@ static uint64_t number(const uint8_t *from, int bytes)
     return ret;
 }
 
-// Checks one message, and returns what is behind it.
+// Checks one message, and returns its end.
 static const uint8_t *check(const uint8_t *at, enum view_kind kind, int index, size_t size,
                             int fill)
 {
@@ -75,7 +75,7 @@ static void test_newest_wins(void)
     put(messages, 0, "{a}", 100, 1);
     put(messages, 1, "{b}", 50, 2);
     put(messages, 0, "{a}", 101, 3);
-    // The first byte of a message is the end of replacing it.
+    // Once a message's first byte is sent, it is not replaced.
     CHECK(view_messages_fill(messages, (char *)bytes, 1) == 1, "a byte");
     put(messages, 1, "{b}", 51, 4);
     put(messages, 1, "{b}", 52, 5);
@@ -114,7 +114,7 @@ static void test_facts(void)
     at = check(at, VIEW_JPEG, 0, 10, 5);
     at = check(at, VIEW_ALIVE, 0, 0, 0);
     CHECK(at == bytes + used, "%zu bytes, not %td", used, at - bytes);
-    put(messages, 0, "{a}", 10, 6); // is closed with a picture under way, and another one behind
+    put(messages, 0, "{a}", 10, 6); // closed with one picture partly sent and another one behind it
     view_messages_fill(messages, (char *)bytes, 40);
     put(messages, 0, "{a}", 10, 7);
     view_messages_close(messages);
@@ -139,7 +139,7 @@ static void test_parts(void)
             used += n;
         CHECK(used == strlen(first) && memcmp(bytes, first, used) == 0, "first header: %s", bytes);
         put_part(&parts, 5, 'a');
-        put_part(&parts, 6, 'b'); // in place of it
+        put_part(&parts, 6, 'b'); // replaces it
         used = view_parts_fill(&parts, bytes, 1);
         put_part(&parts, 7, 'c');
         while ((n = view_parts_fill(&parts, bytes + used, room)) > 0)
