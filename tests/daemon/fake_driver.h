@@ -1,4 +1,4 @@
-// A backend that computes nothing: it only counts what is pinned and exported.
+// A backend that computes nothing: it only counts pins and exports.
 #ifndef FRAMED_TESTS_DAEMON_FAKE_DRIVER_H
 #define FRAMED_TESTS_DAEMON_FAKE_DRIVER_H
 
@@ -10,7 +10,7 @@
 #include "kernels/backend.h"
 
 static _Atomic int pinned, exports, exports_written;
-static int pin_refusal;     // what pinning fails with
+static int pin_refusal;     // the error of pinning
 static bool device_is_full; // for exports
 static _Alignas(4096) uint8_t device_memory[1 << 16];
 

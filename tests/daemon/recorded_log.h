@@ -1,4 +1,4 @@
-// What the log writes to stderr, for a test to read.
+// Records the log's output to stderr, for a test to read.
 #ifndef FRAMED_TESTS_DAEMON_RECORDED_LOG_H
 #define FRAMED_TESTS_DAEMON_RECORDED_LOG_H
 
@@ -16,7 +16,7 @@ static void log_record_open(void)
     terminal = dup(STDERR_FILENO);
 }
 
-// What the log writes goes to a file until log_text.
+// Sends the log's output to a file until log_text.
 static void record(void)
 {
     char name[] = "/tmp/framed-log-XXXXXX";

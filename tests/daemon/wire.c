@@ -1,4 +1,4 @@
-// The layout of what goes over the wire, byte by byte, in C and in C++.
+// The layout of the wire structs, byte by byte, in C and in C++.
 #include <stddef.h>
 #include <stdlib.h>
 
