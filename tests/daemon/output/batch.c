@@ -1,5 +1,5 @@
-// Batches: why each is closed, who is waited for, who comes first, what waits and what is lost, and
-// ledgers whose sums always match.
+// Batches: the reason for closing each, the members waited for, their order, waiting and lost
+// pictures, and ledgers whose sums always match.
 #include "daemon/output/batch.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ struct fixture {
     int parts[MEMBERS_MAX]; // of each member's pictures; 0: 1
     int n;
     _Atomic bool stop;
-    _Atomic int frames; // that are parked or on their way
+    _Atomic int frames; // parked or in flight
     pthread_t collector;
 };
 
@@ -38,7 +38,7 @@ static int parts_of(const struct fixture *f, int member)
     return f->parts[member] ? f->parts[member] : 1;
 }
 
-// Submits what was parked: it is done at once.
+// Submits parked pictures; each is completed at once.
 static void *collect(void *opaque)
 {
     struct fixture *f = opaque;
@@ -57,7 +57,7 @@ static void *collect(void *opaque)
     return NULL;
 }
 
-static _Atomic bool write_hangs; // of a device
+static _Atomic bool write_hangs; // on a device
 
 static int write_slowly(struct backend *backend, void *to, const void *from, size_t bytes)
 {
@@ -115,7 +115,7 @@ static void start(struct fixture *f, const struct setting *setting)
     pthread_create(&f->collector, NULL, collect, f);
 }
 
-// Every member has shown a picture just now.
+// Marks every member as having just shown a picture.
 static void wake_members(struct fixture *f)
 {
     for (int i = 0; i < f->n; i++) {
@@ -190,7 +190,7 @@ static void park(struct fixture *f, int member)
     batch_park(&f->member[member], &parked, parts_of(f, member));
 }
 
-// A picture of a member, done at once. False: it was parked or lost.
+// Feeds a member's picture, completed at once. Returns false if it was parked or lost.
 static bool feed(struct fixture *f, int member)
 {
     struct result *result;
@@ -207,7 +207,7 @@ static bool feed(struct fixture *f, int member)
     return first >= 0;
 }
 
-// The next batch, within a second.
+// Returns the next batch, within a second.
 static struct result *next(struct fixture *f)
 {
     struct result *result = NULL;
@@ -277,7 +277,7 @@ static void test_wait(void)
     CHECK(result && result->closed_ns - begun_ns >= 30 * 1000000, "after %d us",
           result ? (int)((result->closed_ns - begun_ns) / 1000) : 0);
     pool_release(f.pool, &f.consumer, true);
-    feed(&f, 0); // member 1, which was waited for in vain, costs one wait
+    feed(&f, 0); // member 1, awaited in vain, costs one wait
     expect(&f, CLOSED_ALL, 1);
     feed(&f, 1); // and counts again once it is back
     feed(&f, 0);
@@ -315,7 +315,7 @@ static void test_stopping(void)
     end(&f);
 }
 
-// --- who is waited for
+// --- awaited members
 
 static void test_live(void)
 {
@@ -323,13 +323,13 @@ static void test_live(void)
     start(&f, &(struct setting){.members = 2, .capacity = 4, .wait_ms = 1000});
     feed(&f, 1);
     expect(&f, CLOSED_ALL, 1);
-    usleep(260 * 1000); // 1 is not live any more
+    usleep(260 * 1000); // 1 is no longer live
     feed(&f, 0);
     expect(&f, CLOSED_ALL, 1);
     end(&f);
 }
 
-// The shortest period less the time that the client holds a batch, 100 ms where it is not known.
+// The shortest period less the time that the client holds a batch; 100 ms if unknown.
 static void test_auto(void)
 {
     struct fixture f;
@@ -369,7 +369,7 @@ static void test_per_camera(void)
     CHECK(feed(&f, 0) && feed(&f, 0), "no room for two");
     CHECK(!feed(&f, 0), "room for three");
     feed(&f, 1);
-    expect(&f, CLOSED_ALL, 3); // and the third goes into the next
+    expect(&f, CLOSED_ALL, 3); // the third goes into the next
     usleep(20 * 1000);
     feed(&f, 1);
     expect(&f, CLOSED_ALL, 2);
@@ -397,8 +397,8 @@ static void test_fixed(void)
     end(&f);
 }
 
-// Members with pictures of several items have places beside each other; who has no room there loses
-// its pictures, and nobody waits for it.
+// Members whose pictures have several items get adjacent places; one without room loses its
+// pictures, and is not awaited.
 static void test_fixed_parts(void)
 {
     const struct setting setting = {.members = 4, .capacity = 5, .wait_ms = 1000, .fixed = true};
@@ -430,7 +430,7 @@ static void test_fixed_parts(void)
     end(&f);
 }
 
-// The place of a member that has shown nothing yet is not given away.
+// The place of a member that has not shown anything yet is kept for it.
 static void test_fixed_absent(void)
 {
     const struct setting setting = {.members = 2, .capacity = 2, .wait_ms = 40, .fixed = true};
@@ -446,7 +446,7 @@ static void test_fixed_absent(void)
     end(&f);
 }
 
-// A batch with too little room for what is parked does not wait for its time.
+// A batch with too little room for the parked pictures is closed early.
 static void test_too_little_room(void)
 {
     struct fixture f;
@@ -481,8 +481,8 @@ static void test_fixed_again(void)
     end(&f);
 }
 
-// A batch whose pictures all failed is none: it takes no number. The next picture says what was
-// lost, and that its epoch is new.
+// A batch whose pictures all failed is dropped and uses no number. The next picture reports the
+// loss and a new epoch.
 static void test_all_failed(void)
 {
     struct fixture f;
@@ -508,7 +508,7 @@ static void test_all_failed(void)
     end(&f);
 }
 
-// The place of a job that failed is given out again, as long as the batch is open.
+// The place of a failed job is given out again while the batch is open.
 static void test_place_again(void)
 {
     struct fixture f;
@@ -532,7 +532,7 @@ static void test_place_again(void)
     end(&f);
 }
 
-// What no picture fills is fill, whatever was there before.
+// Elements without a picture contain fill, whatever they contained before.
 static void test_tail(bool on_device)
 {
     enum { PLANE = SIZE / 3 };
@@ -546,7 +546,7 @@ static void test_tail(bool on_device)
     for (int round = 0; round < 6; round++) {
         struct result *result;
         if (round == 3)
-            wake_members(&f); // so that a batch of this slot is full
+            wake_members(&f); // makes a batch of this slot full
         for (int i = 0; i <= (round == 3); i++) {
             int first = claim(&f, i, &result);
             memset((uint8_t *)result->data + first * SIZE, 100 + i, SIZE);
@@ -566,7 +566,7 @@ static void test_tail(bool on_device)
     end(&f);
 }
 
-// The same where the job failed, after the batch was closed.
+// The same if the job failed after the batch was closed.
 static void test_tail_of_failed(void)
 {
     struct fixture f;
@@ -585,7 +585,7 @@ static void test_tail_of_failed(void)
     end(&f);
 }
 
-// An element that no picture filled, before others that have one, is fill too: never the picture of
+// An element without a picture, before others that have one, contains fill too: never a picture of
 // an earlier batch.
 static void test_hole(void)
 {
@@ -619,7 +619,7 @@ static void *finish_batch(void *batch)
     return NULL;
 }
 
-// Whoever finishes a batch does not wait for the device that fills its tail.
+// Finishing a batch does not wait for the device that fills its tail.
 static void test_finish_beside_hanging_device(void)
 {
     struct fixture f;
@@ -647,10 +647,10 @@ static void test_finish_beside_hanging_device(void)
     end(&f);
 }
 
-// --- who waits
+// --- waiting members
 
-// While the client holds all that there is, each member's newest pictures wait, and those that were
-// served longest ago come first.
+// While the client holds all results, each member's newest pictures wait; the members served
+// longest ago come first.
 static void test_fairness(void)
 {
     enum { MEMBERS = 7, CAPACITY = 3, ROUNDS = 40 };
@@ -677,7 +677,7 @@ static void test_fairness(void)
     end(&f);
 }
 
-// Parked pictures are replaced by newer ones, or newer ones are lost.
+// Newer pictures replace parked ones, or are lost.
 static void test_replaced(enum overflow overflow, uint64_t expected)
 {
     struct fixture f;
@@ -740,7 +740,7 @@ static void *produce(void *opaque)
     return NULL;
 }
 
-// Under OVERFLOW_WAIT nothing is lost, in whatever order threads come.
+// With OVERFLOW_WAIT nothing is lost, in any order of threads.
 static void test_nothing_lost(void)
 {
     enum { MEMBERS = 5, FRAMES = 400 };
@@ -773,7 +773,7 @@ static void test_nothing_lost(void)
     end(&f);
 }
 
-// However long that takes; and the pool may give up results again once no member loses nothing.
+// Pictures wait as long as needed; the pool may drop results again once no member needs them all.
 static void test_policy(void)
 {
     struct fixture f;
@@ -795,13 +795,13 @@ static void test_policy(void)
     CHECK(emitted(&f) == 4, "%d emitted", (int)emitted(&f));
 }
 
-// A client that is stuck keeps the pictures of a camera that is gone, and the camera's sums close.
+// A stuck client holds pictures of a removed camera; the camera's sums are closed nevertheless.
 static void test_forgotten(void)
 {
     struct fixture f;
     start(&f, &(struct setting){.members = 2, .capacity = 2, .wait_ms = 1000});
     wake_members(&f);
-    for (int i = 0; i < 4; i++) // one is delivered half, one is ready
+    for (int i = 0; i < 4; i++) // one is half delivered, one is ready
         feed(&f, i % 2);
     CHECK(next(&f) && pool_detach_payload(f.pool, &f.consumer) == 0, "no batch");
     pool_forget_ledger(f.pool, &f.ledger[1]);
@@ -844,7 +844,7 @@ static void test_woken(void)
     CHECK(sum(&f, LOSS_STOPPING) == BATCH_PARKED_WAIT, "%d", (int)sum(&f, LOSS_STOPPING));
 }
 
-// Without a client all is lost at once, and nobody waits.
+// Without a client every picture is lost at once, and no thread waits.
 static void test_no_client(void)
 {
     struct fixture f;

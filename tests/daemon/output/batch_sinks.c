@@ -1,5 +1,4 @@
-// Batches on their way through every kind of sink: holes anywhere, tails that are cut or not, and
-// what is left of a file that was cut.
+// Batches through every kind of sink: holes anywhere, tails cut or not, and files that were cut.
 #include <sys/mman.h>
 
 #include "tests/daemon/output/batches.h"
@@ -22,15 +21,15 @@ static void feed(unsigned claimed, unsigned failed)
     on_loop(&rig, rig_pump);
 }
 
-// What the tests send: elements claimed, those of them that fail, and how many a consumer gets.
+// Test batches: claimed elements, those of them that fail, and the count that a consumer gets.
 static const struct shape {
     unsigned claimed, failed;
     int count;
 } shapes[] = {
     {0xf, 0, 4},   // full
     {0x3, 0, 2},   // no tail
-    {0xe, 0, 4},   // the first one is a hole,
-    {0xd, 0x1, 4}, // and one that failed, beside another
+    {0xe, 0, 4},   // the first is a hole
+    {0xd, 0x1, 4}, // plus a failed one beside another
     {0x7, 0x6, 1}, // the tail failed
     {0x8, 0, 4},   // only the last one
 };
@@ -57,7 +56,7 @@ static void take_hello(struct ring_reader *reader, const struct msghdr *message)
     reader->hellos++;
 }
 
-// The next batch, behind the hello where there is one.
+// Receives the next batch, after a hello if there is one.
 static struct got_batch next_batch(struct ring_reader *reader)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
@@ -130,7 +129,7 @@ static void test_ring_hello(void)
     rig_close(&rig, 1000);
 }
 
-// Two clients read the same headers, which are those of each batch however often slots are used.
+// Two clients read the same headers; each batch has its own, however often slots are reused.
 static void test_ring(enum batch_tail tail)
 {
     enum { BATCHES = 8 * SHAPES };
@@ -160,7 +159,7 @@ static void test_ring_losses(void)
     struct got_batch got = next_batch(&early);
     expect_batch(&got, 0, 0, 2, 0x3, 0, 0);
     give_back(&early, &got);
-    rig.batches += 3; // whose every job failed
+    rig.batches += 3; // all jobs of these failed
     struct ring_reader late = {.fd = reader_join(&rig, 2)};
     feed(0x2, 0);
     got = next_batch(&early);
@@ -174,8 +173,8 @@ static void test_ring_losses(void)
 
 // --- sockets and files
 
-// The next batch of a stream, which `next` reads up to `size` bytes of. The caller frees the
-// payload and header.
+// Reads the next batch of a stream; `next` reads up to `size` bytes. The caller frees the payload
+// and the header.
 static bool read_batch(size_t next(void *opaque, void *to, size_t size), void *opaque,
                        struct got_batch *got)
 {
@@ -230,8 +229,8 @@ static void test_socket(enum sink_kind kind, enum batch_tail tail, int64_t max_a
     rig_close(&rig, 1000);
 }
 
-// A client stalls within a batch, the pool is short of slots: what it has not read is copied, and
-// it gets that and knows what it has missed.
+// A client stalls within a batch while the pool is short of slots: the unread rest is copied, and
+// the client gets it and the number of missed batches.
 static void test_stalled(void)
 {
     struct got_batch got;
@@ -294,7 +293,7 @@ static void test_file(void)
     rig_close(&rig, 1000);
 }
 
-// numpy reads one array a batch.
+// numpy reads one array per batch.
 static void test_npy(enum batch_tail tail, const char *expected)
 {
     char command[512], text[256] = "";
@@ -327,7 +326,7 @@ static void test_raw(void)
     rig_close(&rig, 1000);
 }
 
-// The file's time is that of the first element that is filled.
+// The file's time is that of the first filled element.
 static void test_time_of_holes(void)
 {
     rig_init_batches(&rig, SINK_FILE, "%s.framed", CAPACITY);
@@ -364,7 +363,7 @@ static size_t recorded_bytes(char *to, size_t size, size_t end[2])
     return end[1];
 }
 
-// A file that ends at any byte is cut behind its last whole batch.
+// A file that ends at any byte is cut after its last whole batch.
 static void test_tails(void)
 {
     static char bytes[4096];

@@ -1,12 +1,12 @@
 // Batches for the tests of sinks: results of several items, some of them holes, as output/batch.c
-// makes them, and what a consumer reads of them.
+// makes them; and the batches that a consumer reads.
 #ifndef FRAMED_TESTS_DAEMON_OUTPUT_BATCHES_H
 #define FRAMED_TESTS_DAEMON_OUTPUT_BATCHES_H
 
 #include "daemon/output/pool.h"
 #include "tests/daemon/output/fixture.h"
 
-// A rig for batches of so many elements; rig_open follows.
+// Prepares a rig for batches of `capacity` elements; rig_open follows.
 static inline void rig_init_batches(struct rig *rig, enum sink_kind kind, const char *name,
                                     int capacity)
 {
@@ -15,7 +15,7 @@ static inline void rig_init_batches(struct rig *rig, enum sink_kind kind, const 
     rig->config.capacity = capacity;
 }
 
-// Under the pool's lock. NULL: no room.
+// Called with the pool's lock. Returns NULL without room.
 static inline struct result *rig_begin_batch(struct rig *rig)
 {
     const struct pool_request request = {.size = (size_t)rig->width * (size_t)rig->height,
@@ -32,8 +32,8 @@ static inline struct result *rig_begin_batch(struct rig *rig)
     return result;
 }
 
-// Offers a batch. Bit i of `claimed`: element i takes a frame, that with the next ordinal; bit i of
-// `failed`: its job fails. The batch has the number rig->batches whether there is room or not.
+// Offers a batch. Bit i of `claimed`: element i takes the frame with the next ordinal; bit i of
+// `failed`: its job fails. The batch has number rig->batches, even if there is no room.
 static inline void rig_feed_batch(struct rig *rig, unsigned claimed, unsigned failed)
 {
     const uint64_t number = rig->batches++;
@@ -69,7 +69,7 @@ static inline void rig_feed_batch(struct rig *rig, unsigned claimed, unsigned fa
     pthread_mutex_unlock(&rig->pool->lock);
 }
 
-// A batch that a consumer got.
+// A batch as received by a consumer.
 struct got_batch {
     struct framed_batch batch;
     const struct framed_element_header *header;
@@ -101,8 +101,8 @@ static inline void expect_element(const struct got_batch *got, int i, bool fille
     CHECK(wrong == 0, "element %d: %zu bytes are wrong", i, wrong);
 }
 
-// `claimed` and `failed` as of rig_feed_batch, where the first frame had the ordinal `first`.
-// Looks at every header and every byte.
+// `claimed` and `failed` as in rig_feed_batch; the first frame had the ordinal `first`. Checks
+// every header and every byte.
 static inline void expect_batch(const struct got_batch *got, uint64_t sequence, uint64_t lost,
                                 int count, unsigned claimed, unsigned failed, uint64_t first)
 {

@@ -1,5 +1,5 @@
-// Which boxes a request has: classes, scores, margins, and the edges of the picture; and the queue
-// of requests: its order, its bound, and how waits end.
+// Boxes of a request: classes, scores, margins, and the picture's edges; and the queue of requests:
+// its order, its limit, and the end of waits.
 #include "daemon/output/crop_requests.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static void add_found(struct fixture *f, int number, const struct framed_detecti
     crop_requests_add(f->requests, &found);
 }
 
-// The request that these boxes make; n 0: none.
+// Returns the request made of these boxes; n 0: none.
 static struct crop_request request_of(const struct crops_config *config,
                                       const struct framed_detection list[], int n)
 {
@@ -163,7 +163,7 @@ static void test_queue(void)
     crop_requests_close(f.requests);
 }
 
-// Of a batch's results those of other cameras are not wanted.
+// Of a batch's results only those of the followed camera are used.
 static void test_followed(void)
 {
     struct fixture f;

@@ -1,6 +1,6 @@
-// File sinks on a disk that fails: at each of the calls that they make, once and for good. What is
-// in the files is what the ledger says was emitted, whole, and frames go on when the disk is
-// mended.
+// File sinks on a disk that fails at each of their calls, once and permanently. The files contain
+// exactly the frames that the ledger counts as emitted, whole, and frames continue when the disk
+// works again.
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,7 +21,7 @@ static void begin(const char *name, bool timed)
     rig_open(&rig);
 }
 
-// A frame one second after the one before: each second one begins a file, where files are timed.
+// Records frames one second apart: every second one begins a file, if files are timed.
 static void record(int frames)
 {
     for (int i = 0; i < frames; i++) {
@@ -31,7 +31,7 @@ static void record(int frames)
 }
 
 struct recorded {
-    int parts, cut, empty; // unfinished ones; that end within a frame; with nothing in them
+    int parts, cut, empty; // unfinished files; files that end within a frame; empty files
     int frames;
 };
 
@@ -57,7 +57,7 @@ static struct recorded look(void)
     return seen;
 }
 
-// Lines of the log that hold a text, while `call` runs.
+// Counts the log's lines with a text while `call` runs.
 static int lines_of(void call(void), const char *text)
 {
     char name[] = "/tmp/framed-log.XXXXXX", line[512];
@@ -114,13 +114,13 @@ static void test_full(bool timed)
     rig_stop(&rig, 1000);
     struct recorded seen = look();
     CHECK(seen.frames == (int)rig.ledger.emitted && seen.frames >= 6, "%d frames", seen.frames);
-    // What could not be cut back on a disk on which nothing works is cut off at the next start.
+    // A part that could not be cut back on the failing disk is cut off at the next start.
     CHECK(seen.cut <= 1 && seen.parts == seen.cut * timed, "%d cut, %d parts", seen.cut,
           seen.parts);
     rig_remove(&rig);
 }
 
-// The end does not wait for room.
+// Stopping does not wait for room.
 static void test_end_while_full(bool timed)
 {
     begin(timed ? "%s.framed" : "gate.framed", timed);
@@ -143,14 +143,14 @@ static void do_nothing(struct rig *unused)
     (void)unused;
 }
 
-// The end does not wait for the next attempt either, but makes it.
+// Stopping does not wait for the next attempt, but makes it.
 static void test_last_attempt(void)
 {
     begin("gate.framed", false);
     const struct disk_fault full = {rig.folder, 1, INT_MAX, ENOSPC};
     disk_break(&full);
     record(1);
-    on_loop(&rig, do_nothing); // it has counted that frame, and gives up what else is ready
+    on_loop(&rig, do_nothing); // it has counted that frame, and drops the other ready ones
     disk_break(NULL);
     rig_feed(&rig);
     rig_stop(&rig, 500);
@@ -160,7 +160,7 @@ static void test_last_attempt(void)
 
 // --- each call
 
-// Files of an earlier run are finished at the start.
+// The next start finishes files of an earlier run.
 static void start_again(void)
 {
     struct rig before = rig;
@@ -172,7 +172,7 @@ static void start_again(void)
     rig_stop(&rig, 1000);
 }
 
-// One run, whose calls from `first` to `last` fail. Returns how many there were.
+// Runs once with failing calls `first` to `last`. Returns the number of calls.
 static int run_broken(bool timed, int first, int last, int error)
 {
     begin(timed ? "%s.framed" : "gate.framed", timed);
@@ -235,7 +235,7 @@ static void test_calls(bool timed)
     int calls = wait_for(start_run(timed, 0, 0, 0)), red = 0;
     pid_t runs[AT_ONCE] = {0};
     CHECK(calls > 8 && calls < 100, "%d calls", calls);
-    for (int i = 0; i < 6 * calls; i++) { // each error once and for good
+    for (int i = 0; i < 6 * calls; i++) { // each error once and permanently
         int n = i / 6 + 1;
         pid_t *run = &runs[i % AT_ONCE];
         red += *run && wait_for(*run) <= 0;

@@ -1,5 +1,5 @@
-// File sinks: nothing is overwritten, what is on disk is whole frames after any failure, and common
-// programs read it.
+// File sinks: no file is overwritten, files contain whole frames after any failure, and common
+// programs read them.
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
@@ -51,7 +51,7 @@ static void *feed(void *opaque)
     return NULL;
 }
 
-// As fast as the disk takes them, under `wait`: all of them.
+// With `wait`, all frames are written, as fast as the disk takes them.
 static void test_nothing_is_lost(void)
 {
     int frames = 100;
@@ -95,7 +95,7 @@ static void test_nothing_is_overwritten(void)
     unlink(rig.path);
     rmdir(rig.folder);
 
-    rig_init(&rig, SINK_FILE, ".hidden"); // a dot that is no ending
+    rig_init(&rig, SINK_FILE, ".hidden"); // a dot that begins no extension
     put(rig.path, "old");
     rig_open(&rig);
     CHECK(holds(in_folder(".hidden.1"), "old"), "not kept as .hidden.1");
@@ -133,7 +133,7 @@ static void test_mode_and_group(void)
     rig_close(&rig, 1000);
 }
 
-// y4m cannot change its size: the next size gets a new file, and the path names it.
+// y4m cannot change its size: the next size gets a new file at the path.
 static void test_geometry_starts_a_file(void)
 {
     start("gate.y4m", PROTOCOL_Y4M, OVERFLOW_DROP_OLDEST);
@@ -163,7 +163,7 @@ static void test_changes_are_bounded(void)
     rig_close(&rig, 1000);
 }
 
-// Whoever moves or deletes the file gets a new one at the path.
+// After the file is moved or deleted, a new one appears at the path.
 static void test_moved_away(void)
 {
     start("gate.framed", PROTOCOL_FRAMED, OVERFLOW_DROP_OLDEST);
@@ -196,8 +196,8 @@ static void test_folder_is_gone(void)
     rig_close(&rig, 1000);
 }
 
-// A file that may grow no more, by the process's limit or the file system's: the frames go on in
-// another one, and none is lost.
+// A file that may not grow, by the limit of the process or of the file system: frames continue in
+// another file, and none is lost.
 static void test_file_is_full(void)
 {
     const off_t whole = (off_t)sizeof(struct framed_header) + LARGE;
@@ -227,7 +227,7 @@ static void test_file_is_full(void)
     CHECK(rig.ledger.emitted == 4, "%d emitted", (int)rig.ledger.emitted);
 }
 
-// A child that writes is killed at some moment: whole frames, and at most one that is cut.
+// A writing child is killed at any moment: the file has whole frames, and at most one cut frame.
 static void test_kill(void)
 {
     rig_init(&rig, SINK_FILE, "gate.framed");

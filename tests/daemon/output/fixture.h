@@ -1,5 +1,5 @@
-// A sink on a loop of its own thread, a pool before it, and blocking readers: the test's
-// thread is the camera and all the clients.
+// A sink on a loop in its own thread, with a pool before it, and blocking readers: the test's
+// thread is the camera and all clients.
 #ifndef FRAMED_TESTS_DAEMON_OUTPUT_FIXTURE_H
 #define FRAMED_TESTS_DAEMON_OUTPUT_FIXTURE_H
 
@@ -27,11 +27,11 @@ enum { SMALL = 64, LARGE = 1 << 20 }; // payload bytes: fits into a socket's buf
 
 struct rig {
     uv_loop_t loop;
-    uv_async_t async; // a call, which somebody waits for
-    uv_async_t ready; // results are
+    uv_async_t async; // runs a call that the test waits for
+    uv_async_t ready; // results are ready
     pthread_t thread;
     sem_t called;
-    void (*_Atomic call)(struct rig *); // what the loop's thread is to do next
+    void (*_Atomic call)(struct rig *); // next call for the loop's thread
     int clients, grace_ms;
     bool closed;
     struct ledger ledger;
@@ -41,7 +41,7 @@ struct rig {
     struct output_config config;
     _Atomic bool stop;
     char folder[64], path[108], why[256];
-    int width, height;  // of the frames to feed; one byte a pixel
+    int width, height;  // of the frames to feed; one byte per pixel
     int64_t capture_ns; // of the frames to feed
     uint64_t ordinal, last;
     uint64_t batches;   // offered
@@ -89,7 +89,7 @@ static inline void rig_was_closed(void *opaque)
     rig->sink = NULL;
 }
 
-// A folder and a configuration, which a test may change before rig_open; no thread.
+// Makes a folder and a configuration, which a test may change before rig_open; no thread.
 static inline void rig_init(struct rig *rig, enum sink_kind kind, const char *name)
 {
     *rig = (struct rig){.width = SMALL, .height = 1};
@@ -218,7 +218,7 @@ static inline int rig_clients(struct rig *rig)
     return rig->clients;
 }
 
-// Waits until so many are connected.
+// Waits until n clients are connected.
 static inline bool rig_has_clients(struct rig *rig, int n)
 {
     for (int i = 0; i < 5000 && rig_clients(rig) != n; i++)
@@ -228,7 +228,7 @@ static inline bool rig_has_clients(struct rig *rig, int n)
 
 // --- the camera
 
-// Byte i of a frame: no two frames, and no two places in one, look alike for long.
+// Byte i of a frame: frames, and places within one, differ over long distances.
 static inline uint8_t sample(uint64_t sequence, size_t i)
 {
     return (uint8_t)((sequence * 2654435761u + i * 40503u + (i >> 8) * 77u) >> 7);
@@ -252,7 +252,7 @@ static inline void rig_describe(const struct rig *rig, struct result *result)
                                             .order = ORDER_GRAY};
 }
 
-// Frame `ordinal` into an item that is claimed.
+// Fills a claimed item with frame `ordinal`.
 static inline void rig_fill(const struct rig *rig, struct result *result, int element,
                             uint64_t ordinal)
 {
@@ -270,7 +270,7 @@ static inline void rig_fill(const struct rig *rig, struct result *result, int el
                                       .source_height = 2};
 }
 
-// Offers one frame; what pool_claim said. The sequence is the ordinal.
+// Offers one frame; returns pool_claim's result. The sequence is the ordinal.
 static inline int rig_feed(struct rig *rig)
 {
     struct result *result;
@@ -296,7 +296,7 @@ static inline void rig_frame(struct rig *rig)
     on_loop(rig, rig_pump);
 }
 
-// A camera on a thread of its own: feeds frames until the ordinal is rig->last.
+// A camera in its own thread: feeds frames until the ordinal is rig->last.
 static inline void *rig_camera(void *opaque)
 {
     struct rig *rig = opaque;
@@ -341,7 +341,7 @@ static inline int reader_open(struct rig *rig)
     return fd;
 }
 
-// Connects and waits until the sink has it as its nth client.
+// Connects, and waits until the sink has n clients.
 static inline int reader_join(struct rig *rig, int n)
 {
     int fd = reader_open(rig);
@@ -349,7 +349,7 @@ static inline int reader_join(struct rig *rig, int n)
     return fd;
 }
 
-// The bytes read before the end, an error or 10 s of silence.
+// Returns the number of bytes read before the end, an error or 10 s of silence.
 static inline size_t read_up_to(int fd, void *to, size_t size)
 {
     size_t done = 0;
@@ -359,8 +359,8 @@ static inline size_t read_up_to(int fd, void *to, size_t size)
     return done;
 }
 
-// Reads one frame and looks at every byte of it: 1: whole and right; 0: the stream has ended before
-// it; -1: cut short or wrong.
+// Reads one frame and checks every byte. Returns 1 if it is whole and right, 0 if the stream ended
+// before it, -1 if it is cut short or wrong.
 static inline int read_frame(int fd, struct framed_header *header)
 {
     size_t wrong = 0;
@@ -384,14 +384,14 @@ static inline void expect_frame(int fd, uint64_t sequence, uint64_t lost)
           (int)header.lost, (int)sequence, (int)lost);
 }
 
-// Reads in a thread of its own until the end of the stream.
+// Reads in its own thread until the stream ends.
 struct reader {
     pthread_t thread;
     int fd;
     _Atomic bool seen[256]; // whole, by sequence
     _Atomic int frames;
-    _Atomic bool broken;         // it ended within a frame
-    _Atomic uint64_t last, lost; // of the last header
+    _Atomic bool broken;         // ended within a frame
+    _Atomic uint64_t last, lost; // from the last header
 };
 
 static inline void *reader_run(void *opaque)

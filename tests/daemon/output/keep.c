@@ -1,4 +1,4 @@
-// Which files `keep` deletes, and what it does where it cannot.
+// Files that `keep` deletes, and its errors.
 #include "daemon/output/keep.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static char *path_of(int number)
     return path;
 }
 
-// File i is a MiB large and FILES - i minutes old.
+// Makes files: file i has 1 MiB and is FILES - i minutes old.
 static void make_files(void)
 {
     for (int i = 0; i < FILES; i++) {
@@ -37,7 +37,7 @@ static void make_files(void)
     }
 }
 
-// The files that are there are those from `first` on.
+// Checks that exactly the files from `first` on exist.
 static void expect(int first, const char *what)
 {
     for (int i = 0; i < FILES; i++)
@@ -95,7 +95,7 @@ static void test_failures(void)
     };
     struct keep keep;
     struct disk_fault unlinks = fault;
-    unlinks.first = FILES + 1; // behind a look at each
+    unlinks.first = FILES + 1; // after a look at each
     keep_init(&keep, &config);
     make_files();
     disk_break(&unlinks);

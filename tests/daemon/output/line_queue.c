@@ -1,4 +1,4 @@
-// Lines of any length for readers of any pace: each gets whole lines in order, and counts the rest.
+// Lines of any length, readers of any speed: each gets whole lines in order, and counts the rest.
 #include "daemon/output/line_queue.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { LINES = 60000, READERS = 4 };
 
-// The line with that number: its bytes say the number and the place.
+// Makes the line with that number: its bytes encode the number and the place.
 static size_t make_line(uint64_t number, char *to)
 {
     const size_t bytes = 8 + (number * 2654435761u >> 7) % (number % 97 == 0 ? 170000 : 3000);
@@ -54,7 +54,7 @@ static void test_readers(void)
     free(expected);
 }
 
-// The count bounds it, too.
+// The number of lines is limited too.
 static void test_short_lines(void)
 {
     struct line_queue *queue;
@@ -68,7 +68,7 @@ static void test_short_lines(void)
     line_queue_close(queue);
 }
 
-// Each line is offered to the readers of its time, once.
+// Each line is offered once, to the readers present.
 static void test_offers(void)
 {
     struct line_queue *queue;

@@ -1,4 +1,4 @@
-// The index of a file of any length stays bounded, and spread over all of it.
+// The index of a file of any length has a limited size, and covers the whole file.
 #include "daemon/output/mp4_index.h"
 
 #include "tests/test.h"

@@ -1,4 +1,4 @@
-// What is in a file after each flush, and the index of an MP4.
+// A file's contents after each flush, and the index of an MP4.
 #include "daemon/output/muxer.h"
 
 #include <errno.h>
@@ -28,8 +28,7 @@ static int write_file(void *opaque, const void *data, size_t size, int64_t offse
     return 0;
 }
 
-// A picture that no decoder would like: of a stream with such extradata a muxer does not look into
-// it.
+// Writes a picture that is not decodable: with such extradata a muxer does not parse it.
 static void write_picture(struct muxer *muxer, int number, bool keyframe)
 {
     AVPacket *packet = av_packet_alloc();
@@ -97,8 +96,8 @@ static uint64_t number_at(size_t at, int bytes)
     return number;
 }
 
-// Every entry names the fragment of its keyframe, which begins with it; fragments between them are
-// not named.
+// Every entry points to the fragment that begins with its keyframe; fragments between them have no
+// entry.
 static void test_index(int pictures, int distance)
 {
     enum { HEADS = 8 + 24, ENTRY = 19, MFRO = 16 };

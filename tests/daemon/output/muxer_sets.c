@@ -1,4 +1,4 @@
-// Headers of files: a stream's parameter sets are the camera's bytes, and may be anything.
+// File headers: a stream's parameter sets are the camera's bytes, and may be anything.
 #include "daemon/output/muxer.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static int drop_bytes(void *opaque, const void *data, size_t size, int64_t offse
     return 0;
 }
 
-// A header as a recording makes it; of MP4 it is due with the first packet.
+// Writes a header as a recording does; MP4's is written with the first packet.
 static int write_header(enum protocol protocol, const uint8_t *sets, size_t size)
 {
     AVCodecParameters *stream = avcodec_parameters_alloc();
@@ -47,7 +47,7 @@ static int write_header(enum protocol protocol, const uint8_t *sets, size_t size
     return rc;
 }
 
-// The parameter sets of the clip, the SPS last; `*sps` is where its bytes begin.
+// Copies the clip's parameter sets, the SPS last; `*sps` is its offset.
 static size_t sets_of(uint8_t *to, size_t *sps)
 {
     size_t size = 0;
@@ -93,7 +93,7 @@ static void test_missing_sets_are_an_error(void)
     CHECK(write_header(PROTOCOL_MKV, NULL, 0) == -EINVAL, "mkv without sets");
 }
 
-// libavformat takes a second or more for each damaged SPS at whose end it looks for pictures.
+// libavformat needs a second or more for each damaged SPS if it looks for pictures after it.
 static void test_damaged_sets_take_no_time(void)
 {
     uint8_t sets[SETS_MAX], damaged[SETS_MAX];

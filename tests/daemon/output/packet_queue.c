@@ -34,7 +34,7 @@ static struct packet_queue *open_queue(int64_t before_ns, bool waits)
     return queue;
 }
 
-// Picture `number`, a keyframe where GOP divides it.
+// Adds picture `number`, a keyframe if GOP divides it.
 static bool add(struct packet_queue *queue, int number, int64_t received_ns)
 {
     const struct packet packet = {
@@ -46,7 +46,7 @@ static bool add(struct packet_queue *queue, int number, int64_t received_ns)
     return packet_queue_add(queue, &packet, stream, &stop);
 }
 
-// Takes all that is there: its numbers are to be first, first + 1 and so on up to last.
+// Takes all packets: their numbers must be first, first + 1 and so on up to last.
 static void expect(struct packet_queue *queue, int first, int last)
 {
     struct queued_packet *packet;
@@ -71,7 +71,7 @@ static void expect_account(uint64_t offered, enum loss reason, uint64_t lost)
 static void test_always(void)
 {
     struct packet_queue *queue = open_queue(0, false);
-    for (int i = 3; i < 8; i++) // the first two are of no use
+    for (int i = 3; i < 8; i++) // the first two are dropped
         CHECK(!add(queue, i, i) || i == 7, "told of %d", i);
     CHECK(packet_queue_has_next(queue), "has none");
     expect(queue, 5, 7);
@@ -84,7 +84,7 @@ static void test_always(void)
     CHECK(ledger.offered == 6 && ledger.lost[LOSS_STOPPING] == 1, "what waits at the end");
 }
 
-// What finds no room is lost with all up to the next keyframe; what waits stays whole.
+// A packet without room is lost with all others up to the next keyframe; waiting ones stay whole.
 static void test_overflow(void)
 {
     struct packet_queue *queue = open_queue(0, false);
@@ -146,7 +146,7 @@ static void test_sinks(void)
     packet_queue_close(queue);
 }
 
-// What came while a server was connected to is old.
+// Packets that came while a server was being connected are old.
 static void test_skip(void)
 {
     struct packet_queue *queue = open_queue(0, false);
@@ -168,7 +168,7 @@ static void test_clips(void)
 {
     struct packet_queue *queue = open_queue(2 * SECOND, false);
     const int64_t now = monotonic_ns();
-    int number = 1; // ten pictures a second, of which the first three are of no use
+    int number = 1; // ten pictures a second; the first three are dropped
     for (; number <= 43; number++)
         add(queue, number, now - (43 - number) * SECOND / 10);
     CHECK(!packet_queue_has_next(queue) && ledger.offered == 0, "takes packets without a request");
@@ -187,7 +187,7 @@ static void test_clips(void)
     packet_queue_close(queue);
 }
 
-// All that is remembered finds room at once; and what is remembered is bounded in bytes.
+// All remembered packets find room at once; their memory is limited in bytes.
 static void test_large_clips(void)
 {
     struct packet_queue *queue = open_queue(600 * SECOND, false);
@@ -202,8 +202,8 @@ static void test_large_clips(void)
     packet_queue_close(queue);
 }
 
-// Groups that are remembered from before another connection stay, though it begins with old
-// packets; what follows these is of no use until the next keyframe.
+// Groups remembered from before a reconnect stay, though the new connection begins with old
+// packets; packets after those are dropped up to the next keyframe.
 static void test_old_packets(void)
 {
     for (int late = 0; late < 2; late++) {

@@ -1,4 +1,4 @@
-// The pool of results: the order of readiness, each overflow policy, what consumers hold, results
+// The pool of results: order of readiness, each overflow policy, results held by consumers, results
 // of several items, and a ledger whose sums always match.
 #include <errno.h>
 #include <pthread.h>
@@ -27,7 +27,7 @@ static void start_items(struct fixture *f, int n, int items, enum overflow overf
     CHECK(pool_open(&f->pool, &options) == 0, "open");
 }
 
-// With one consumer.
+// Starts with one consumer.
 static void start(struct fixture *f, int n, enum overflow overflow)
 {
     start_items(f, n, 1, overflow);
@@ -45,7 +45,7 @@ static void end(struct fixture *f)
     CHECK(ledger_in_flight(&f->ledger) == 0, "%d in flight", (int)ledger_in_flight(&f->ledger));
 }
 
-// Claims a result of as many items of `size` bytes as it has room for.
+// Claims a result with all of its items, of `size` bytes each.
 static int claim(struct fixture *f, size_t size, struct result **ret)
 {
     struct pool_request request = {
@@ -165,7 +165,7 @@ static void test_nobody(void)
     end(&f);
 }
 
-// What is ready when the sink stops, and what becomes ready then, is lost for that.
+// Results that are ready when the sink stops, or become ready after it, count as lost by stopping.
 static void test_stop(void)
 {
     struct fixture f;
@@ -245,7 +245,7 @@ static void *refuse_soon(void *opaque)
     return NULL;
 }
 
-// A camera waits for consumers, and not for a sink that cannot be opened.
+// A camera waits for consumers, but not for a sink that cannot be opened.
 static void test_no_sink_to_wait_for(void)
 {
     struct fixture f;
@@ -263,7 +263,7 @@ static void test_no_sink_to_wait_for(void)
     end(&f);
 }
 
-// Who waits for an output that is taken away waits no longer, nor does anybody else begin to.
+// When an output is removed, waits for it end, and no new wait begins.
 static void test_end_of_the_output(void)
 {
     struct fixture f;
@@ -293,8 +293,8 @@ static void test_max_age(void)
     end(&f);
 }
 
-// A payload that several consumers detached counts once, when the first of them has it or the last
-// one gives up.
+// A payload that several consumers detached counts once, when the first of them has received it or
+// the last one gives up.
 static void test_detached_payload(bool delivered)
 {
     struct fixture f;
@@ -338,8 +338,8 @@ static void test_growth(void)
     end(&f);
 }
 
-// One whole use of the pool's only result, for a frame of `size` bytes that an op of that serial
-// makes, or fails to. Returns the op whose picture lay there before.
+// Uses the pool's only result once, for a frame of `size` bytes by the op `serial`, which succeeds
+// or fails. Returns the op of the picture that was there before.
 static uint64_t use(struct fixture *f, size_t size, uint64_t serial, int status)
 {
     struct result *result = NULL;
@@ -442,7 +442,7 @@ static void *claim_all(void *opaque)
     return NULL;
 }
 
-// Several threads fill the items of each result: it is ready when the last of them is through.
+// Several threads fill the items of each result: it is ready when the last of them has finished.
 static void test_producers(void)
 {
     static struct production production;
@@ -474,7 +474,7 @@ static void test_producers(void)
     end(f);
 }
 
-// A frame that was counted twice is a wrong number, not an endless loop under the pool's lock.
+// A frame that was counted twice gives a wrong number, not an endless loop under the pool's lock.
 static void test_counted_twice(void)
 {
     struct ledger ledger = {.offered = 3, .emitted = 4};

@@ -1,5 +1,5 @@
-// The pool as ring clients use it: who keeps what when results need room, what the words say, and
-// where the data lies when results grow and backends come and go.
+// The pool as ring clients use it: the results that each keeps when room is needed, the state
+// words, and the place of data when results grow and backends come and go.
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -20,7 +20,7 @@ struct fixture {
     uint64_t ordinal;
 };
 
-// With so many consumers.
+// Starts with so many consumers.
 static void start(struct fixture *f, int n, enum region_kind kind, enum overflow overflow,
                   int consumers)
 {
@@ -52,7 +52,7 @@ static uint64_t word(const struct result *result)
     return atomic_load(pool_region_word(result->region, result->number));
 }
 
-// A result for the next frame, being filled; NULL: no room.
+// Claims a result for the next frame, to be filled; returns NULL without room.
 static struct result *claim(struct fixture *f, size_t size)
 {
     struct result *result = NULL;
@@ -70,7 +70,7 @@ static struct result *claim(struct fixture *f, size_t size)
     return result;
 }
 
-// A result that is ready.
+// Makes a result ready.
 static struct result *feed(struct fixture *f)
 {
     struct result *result = claim(f, SIZE);
@@ -81,7 +81,7 @@ static struct result *feed(struct fixture *f)
     return result;
 }
 
-// The frame with that ordinal is lent to the consumer: its ticket. Older ones go back unread.
+// Lends the frame with that ordinal to the consumer; returns its ticket. Older ones go back unread.
 static uint64_t lend(struct fixture *f, uint64_t ordinal, int consumer)
 {
     struct result *result;
@@ -140,7 +140,7 @@ static void test_return(void)
     end(&f);
 }
 
-// Who could not be told gets the same result again.
+// A consumer that could not be told gets the same result again.
 static void test_not_told(void)
 {
     struct fixture f;
@@ -166,8 +166,8 @@ static void expect_report(struct fixture *f, int consumer, struct consumer_repor
           (int)got.taken, (int)got.missed);
 }
 
-// Of three slots A keeps the first, and B takes all; the fourth frame takes the place of the
-// second, before C comes.
+// Of three slots A keeps the first, and B takes all; the fourth frame replaces the second, before C
+// comes.
 static void test_report(void)
 {
     struct fixture f;
@@ -187,7 +187,7 @@ static void test_report(void)
     end(&f);
 }
 
-// A is stuck with all; B gives back at once: B gets every frame, and A keeps its oldest.
+// A is stuck with all; B returns at once: B gets every frame, and A keeps its oldest.
 static void test_stuck(void)
 {
     struct fixture f;
@@ -206,7 +206,7 @@ static void test_stuck(void)
     end(&f);
 }
 
-// The oldest of each of two is theirs; what a hoarder has goes before what nobody has seen yet.
+// Two consumers keep their oldest each; a hoarder's others are taken before unseen ones.
 static void test_room(void)
 {
     struct fixture f;
@@ -229,7 +229,7 @@ static void test_room(void)
     end(&f);
 }
 
-// The next frame goes to D, which gives it back, and to three that do not.
+// Passes the next frame to D, which returns it, and to three that do not.
 static bool pass(struct fixture *f, uint64_t ordinal)
 {
     struct result *result = feed(f);
@@ -241,8 +241,8 @@ static bool pass(struct fixture *f, uint64_t ordinal)
     return true;
 }
 
-// As many stuck ones as results, each with an oldest of its own, keep D from frames until these
-// expire. From then on they are stuck with the same result, and D misses nothing.
+// As many stuck consumers as results, each with an oldest of its own, keep frames from D until
+// these expire. From then on they are stuck with the same result, and D misses nothing.
 static void test_all_stuck(void)
 {
     struct fixture f;
@@ -254,7 +254,7 @@ static void test_all_stuck(void)
         usleep(1000);
         lent_ns[i] = monotonic_ns();
     }
-    for (int consumer = 0; consumer < CONSUMERS; consumer++) // the others are through with them
+    for (int consumer = 0; consumer < CONSUMERS; consumer++) // the others have released them
         while (pool_acquire(f.pool, &f.consumer[consumer]))
             pool_release(f.pool, &f.consumer[consumer], false);
     CHECK(!pass(&f, 3), "taken from one that has no other");
@@ -327,7 +327,7 @@ static void test_wait(void)
 
 // --- memory
 
-// A larger frame: the slots move, what is held stays as and where it was.
+// A larger frame: the slots move; held results keep their place and contents.
 static void test_move(enum region_kind kind)
 {
     struct fixture f;
@@ -391,7 +391,7 @@ static void test_pinning(void)
     end(&f);
 }
 
-// On the device, away from it, and there again; each time frames are held.
+// To the device, away from it, and back; frames are held each time.
 static void test_device(void)
 {
     struct fixture f;
@@ -449,7 +449,7 @@ static void *lend_soon(void *opaque)
 {
     struct fixture *f = opaque;
     CHECK(pool_acquire(f->pool, &f->consumer[A]), "nothing is ready");
-    atomic_store(&f->stop, true); // tells that it holds it
+    atomic_store(&f->stop, true); // signals that it holds it
     usleep(20000);
     CHECK(exports == 1, "gone while the loop reads it");
     pool_lend(f->pool, &f->consumer[A], true);

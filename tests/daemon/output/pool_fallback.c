@@ -1,5 +1,5 @@
-// Results that were to be on the device and are on the host: once an output, the log says so and
-// why.
+// Results that should be on the device and are on the host: the log reports that and the reason,
+// once per output.
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void start(struct fixture *f, enum region_kind kind)
     close(fd);
 }
 
-// Takes slots of growing size on a device, as one connection after another does.
+// Takes slots of growing size on a device, as successive connections do.
 static void use(struct fixture *f, const struct backend_driver *driver, bool on_device)
 {
     for (size_t size = 100; size < 20000; size *= 10) {
@@ -73,7 +73,7 @@ static int count_try(struct backend *backend, struct device_export *ret, enum ex
     return -ENOMEM;
 }
 
-// Memory that cannot be had is not asked for with every frame.
+// Unavailable memory is not requested again for every frame.
 static void test_no_memory(void)
 {
     struct fixture f;

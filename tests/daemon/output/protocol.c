@@ -1,5 +1,5 @@
-// The bytes before a payload: every field of the wire, and numpy and ffprobe on the other
-// protocols.
+// The bytes before a payload: every field of the wire, and the other protocols as read by numpy and
+// ffprobe.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -133,7 +133,7 @@ static void test_framed_shapes(void)
     expect_shape(&result, "yuv24", "u8", "", 1, (int[]){0}, (int[]){15});
 }
 
-// Names are cut at a character and always end in a zero.
+// Names are cut at a character boundary and always end in a zero.
 static void test_framed_names(void)
 {
     struct result result = tensor(DTYPE_U8, LAYOUT_NHWC, ORDER_GRAY);
@@ -149,7 +149,7 @@ static void test_framed_names(void)
 
 static char path[] = "/tmp/framed-protocol.XXXXXX";
 
-// A file of `n` frames of each result, whose bytes are 0, 1, 2...
+// Writes a file of `n` frames of each result; their bytes are 0, 1, 2...
 static void write_stream(enum protocol protocol, const struct result results[], int count, int n)
 {
     char header[HEADER_MAX];
@@ -261,7 +261,7 @@ static void test_y4m_interlacing(void)
     }
 }
 
-// What a consumer learns of frames that it did not get, and of where an epoch begins for it.
+// A consumer's count of missed frames, and the start of an epoch for it.
 static void test_stream_position(void)
 {
     static const struct {
@@ -293,7 +293,7 @@ enum { ITEMS = 256 }; // the most
 
 static struct item items[ITEMS];
 
-// Of this shape; the items with an index in `filled`, which ends in -1, are.
+// Makes a batch of this shape. Items listed in `filled`, which ends in -1, are complete.
 static struct result batch_of(struct result shape, int n, const int filled[])
 {
     shape.item = items;
@@ -311,7 +311,7 @@ static struct {
     struct framed_element_header element[ITEMS];
 } written;
 
-// What is written for a batch, which has to have room.
+// Writes a batch's bytes, and checks that they have room.
 static void write_batch(const struct result *result, enum batch_tail tail)
 {
     const struct output_config config = {
@@ -379,7 +379,7 @@ static void test_elements(void)
     items[0].sequence = 77;
     items[0].frame.flags = FRAMED_FLAG_KEYFRAME;
     strcpy(items[1].camera, "gate");
-    strcpy(items[1].region, "abcdefghijklmnopqrstu\xe2\x82\xac"); // is cut at a character
+    strcpy(items[1].region, "abcdefghijklmnopqrstu\xe2\x82\xac"); // cut at a character boundary
     items[1].sequence = 5;
     items[1].parent_sequence = 6;
     items[1].object = 7;
@@ -442,7 +442,7 @@ static void test_largest_batch(void)
     CHECK(written.batch.count == 1 && written.batch.capacity == 1, "a batch of one");
 }
 
-// numpy finds N x C x H x W, and raw is the payload alone.
+// numpy finds N x C x H x W; raw is the payload alone.
 static void test_batches_of_arrays(void)
 {
     static const struct {
@@ -467,7 +467,7 @@ static void test_batches_of_arrays(void)
     CHECK(protocol_payload_size(&config, &result) == 54, "payload");
 }
 
-// Batches count by their own number, whatever frames they hold.
+// Batches count by their own number, whatever frames they contain.
 static void test_position_among_batches(void)
 {
     static const uint64_t numbers[] = {5, 6, 9, 10}, lost[] = {0, 0, 2, 2};

@@ -1,10 +1,10 @@
-// A limit of frames per second over timestamps that jitter, pause, jump and are as large as can be.
+// A limit of frames per second with timestamps that jitter, pause, jump and are extremely large.
 #include "daemon/output/rate.h"
 #include "tests/test.h"
 
 static const int64_t MS = 1000000;
 
-// How many of `n` frames, `step` apart and up to `jitter` late in turn, a limit keeps.
+// Returns how many of `n` frames, `step` apart and alternately up to `jitter` late, a limit keeps.
 static int kept(double fps, int n, int64_t step, int64_t jitter)
 {
     struct rate rate = {.fps = fps};

@@ -1,4 +1,4 @@
-// What the tests of file sinks share: frames into files, and what is in the files then.
+// Shared by the tests of file sinks: recording frames into files, and reading the files.
 #ifndef FRAMED_TESTS_DAEMON_OUTPUT_RECORDED_H
 #define FRAMED_TESTS_DAEMON_OUTPUT_RECORDED_H
 
@@ -15,7 +15,7 @@ static inline void rig_record(struct rig *rig)
     CHECK(ledger_in_flight(&rig->ledger) == 0, "frame %d hangs", (int)rig->ordinal - 1);
 }
 
-// A path in the rig's folder, until the next call.
+// Returns a path in the rig's folder, valid until the next call.
 static inline char *rig_in_folder(const struct rig *rig, const char *name)
 {
     static char path[sizeof rig->folder + 256];
@@ -29,8 +29,8 @@ static inline off_t size_of(const char *path)
     return stat(path, &st) == 0 ? st.st_size : -1;
 }
 
-// The whole frames in a framed file, each byte checked; -1: something else than a cut frame follows
-// them. *lost is the last header's.
+// Returns the number of whole frames in a framed file, after checking each byte; -1 if anything but
+// a cut frame follows them. *lost is from the last header.
 static inline int frames_in(const char *path, uint64_t *lost, bool *cut)
 {
     int frames = 0, rc = 0;

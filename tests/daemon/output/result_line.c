@@ -1,4 +1,4 @@
-// Lines of JSON: every number and name as it is to be read, and the longest line.
+// Lines of JSON: every number and name in its form, and the longest line.
 #include "daemon/output/result_line.h"
 
 #include <float.h>
@@ -95,7 +95,7 @@ static void test_all_keys(void)
     text_list_free(&labels.list);
 }
 
-// Whatever a detector calls a score is a number of JSON.
+// Any score of a detector becomes a JSON number.
 static void test_scores(void)
 {
     const float scores[] = {0,         1e-9f, 0.12345f, -0.12349f, -3.5f,
@@ -115,7 +115,7 @@ static void test_scores(void)
     }
 }
 
-// Nothing that can be in a line is longer.
+// No line can be longer.
 static void test_longest(void)
 {
     char label[LABEL_MAX + 1], camera[25];

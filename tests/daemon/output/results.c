@@ -1,4 +1,4 @@
-// What clients send back of frames: every way to get it wrong, mapping, clipping, memory and sums.
+// Clients' results for frames: every possible mistake, mapping, clipping, memory and sums.
 #include "daemon/output/results.h"
 
 #include <errno.h>
@@ -11,13 +11,13 @@
 
 enum { CLIENTS = 2, ITEMS = 3 };
 
-// The message of a client, which each test changes.
+// A client's message, which each test changes.
 struct message {
     struct framed_ring_result head;
     struct framed_detection list[FRAMED_DETECTIONS_MAX + 1];
 };
 
-// Receiver, pool and the clients that frames are lent to.
+// Receiver, pool, and the clients that borrow frames.
 struct fixture {
     struct output_config config;
     struct pool *pool;
@@ -27,10 +27,10 @@ struct fixture {
     struct results_client client[CLIENTS];
     struct ledger ledger;
     _Atomic bool stop;
-    double dst_to_src[6]; // of the frames to come
+    double dst_to_src[6]; // of the next frames
     uint64_t sequence;
     int n_found;
-    struct found found; // the last
+    struct found found; // the last one
     struct framed_detection list[FRAMED_DETECTIONS_MAX];
 };
 
@@ -136,7 +136,7 @@ static void send_message(struct fixture *f, int client, const struct message *me
                sizeof message->head + message->head.count * sizeof message->list[0]);
 }
 
-// Takes back what the client was lent.
+// Takes the client's result back.
 static void take_back(struct fixture *f, int client, const struct result *result)
 {
     const uint32_t slot = (uint32_t)result->number;
@@ -150,7 +150,7 @@ static void take_back(struct fixture *f, int client, const struct result *result
           "%s: %d found, %d so", result_wrong_names[reason], (f)->n_found,                         \
           (int)(f)->results->wrong[reason])
 
-// One change of a good message, and the reason that it is to be counted for.
+// Changes a good message; it must count as wrong for `reason`.
 #define WITH(reason, bytes_more, ...)                                                              \
     do {                                                                                           \
         struct fixture f;                                                                          \
@@ -219,7 +219,7 @@ static void test_twice_and_flood(void)
     end(&f);
 }
 
-// A client whose index was another's has answered nothing.
+// A client that reuses another's index has answered nothing.
 static void test_index_again(void)
 {
     struct fixture f;
@@ -270,7 +270,7 @@ static void test_found(void)
     end(&f);
 }
 
-// One result of these detections: how many are left, and how many were dropped for the reason.
+// Sends one result with three detections, one bad: checks that it alone is dropped, for `drop`.
 static void check_drop(enum object_drop drop, const struct framed_detection *bad)
 {
     struct fixture f;
@@ -370,7 +370,7 @@ static void test_late(void)
     end(&f);
 }
 
-// The last 256 frames, whatever came of their slots; the frame before them is forgotten.
+// The last 256 frames are remembered, whatever became of their slots; the frame before them is not.
 static void test_memory(void)
 {
     struct fixture f;
@@ -409,7 +409,7 @@ static void test_batch(void)
     end(&f);
 }
 
-// Elements of crops: results of several items of an output that is no batch.
+// Elements of crops: results of several items from an output that is not a batch.
 static void test_crops(void)
 {
     struct fixture f;

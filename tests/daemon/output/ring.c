@@ -1,4 +1,4 @@
-// The ring sink before many, stuck, dying and lying clients.
+// The ring sink with many, stuck, dying and lying clients.
 #include <sys/mman.h>
 
 #include "tests/daemon/fake_driver.h"
@@ -11,7 +11,7 @@ struct ring_consumer {
     int fd;
     int hellos;
     struct framed_ring_hello hello;
-    uint8_t handle[64]; // of a hello with CUDA's IPC
+    uint8_t handle[64]; // from a hello with CUDA's IPC
     const uint8_t *memory;
     size_t bytes;
 };
@@ -54,7 +54,7 @@ static void map_hello(struct ring_consumer *consumer, int fd)
     close(fd);
 }
 
-// One message; the bytes of it, 0 at the end. A hello is taken in.
+// Receives one message and returns its size, 0 at the end. Handles a hello.
 static ssize_t receive(struct ring_consumer *consumer, struct framed_ring_frame *frame)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
@@ -88,7 +88,7 @@ static ssize_t receive(struct ring_consumer *consumer, struct framed_ring_frame 
     return n;
 }
 
-// The next frame, behind the hello where there is one. False: the end.
+// Receives the next frame, after a hello if there is one. Returns false at the end.
 static bool next_frame(struct ring_consumer *consumer, struct framed_ring_frame *frame)
 {
     ssize_t n = receive(consumer, frame);
@@ -199,7 +199,7 @@ static void test_many_clients(void)
     rig_close(&rig, 1000);
 }
 
-// Of another shape in the same region, then too large for it.
+// Frames of another shape in the same region, then too large for it.
 static void test_geometry(void)
 {
     start(OVERFLOW_DROP_OLDEST, 4);
@@ -267,8 +267,8 @@ static void test_device(enum ring_memory memory)
     rig_close(&rig, 1000);
 }
 
-// One holds every slot and never answers; the other one misses nothing, and the first sees which of
-// its frames are still there.
+// One client holds every slot and never returns any; the other misses nothing, and the first sees
+// which of its frames are still there.
 static void test_stuck_beside_fast(void)
 {
     enum { FRAMES = 40 };
@@ -287,7 +287,7 @@ static void test_stuck_beside_fast(void)
     for (int i = 0; i < FRAMES; i++)
         there += word(&stuck, &held[i]) == held[i].ticket;
     CHECK(there == 4, "%d of its frames are there", there);
-    give_back(&stuck, &held[1]); // too late, and no harm
+    give_back(&stuck, &held[1]); // too late, without harm
     quit(&stuck);
     CHECK(rig_has_clients(&rig, 1), "%d clients", rig_clients(&rig));
     CHECK(reaches(&rig.ledger.emitted, FRAMES), "%d emitted", (int)rig_emitted(&rig));
@@ -296,10 +296,10 @@ static void test_stuck_beside_fast(void)
     CHECK(ledger_lost(&rig.ledger) == 0, "%d lost", (int)ledger_lost(&rig.ledger));
 }
 
-// Waits until the loop has read all returns of the nth of the clients that are there.
+// Waits until the loop has read all returns of the nth client.
 static bool returned_all(int n)
 {
-    const struct consumer *consumer = rig.pool->consumers; // the one that came last
+    const struct consumer *consumer = rig.pool->consumers; // the newest one
     for (int i = rig.pool->n_consumers - 1; i > n; i--)
         consumer = consumer->next;
     for (int i = 0; i < 5000 && pool_is_busy(rig.pool, consumer); i++)
@@ -307,7 +307,7 @@ static bool returned_all(int n)
     return !pool_is_busy(rig.pool, consumer);
 }
 
-// The same under `drop_newest`: alone it keeps what it holds, beside another one not.
+// The same with `drop_newest`: alone it keeps its slots, beside another client it does not.
 static void test_stuck_under_drop_newest(void)
 {
     struct framed_ring_frame frame, first = {0};
@@ -340,8 +340,7 @@ static void test_stuck_under_drop_newest(void)
     rig_close(&rig, 1000);
 }
 
-// max_age: what is held longer is free again, and the client sees it. Then nothing is left to wait
-// for.
+// max_age: slots held longer are freed, and the client sees that. Then nothing is left to wait for.
 static void test_expiry(enum overflow overflow)
 {
     rig_init(&rig, SINK_RING, "gate.ring");
@@ -353,7 +352,7 @@ static void test_expiry(enum overflow overflow)
     for (uint64_t i = 0; i < 4; i++) {
         rig_frame(&rig);
         held[i] = expect(&stuck, i, 0);
-        usleep(10000); // their ends are apart, too
+        usleep(10000); // their ends are apart too
     }
     CHECK(reaches(&rig.ledger.lost[LOSS_LATE], 4), "%d late", (int)rig_lost(&rig, LOSS_LATE));
     for (int i = 0; i < 4; i++)
@@ -368,8 +367,8 @@ static void test_expiry(enum overflow overflow)
     quit(&stuck);
 }
 
-// A client that will send no more, or sends nothing in a message, has ended: what it returned
-// counts, and what it has is taken away.
+// A client that shuts down sending, or sends an empty message, has ended: its returns count, and
+// its slots are taken away.
 static void test_ends(bool shuts)
 {
     start(OVERFLOW_DROP_OLDEST, 4);
@@ -388,7 +387,7 @@ static void test_ends(bool shuts)
     rig_close(&rig, 1000);
 }
 
-// Without max_age: after a second, but under `wait` never.
+// Without max_age: after a second, but never with `wait`.
 static void test_default_age(enum overflow overflow)
 {
     start(overflow, 4);
@@ -402,12 +401,12 @@ static void test_default_age(enum overflow overflow)
     rig_close(&rig, 1000);
 }
 
-// It reads no message until its socket is full: it misses frames, knows how many, and goes on.
+// A client reads no message until its socket is full: it misses frames, counts them, and goes on.
 static void test_full_socket(void)
 {
     struct framed_ring_frame frame = {0};
     rig_init(&rig, SINK_RING, "gate.ring");
-    rig.config.max_age.ns = 150000000; // longer than a busy box stops this thread
+    rig.config.max_age.ns = 150000000; // longer than a busy machine stops this thread
     rig_open(&rig);
     struct ring_consumer deaf = join(1), fast = join(2);
     for (uint64_t i = 0; i < 2000; i++) {
@@ -444,7 +443,7 @@ static void test_full_socket(void)
     rig_close(&rig, 1000);
 }
 
-// The camera waits for returns; a client that goes hands what it held to the next.
+// The camera waits for returns; a client that leaves passes its slots to the next.
 static void test_wait(void)
 {
     const int frames = 200;
@@ -475,7 +474,7 @@ static void test_wait(void)
           (int)ledger_lost(&rig.ledger));
 }
 
-// What a client gives back with its last message is over, and not for the next one to read again.
+// Slots returned with a client's last message are not read again by the next client.
 static void test_wait_last_returns(void)
 {
     struct framed_ring_frame frame;
@@ -500,7 +499,7 @@ static void test_wait_last_returns(void)
     rig_close(&rig, 1000);
 }
 
-// More slots than messages go into a socket: what did not goes when there is room.
+// More slots than a socket takes messages: the rest is sent when there is room.
 static void test_wait_for_deaf(void)
 {
     enum { SLOTS = 256 };
@@ -519,7 +518,7 @@ static void test_wait_for_deaf(void)
     rig_close(&rig, 1000);
 }
 
-// Returns in one message; the last thing a client does before it goes.
+// Returns in one message, as a client's last action.
 static void test_last_returns(bool unread)
 {
     struct framed_ring_return returns[4];
@@ -530,7 +529,7 @@ static void test_last_returns(bool unread)
         struct framed_ring_frame frame = expect(&consumer, i, 0);
         returns[i] = returned(&frame);
     }
-    if (unread) // what it has not read makes the kernel report a reset
+    if (unread) // unread data makes the kernel report a reset
         rig_frame(&rig);
     CHECK(send(consumer.fd, returns, sizeof returns, 0) == sizeof returns, "send");
     quit(&consumer);
@@ -542,7 +541,7 @@ static void test_last_returns(bool unread)
 
 static void test_garbage(void)
 {
-    static const char bytes[257 * sizeof(struct framed_ring_return)]; // one more than there may be
+    static const char bytes[257 * sizeof(struct framed_ring_return)]; // one more than allowed
     static const struct framed_ring_return number = {.slot = 4, .ticket = 1},
                                            reserved = {.slot = 0, .reserved = 1, .ticket = 1};
     const struct {
@@ -574,7 +573,7 @@ static void test_garbage(void)
     rig_close(&rig, 1000);
 }
 
-// Told of each result: whether it is of the frame that its ticket was lent as.
+// Checks that each result belongs to the frame lent with its ticket.
 struct found_check {
     struct results_receiver receiver;
     uint64_t ticket; // of sequence 0
@@ -595,8 +594,8 @@ static void add_found_check(struct rig *of)
     results_add_receiver(of->results, &found_check.receiver);
 }
 
-// A client that gives nothing back: what it was just told of is revoked for the next frames, while
-// results still note of which frame it was.
+// A client that returns nothing: frames that it was just told of are revoked for the next ones,
+// while results still record the original frame.
 static void test_results_of_revoked(void)
 {
     struct framed_ring_result message = {.magic = FRAMED_RING_RESULT_MAGIC,

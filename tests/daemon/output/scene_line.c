@@ -1,5 +1,5 @@
-// Lines on what a camera's analysis finds: each number as it is to be read, the longest line, and
-// the way of records from the camera's thread to a sink's queue.
+// Lines about a camera's analysis: each number in its form, the longest line, and the way of
+// records from the camera's thread to a sink's queue.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,7 +146,7 @@ static void offer(struct fixture *f, int64_t pts_ns, const struct scene_record *
     stats_outputs_offer(f->subscriptions, f->events, &record.info, what, &stop);
 }
 
-// Thinned, damaged, still and overtaken records are lost, each for its reason, and the others
+// Thinned, damaged, still and overtaken records are lost, each for its own reason; the others
 // become lines.
 static void test_account(struct output_config output)
 {
@@ -200,7 +200,7 @@ static void *offer_last(void *opaque)
     return NULL;
 }
 
-// A camera that waits loses nothing; one that is stopped does not wait.
+// A camera that waits loses nothing; a stopped one does not wait.
 static void test_wait(struct output_config output)
 {
     struct fixture f = {0};

@@ -1,5 +1,5 @@
-// Files whose path holds a time: where they begin, what they are called before and after, and what
-// becomes of those that a killed process left.
+// Files with a time in their path: their start, their names before and after, and leftovers of a
+// killed process.
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -43,7 +43,7 @@ static void put_text(const char *name, const char *text)
     put(name, text, strlen(text));
 }
 
-// The folder holds these files, separated by blanks and in order, and no others.
+// Checks that the folder contains exactly these files, separated by blanks and in order.
 static void expect_names(const char *expected)
 {
     struct dirent **entries;
@@ -76,7 +76,7 @@ static void test_times(void)
     expect_names("20231114-221327.framed.part");
     record_at(1700000400, 0);
     expect_names("20231114-221327.framed 20231114-222000.framed.part");
-    record_at(1700000399, 990); // a little back: stays
+    record_at(1700000399, 990); // a little back: same file
     record_at(1700000401, 0);
     record_at(1700002300, 0); // 22:51:40
     record_at(1700000000, 0); // far back
@@ -90,10 +90,10 @@ static void test_times(void)
     rig_remove(&rig);
 }
 
-// Days begin at midnight where the camera is, and the clock's change begins a file.
+// Days begin at midnight in the camera's zone, and a change of the clock begins a file.
 static void test_zones(void)
 {
-    set_zone("Asia/Kathmandu"); // 5:45 before UTC
+    set_zone("Asia/Kathmandu"); // 5:45 ahead of UTC
     begin("%d-%H%M.framed", 3600 * second, 0);
     rig_open(&rig);
     record_at(1699985699, 0); // 23:59:59
@@ -144,7 +144,7 @@ static void test_sizes(void)
     rig_remove(&rig);
 }
 
-// One file for each run where nothing splits it, but for what its protocol cannot carry.
+// Without splitting, one file per run, except for changes that its protocol cannot represent.
 static void test_protocols(void)
 {
     static const struct {
@@ -184,7 +184,7 @@ static void test_no_overwriting(void)
 {
     begin("%s.framed", second, 0);
     put_text("1.framed", "old");
-    put_text("2.framed.part", "somebody's"); // no frames: nothing that framed left
+    put_text("2.framed.part", "somebody's"); // no frames: not a leftover of framed
     rig_open(&rig);
     record_at(1, 0);
     expect_names("1.1.framed.part 1.framed 2.framed.part");
@@ -202,7 +202,7 @@ static void test_no_overwriting(void)
     rig_remove(&rig);
 }
 
-// A file has its name of the first frame that it holds, not of one that did not get into it.
+// A file is named after the first frame that it contains, not after one that failed to be written.
 static void test_name_of_first_frame(void)
 {
     struct rlimit limit, small;
@@ -223,7 +223,7 @@ static void test_name_of_first_frame(void)
     rig_remove(&rig);
 }
 
-// Nothing is left of a file that nothing got into; one that is moved away is left alone.
+// An empty file is removed; a file that was moved away is left alone.
 static void test_moved_and_empty(void)
 {
     begin("%s.framed", second, 0);
@@ -277,7 +277,7 @@ static void restart(enum protocol protocol)
     rig_stop(&rig, 1000);
 }
 
-// A file that ends at any byte is cut behind its last whole frame.
+// A file that ends at any byte is cut after its last whole frame.
 static void test_tails(void)
 {
     enum { PAYLOAD = 40, RECORD = (int)sizeof(struct framed_header) + PAYLOAD };
@@ -315,7 +315,7 @@ static void test_tails_of(enum protocol protocol, const char *ending, const char
     }
 }
 
-// What a sink writes of two small frames, in a file.
+// Returns a sink's bytes for two small frames.
 static size_t recorded_bytes(enum protocol protocol, char *bytes, size_t size)
 {
     begin("%s.x", 0, 0);
@@ -346,7 +346,7 @@ static void test_other_tails(void)
     test_tails_of(PROTOCOL_Y4M, "y4m", bytes, 56, 6 + 9 + 8);
     memcpy(bytes, "YUV4MPEG2 W3 H3 F25:1 Ip A1:1 C444 XCOLORRANGE=LIMITED\nFRAME\n", 62);
     test_tails_of(PROTOCOL_Y4M, "y4m", bytes, 55, 6 + 27);
-    test_tails_of(PROTOCOL_RAW, "raw", bytes, 0, 1); // nothing tells its frames
+    test_tails_of(PROTOCOL_RAW, "raw", bytes, 0, 1); // it has no frame boundaries
 }
 
 static void test_whose_leftovers(void)
@@ -355,13 +355,13 @@ static void test_whose_leftovers(void)
     size_t size = framed_bytes(bytes, 2, 10);
     begin("a-%H.framed", 0, 0);
     put("a-01.framed.part", bytes, size);
-    put("a-01.framed", bytes, size); // has its name: gets a number
+    put("a-01.framed", bytes, size); // the name is taken: gets a number
     put("a-02.7.framed.part", bytes, size - 1);
-    put("a-3.framed.part", bytes, size);  // not this pattern's
-    put("b-01.framed.part", bytes, size); // nor these
+    put("a-3.framed.part", bytes, size);  // not of this pattern
+    put("b-01.framed.part", bytes, size); // nor are these
     put("a-04.framed.part~", bytes, size);
     put_text("a-05.framed.part", "FRMX"); // no frames
-    put("a-06.framed.part", bytes, size); // written by somebody
+    put("a-06.framed.part", bytes, size); // written by somebody else
     put("a-08.framed.part", "FRM", 3);    // cut within its first word
     CHECK(mkdir(in_folder("a-07.framed.part"), 0700) == 0, "mkdir");
     int fd = open(in_folder("a-06.framed.part"), O_RDONLY | O_CLOEXEC);
@@ -375,8 +375,8 @@ static void test_whose_leftovers(void)
     rig_remove(&rig);
 }
 
-// A child that writes is killed at some moment: what has its name is whole, one file may be cut,
-// and the next start makes that whole too.
+// A writing child is killed at any moment: a file with its final name is whole, one other may be
+// cut, and the next start makes that whole too.
 static void test_kill(int kilobytes)
 {
     begin("%s.framed", second, 0);
@@ -428,7 +428,7 @@ static void test_kill(int kilobytes)
     rig_remove(&rig);
 }
 
-// Each in a process of its own, which has no other thread when it forks.
+// Each runs in its own process, which has no other thread when it forks.
 static void test_kills(void)
 {
     for (int i = 0; i < 8; i++) {

@@ -1,4 +1,4 @@
-// Socket sinks before many, late, stalled and dying clients, by every overflow policy.
+// Socket sinks with many, late, stalled and dying clients, with every overflow policy.
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -41,7 +41,7 @@ static void test_nobody(void)
     rig_close(&rig, 1000);
 }
 
-// Connects while another is in the middle of a frame.
+// Connects while another client is in the middle of a frame.
 static void test_late_client(void)
 {
     start(SINK_UNIX, OVERFLOW_DROP_OLDEST, 4);
@@ -69,8 +69,8 @@ static void test_stalled_beside_fast(enum sink_kind kind, enum overflow overflow
     start(kind, overflow, SLOTS);
     rig_large(&rig);
     int stalled = reader_join(&rig, 1);
-    // It stalls within a frame before the other one is there, and more frames wait for it.
-    int before = kind == SINK_TCP ? 12 : SLOTS; // the kernel takes several of them on tcp
+    // It stalls within a frame before the other client connects, and more frames queue for it.
+    int before = kind == SINK_TCP ? 12 : SLOTS; // on tcp the kernel takes several of them
     for (int i = 0; i < before; i++)
         rig_frame(&rig);
     reader_start(&fast, reader_join(&rig, 2));
@@ -90,7 +90,7 @@ static void test_stalled_beside_fast(enum sink_kind kind, enum overflow overflow
     CHECK(woken.lost + (uint64_t)woken.frames == woken.last + 1, "lost %d read %d last %d",
           (int)woken.lost, woken.frames, (int)woken.last);
     uint64_t second = (uint64_t)(before + FRAMES - SLOTS);
-    int old = 0; // that it got besides what the kernel held and what the pool keeps
+    int old = 0; // frames beyond those that the kernel held and the pool keeps
     for (uint64_t i = (uint64_t)before; i < second; i++)
         old += woken.seen[i];
     CHECK(old == 0, "%d frames older than the queue", old);
@@ -100,7 +100,7 @@ static void test_stalled_beside_fast(enum sink_kind kind, enum overflow overflow
     CHECK(!fast.broken && !woken.broken, "cut short");
 }
 
-// One after another reads 0, 1, 2... bytes of a frame and goes; a witness gets everything.
+// Successive clients read 0, 1, 2... bytes of a frame and leave; a witness gets everything.
 static void test_death_at_any_byte(enum sink_kind kind)
 {
     enum { WHOLE = sizeof(struct framed_header) + SMALL };
@@ -113,7 +113,7 @@ static void test_death_at_any_byte(enum sink_kind kind)
         CHECK(read_up_to(fd, bytes, (size_t)k) == (size_t)k, "%d bytes", k);
         close(fd);
         expect_frame(witness, (uint64_t)2 * (uint64_t)k, 0);
-        rig_frame(&rig); // on tcp a reset is the answer to bytes that nobody wants
+        rig_frame(&rig); // on tcp, unread bytes are answered with a reset
         expect_frame(witness, (uint64_t)2 * (uint64_t)k + 1, 0);
         CHECK(rig_has_clients(&rig, 1), "%d clients after %d bytes", rig_clients(&rig), k);
     }
@@ -122,7 +122,7 @@ static void test_death_at_any_byte(enum sink_kind kind)
     rig_close(&rig, 1000);
 }
 
-// The same while the sink is in the middle of a frame: nobody gets all of it.
+// The same while the sink is in the middle of a frame: no client gets all of it.
 static void test_death_within_a_frame(void)
 {
     static char bytes[LARGE];
@@ -141,8 +141,8 @@ static void test_death_within_a_frame(void)
     rig_close(&rig, 1000);
 }
 
-// More clients stall within different frames than there are slots. Some die, some wake: the ledger
-// must know exactly which frames at least one of them read whole.
+// More clients stall within different frames than there are slots. Some die, some wake up: the
+// ledger must have exactly the frames that at least one of them read whole.
 static void test_more_stalled_than_slots(bool beside_fast)
 {
     enum { STALLED = 12 };
@@ -186,7 +186,7 @@ static void test_more_stalled_than_slots(bool beside_fast)
     CHECK(rig.ledger.emitted == whole, "%d emitted, %d read", (int)rig.ledger.emitted, (int)whole);
 }
 
-// All carry the same frame on without its slot, which the next frames reuse; then they leave.
+// All clients keep the same frame without its slot, which later frames reuse; then they leave.
 static void test_carried_by_all(bool one_reads)
 {
     struct reader reader;
@@ -219,8 +219,8 @@ static void test_carried_by_all(bool one_reads)
 
 // --- policies
 
-// The camera waits for a first client, and for the next one when that leaves: between them they
-// read every frame.
+// The camera waits for a first client, and for the next one when that leaves: together they read
+// every frame.
 static void test_wait(void)
 {
     const int frames = 30;
@@ -297,8 +297,8 @@ static void test_max_age(void)
           (int)reader.lost);
 }
 
-// Under max_age the kernel has one small frame for a reader that stalls, though there is room for
-// hundreds: that frame is all that it finds, then the next one is new.
+// With max_age the kernel holds one small frame for a stalled reader, though there is room for
+// hundreds: the reader finds only that frame, and the next one is new.
 static void test_stall_leaves_one_frame(void)
 {
     rig_init(&rig, SINK_UNIX, "gate.sock");
@@ -311,7 +311,7 @@ static void test_stall_leaves_one_frame(void)
     rig_frame(&rig);
     expect_frame(fd, 0, 0);
     expect_frame(fd, 20, 19);
-    for (uint64_t i = 21; i < 30; i++) { // who reads on gets every frame
+    for (uint64_t i = 21; i < 30; i++) { // a reader that goes on gets every frame
         rig_frame(&rig);
         expect_frame(fd, i, 19);
     }
@@ -321,8 +321,8 @@ static void test_stall_leaves_one_frame(void)
     rig_close(&rig, 1000);
 }
 
-// On tcp the kernel takes at most a part of a frame beyond what fits into the reader's own buffer:
-// two frames at most come late, where a send buffer without a limit would hold several.
+// On tcp the kernel takes at most part of a frame beyond the reader's own buffer: at most two
+// frames come late, while an unlimited send buffer would hold several.
 static void test_stall_over_tcp(void)
 {
     struct reader reader;
@@ -352,7 +352,7 @@ static void test_stall_over_tcp(void)
 
 static int reader_of_turn, sent_in_turn;
 
-// Gives the sink's end of the only connection room for several frames. False: the kernel refuses.
+// Enlarges the sink's end of the only connection. Returns false if the kernel refuses.
 static bool widen_connection(void)
 {
     const int wanted = 4 * LARGE;
@@ -376,7 +376,7 @@ static void take_one_turn(struct rig *rig)
     ioctl(reader_of_turn, FIONREAD, &sent_in_turn);
 }
 
-// However much the kernel takes, the loop thread copies a part of a frame and turns to the others.
+// However much the kernel takes, the loop thread copies part of a frame and then serves the others.
 static void test_budget_of_a_turn(void)
 {
     struct reader reader;
@@ -404,7 +404,7 @@ static void test_budget_of_a_turn(void)
 static int talker;
 static char noise[1 << 20];
 
-// On the loop's thread, so that the sink finds all of it at once.
+// Runs on the loop's thread, so that the sink finds all of it at once.
 static void fill_talker(struct rig *rig)
 {
     (void)rig;
@@ -412,7 +412,7 @@ static void fill_talker(struct rig *rig)
         ;
 }
 
-// A reader talks, then closes its direction: the stream goes on, and the loop does not spin.
+// A reader sends, then closes its direction: the stream goes on, and the loop does not spin.
 static void test_half_close(enum sink_kind kind)
 {
     start(kind, OVERFLOW_DROP_OLDEST, 4);
@@ -434,7 +434,7 @@ static void test_half_close(enum sink_kind kind)
     rig_close(&rig, 1000);
 }
 
-// Without any frame: a unix socket's end, and a reset.
+// A close is noticed without any frame: a unix socket's end, and a reset.
 static void test_close_is_noticed(enum sink_kind kind)
 {
     struct linger reset = {.l_onoff = 1};
@@ -468,7 +468,7 @@ static void test_client_limit(void)
     rig_close(&rig, 1000);
 }
 
-// No descriptor is left for the new client: it waits in the queue, and the loop sleeps.
+// With no descriptor left, the new client waits in the queue, and the loop sleeps.
 static void test_no_descriptors(void)
 {
     struct rlimit limit, none;

@@ -1,4 +1,4 @@
-// Times of a copy: dts rises and is never above pts, whatever the camera's times do.
+// Times of a copy: dts rises and never exceeds pts, with any times of the camera.
 #include "daemon/output/timeline.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 
 enum { FRAME_MS = 40, PICTURES = 400 };
 
-// Feeds pictures of these numbers in presentation, in groups that repeat; checks dts, and that from
-// picture `settled` on pts is what it should be.
+// Feeds pictures with these presentation numbers, in repeated groups. Checks dts, and from picture
+// `settled` on pts too.
 static void feed(struct timeline *line, const int order[], int n, int settled)
 {
     int64_t last = INT64_MIN, base = INT64_MIN;
@@ -44,7 +44,7 @@ static void test_orders(void)
     line = (struct timeline){0};
     timeline_begin(&line, 2);
     feed(&line, pyramid, 5, 0);
-    // Nobody said that pictures are reordered: it is learnt within a group.
+    // Reordering is not announced: it is learnt within a group.
     line = (struct timeline){0};
     timeline_begin(&line, 0);
     feed(&line, pyramid, 5, 10);
@@ -54,7 +54,7 @@ static void test_orders(void)
     CHECK(line.delay == learnt, "forgot the delay: %d", line.delay);
 }
 
-// A camera that begins anew goes on where it was, as much later as its packets came later.
+// A camera that restarts continues its timeline, later by the delay of its packets.
 static void test_jumps(void)
 {
     struct timeline line = {0};
@@ -66,12 +66,12 @@ static void test_jumps(void)
     CHECK(timeline_next(&line, 0, 8171 * MS).pts - first == 8120 * MS, "goes back to 0");
     CHECK(timeline_next(&line, INT64_MIN, 8211 * MS).pts - first == 8160 * MS, "no time");
     CHECK(timeline_next(&line, 80 * MS, 8251 * MS).pts - first == 8200 * MS, "a time again");
-    // A burst is no jump, nor is a pause of the network that the camera's times do not show.
+    // A burst is no jump, nor is a network pause that the camera's times do not show.
     CHECK(timeline_next(&line, 120 * MS, 11251 * MS).pts - first == 8240 * MS, "late");
     CHECK(timeline_next(&line, 3120 * MS, 11252 * MS).pts - first == 11240 * MS, "early");
 }
 
-// Of times that make no sense comes an order that a container takes.
+// Nonsensical times result in an order that a container accepts.
 static void test_nonsense(void)
 {
     struct timeline line = {0};
