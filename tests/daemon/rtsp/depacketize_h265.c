@@ -1,5 +1,5 @@
-// H.265 in RTP: whole pictures as they were sent, from single units, aggregations and fragments,
-// with and without decoding order numbers.
+// H.265 in RTP: whole pictures, as sent, from single units, aggregations and fragments, with and
+// without decoding order numbers.
 #include "daemon/bitstream/nal.h"
 #include "daemon/rtsp/depacketizer.h"
 #include "tests/daemon/clips.h"
@@ -15,7 +15,7 @@ static int type_of(const struct nal *nal)
 static size_t put_order(uint8_t *to, bool donl, size_t bytes)
 {
     if (donl)
-        memset(to, 0, bytes); // numbers that would be start codes
+        memset(to, 0, bytes); // numbers that look like start codes
     return donl ? bytes : 0;
 }
 
@@ -42,7 +42,7 @@ static void send_nal(const struct nal *nal, bool donl, bool marker)
     }
 }
 
-// Of units in one payload.
+// Sends several units in one payload.
 static void send_aggregation(const struct nal *nal, int n, bool donl, bool marker)
 {
     static uint8_t payload[65536] = {48 << 1, 1};
@@ -60,7 +60,7 @@ static void send_aggregation(const struct nal *nal, int n, bool donl, bool marke
 struct clip {
     uint8_t *data;
     struct nal nal[NALS_MAX];
-    bool first[NALS_MAX]; // of its picture
+    bool first[NALS_MAX]; // first of its picture
     int n;
 };
 
@@ -145,8 +145,7 @@ static void send_unit(int type, int sub_layer, bool first, bool marker)
     net_send(nal, sizeof nal, marker);
 }
 
-// What stands ahead of a picture begins it, what stands behind one does not; no stamp or marker
-// tells.
+// Units before a picture begin it, units after one do not; no stamp or marker helps.
 static void test_order(void)
 {
     net_open_trusted(SDP_H265);
@@ -164,7 +163,7 @@ static void test_order(void)
     }
 }
 
-// nal_unit_type 0 is not referred to by its own sub-layer; with the highest one by none.
+// nal_unit_type 0 is not a reference in its own sub-layer; in the highest one, for none.
 static void test_disposable(void)
 {
     net_open_trusted(SDP_H265);
@@ -172,7 +171,7 @@ static void test_disposable(void)
     memset(sps + 3, 0x55, sizeof sps - 3);
     const int sub_layer[] = {0, 1, 1, 1}, type[] = {0, 0, 1, 16};
     send_unit(0, 0, true, true);
-    net_send(sps, sizeof sps, false); // of two sub-layers
+    net_send(sps, sizeof sps, false); // two sub-layers
     for (int i = 0; i < 4; i++) {
         net.timestamp += 3600;
         send_unit(type[i], sub_layer[i], true, true);
@@ -191,7 +190,7 @@ static void test_losses(void)
     net_open_trusted(SDP_H265);
     send_unit(1, 0, true, false);
     net_lose(1);
-    net_send(middle, sizeof middle, false); // of a fragmented slice whose beginning is lost
+    net_send(middle, sizeof middle, false); // of a fragmented slice without its beginning
     middle[2] |= 0x40;
     net_send(middle, sizeof middle, true);
     net.timestamp += 3600;
@@ -213,7 +212,7 @@ static void test_skipped(void)
     send_unit(50, 0, true, false);
     send_unit(63, 0, true, false);
     static const uint8_t cut_short[] = {48 << 1, 1, 0, 200, 2, 1, 0x40, 1}, tail[64] = {48 << 1, 1};
-    net_send(tail, sizeof tail, false); // an aggregation of nothing
+    net_send(tail, sizeof tail, false); // an empty aggregation
     net_send("\x62", 1, false);
     send_unit(1, 0, false, true);
     CHECK(net.n == 1 && net_units(0) == 2 && !net.got[0].unit.damaged, "%d", net.n);

@@ -1,11 +1,11 @@
-// MJPEG in RTP: the picture that comes out is decoded as the one that was sent.
+// MJPEG in RTP: the output picture decodes to the same as the one sent.
 #include <libavcodec/avcodec.h>
 
 #include "daemon/rtsp/depacketizer.h"
 #include "tests/daemon/clips.h"
 #include "tests/daemon/rtsp/packets.h"
 
-struct jpeg { // a picture of the encoder, and where its parts are
+struct jpeg { // a picture of the encoder, and its parts
     uint8_t *data;
     size_t size;
     int width, height, type, restart_interval;
@@ -40,7 +40,7 @@ static void read_jpeg(struct jpeg *jpeg, const char *size, const char *options)
     }
 }
 
-// 4:2:2, as the encoder does not make it: in each pair of blocks a luma step up and down, and blue
+// Makes 4:2:2, which the encoder cannot: in each pair of blocks a luma step up and down, and blue
 // that rises from left to right.
 static void make_422(struct jpeg *jpeg)
 {
@@ -77,7 +77,7 @@ static void make_422(struct jpeg *jpeg)
                           .scan_bytes = (size_t)(to - begin) - 524};
 }
 
-// NULL: it cannot be decoded.
+// Returns NULL if it cannot be decoded.
 static AVFrame *decode(const uint8_t *data, size_t bytes)
 {
     AVCodecContext *codec = avcodec_alloc_context3(avcodec_find_decoder(AV_CODEC_ID_MJPEG));
@@ -118,12 +118,12 @@ static void check_same(const char *what, int i, const uint8_t *expected, size_t 
     av_frame_free(&b);
 }
 
-struct sending { // how a picture is sent
+struct sending { // the way to send a picture
     int q, cut;
-    const uint8_t *tables; // NULL with q from 128 on: those that were sent before
+    const uint8_t *tables; // NULL with q from 128 on: those sent before
     size_t table_bytes;
-    int precision, width, height; // by 8; of the header
-    int lose;                     // so many packets go ahead of the one that is withheld; -1: none
+    int precision, width, height; // in units of 8; of the header
+    int lose;                     // number of packets before the withheld one; -1: none is withheld
     bool no_marker;
 };
 
@@ -197,7 +197,7 @@ static void test_formats(void)
     }
 }
 
-// Two tables, tables of 16 bits, tables that are kept by Q, and those that Q says by a formula.
+// Two tables, tables of 16 bits, tables kept by Q, and tables computed from Q.
 static void test_tables(void)
 {
     struct jpeg jpeg;
@@ -224,7 +224,7 @@ static void test_tables(void)
     CHECK(net.n == 3, "%d", net.n);
     for (int i = 0; i < net.n; i++)
         check_same("tables", i, jpeg.data, jpeg.size);
-    sending.q = 202; // nobody sent tables for it
+    sending.q = 202; // no tables were sent for it
     sending.table_bytes = 0;
     send_jpeg(&jpeg, &sending);
     CHECK(net.n == 3, "%d", net.n);
@@ -256,7 +256,7 @@ static void check_size(int i, int width, int height)
     CHECK(false, "%d: no size", i);
 }
 
-// The header of RTP says 0, or what is left of the size. SDP or the scan tells it.
+// RTP's header has a size of 0, or the size's remainder. SDP or the scan gives the real one.
 static void test_sizes(void)
 {
     static const struct {
@@ -279,7 +279,7 @@ static void test_sizes(void)
         {"4104x160", "-pix_fmt yuvj420p", {513 - 512, 20}, {0, 0}},
         {"1920x1080", "-pix_fmt yuvj420p", {240, 135}, {0, 0}},
         {"1920x1080", "-pix_fmt yuvj420p", {0, 0}, {0, 0}},
-        {"320x1082", "-pix_fmt yuvj420p", {40, 0}, {320, 1082}}, // no multiple of 8
+        {"320x1082", "-pix_fmt yuvj420p", {40, 0}, {320, 1082}}, // not a multiple of 8
         {"512x1440", "-pix_fmt yuvj420p", {64, 180}, {0, 0}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -293,7 +293,7 @@ static void test_sizes(void)
         net_open_trusted(SDP_JPEG);
         net_open(SDP_JPEG, &media);
         for (int k = 0; k < 3; k++) {
-            sending.no_marker = k == 1; // ends by the next one's stamp
+            sending.no_marker = k == 1; // ended by the next one's stamp
             send_jpeg(&jpeg, &sending);
         }
         CHECK(net.n == 3 && !depacketizer_complaint(net.depacketizer), "%zu: %d", i, net.n);
@@ -303,7 +303,7 @@ static void test_sizes(void)
     }
 }
 
-// Sizes that nothing tells: such pictures are flagged, or lost, and a complaint says why.
+// Unknown sizes: such pictures are flagged, or lost, and a complaint gives the reason.
 static void test_unknown_sizes(void)
 {
     struct jpeg jpeg;
@@ -317,7 +317,7 @@ static void test_unknown_sizes(void)
           "too few blocks: %s", complaint);
     check_size(0, 640, 240);
     sending.width = 320 / 8;
-    sending.cut = 10000; // two packets, of which the first alone comes
+    sending.cut = 10000; // two packets, only the first of which comes
     sending.lose = 1;
     net_open_trusted(SDP_JPEG);
     send_jpeg(&jpeg, &sending);
@@ -328,7 +328,7 @@ static void test_unknown_sizes(void)
 
     read_jpeg(&jpeg, "320x240", "-vf drawbox=c=gray:t=fill -pix_fmt yuvj420p");
     sending = plainly(&jpeg);
-    sending.width = sending.height = 0; // the rows of a blank picture tell no width
+    sending.width = sending.height = 0; // the rows of a blank picture do not give a width
     net_open_trusted(SDP_JPEG);
     send_jpeg(&jpeg, &sending);
     CHECK(net.n == 0 && depacketizer_complaint(net.depacketizer), "blank: %d", net.n);
@@ -405,7 +405,7 @@ static void test_losses(void)
     free(jpeg.data);
 }
 
-// Without a marker, by the next stamp, by offset 0, and by silence.
+// Without a marker, a picture ends by the next stamp, by offset 0, or by silence.
 static void test_ends(void)
 {
     struct jpeg jpeg;
@@ -435,8 +435,8 @@ static size_t header_without_scan(const struct jpeg *jpeg, uint8_t *to, bool wit
     return bytes;
 }
 
-// ONVIF: the segments of the encoder come in the header extension, whole or in two packets, with
-// padding; the size of the main header is 0.
+// ONVIF: the encoder's segments come in the header extension, whole or in two packets, with
+// padding; the main header's size is 0.
 static void test_extension(void)
 {
     struct jpeg jpeg;
@@ -451,14 +451,14 @@ static void test_extension(void)
         net.extension = segments;
         net.extension_bytes = bytes;
         payload[4] = 0;
-        payload[5] = 0; // Q: as the picture before
-        if (way == 2) { // the initial packet has no scan data, and a part of the segments
+        payload[5] = 0; // Q: as in the picture before
+        if (way == 2) { // the first packet has no scan data, and part of the segments
             net.extension_bytes = 100;
             net_send(payload, 8, false);
             net.extension_profile = 0xffff;
             net.extension = segments + 100;
             net.extension_bytes = bytes - 100;
-        } else if (way == 3) { // an empty extension: all is as in the picture before
+        } else if (way == 3) { // an empty extension: all as in the picture before
             net.extension_bytes = 0;
         }
         for (size_t at = 0; at < jpeg.scan_bytes;) {

@@ -1,5 +1,5 @@
-// H.264 in RTP: whole pictures as they were sent, at the moment when they are complete, whatever
-// the camera's way of marking, stamping and cutting is.
+// H.264 in RTP: whole pictures, as sent, at the moment of their completion, for any way of marking,
+// stamping and cutting by the camera.
 #include "daemon/rtsp/depacketizer.h"
 
 #include "daemon/bitstream/nal.h"
@@ -14,7 +14,7 @@ struct clip {
     uint8_t *data;
     size_t size;
     struct nal nal[4096];
-    bool first[4096]; // of its picture, and of what stands ahead of that
+    bool first[4096]; // first of its picture, including units before the picture
     int n;
 };
 
@@ -93,7 +93,7 @@ static void test_marked_sets(void)
 {
     net_open_trusted(SDP_H264);
     for (int i = 0; i < 40; i++) {
-        // Sets are stamped with the picture before, and all is marked.
+        // Parameter sets have the stamp of the picture before, and all packets are marked.
         send_unit(7, 1, true);
         send_unit(8, 1, true);
         send_unit(6, 1, true);
@@ -127,7 +127,7 @@ static void test_marked_slices(void)
     for (int i = 0; i < net.n; i++)
         CHECK_UNITS(i, "1 1m 1m 1m");
     CHECK(net.verdict.end == PICTURE_END_PER_SLICE, "%s", picture_end_name(net.verdict.end));
-    // A slice less: no picture waits longer than for silence, but the first waits for the next.
+    // One slice less: pictures wait no longer than for silence, but the first waits for the next.
     for (int i = 0; i < 3; i++) {
         for (int k = 0; k < 3; k++)
             send_slice(k == 0, true);
@@ -156,7 +156,7 @@ static void test_no_marker(void)
     CHECK(net.verdict.end == PICTURE_END_NONE, "%s", picture_end_name(net.verdict.end));
     for (int i = 0; i < net.n; i++)
         CHECK_UNITS(i, "1 1m");
-    // A pause inside a picture splits it, and the next such pause no more.
+    // A pause inside a picture splits it once, not again.
     for (int i = 0; i < 2; i++) {
         send_slice(1, false);
         net_wait(8 * MS);
@@ -176,7 +176,7 @@ static void test_one_stamp(void)
 {
     net_open_trusted(SDP_H264);
     for (int i = 0; i < 3; i++) {
-        send_slice(1, false); // ended by the next, but for the last
+        send_slice(1, false); // ended by the next, except the last
         send_slice(0, i == 2);
     }
     CHECK(net.n == 3, "%d", net.n);
@@ -204,7 +204,7 @@ static size_t join(uint8_t *to, const char *pattern)
     return at;
 }
 
-// Units with start codes as one payload, with and without the first one, and in fragments of every
+// Units with start codes in one payload, with and without the first code, and in fragments of every
 // size.
 static void test_start_codes(void)
 {
@@ -251,7 +251,7 @@ static void test_fragments(void)
     net_open_trusted(SDP_H264);
     send_fragment(0x80 | 0x40, 5, 50, true); // a whole unit
     next_stamp();
-    send_fragment(0x80, 5, 50, false); // types that differ, the reserved bit, an empty one
+    send_fragment(0x80, 5, 50, false); // different types, the reserved bit, an empty one
     send_fragment(0x20, 1, 50, false);
     send_fragment(0, 7, 0, false);
     send_fragment(0x40, 1, 50, true);
@@ -296,7 +296,7 @@ static void test_aggregates(void)
     net_send(payload, end + 9, true);
     next_stamp();
     const size_t size = aggregate(payload, "185");
-    net_send(payload, size - 4, true); // a size that leads behind the end
+    net_send(payload, size - 4, true); // a size beyond the end
     CHECK(net.n == 4, "%d", net.n);
     CHECK_UNITS(0, "7 8 5");
     CHECK_UNITS(1, "7 8 1");
@@ -320,7 +320,7 @@ static void test_skipped(void)
     check_flags(0, false, false, 0);
 }
 
-// --- what is told of a picture
+// --- facts of a picture
 
 static void test_recovery_point(void)
 {
@@ -364,7 +364,7 @@ static void test_sets(void)
     CHECK(net.n == 1 && net.got[0].unit.has_sets, "%d", net.n);
 }
 
-// Two places serve for all pictures, and are not allocated anew.
+// Two places serve all pictures, without new allocations.
 static void test_places(void)
 {
     net_open_trusted(SDP_H264);

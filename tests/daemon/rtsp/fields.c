@@ -1,5 +1,5 @@
-// H.264 whose frames are two fields: both are one access unit, whatever stamps and markers they
-// have, and no field waits for another that does not come.
+// H.264 whose frames are two fields: both are one access unit, with any stamps and markers, and no
+// field waits for another that does not come.
 #include "daemon/rtsp/depacketizer.h"
 
 #include "daemon/bitstream/nal.h"
@@ -35,7 +35,7 @@ static void send_sets(void)
     put(&sps, 0, 1);
     put_ue(&sps, 19);
     put_ue(&sps, 8);
-    put(&sps, 0x3, 4); // frame_mbs_only_flag 0, and bits behind it
+    put(&sps, 0x3, 4); // frame_mbs_only_flag 0, and the bits after it
     net_send(sps.bytes, (size_t)sps.at / 8 + 1, false);
     put(&pps, 0x68, 8);
     put_ue(&pps, 0);
@@ -65,7 +65,7 @@ static void send_delimiter(void)
     net_send("\x09\x10", 2, false);
 }
 
-// `two_stamps`: each field has its own; `delimited`: and a delimiter.
+// `two_stamps`: each field has its own; `delimited`: a delimiter too.
 static void test_pairs(bool two_stamps, bool delimited)
 {
     net_open_trusted(SDP_H264);
@@ -112,13 +112,13 @@ static void test_alone(void)
     for (int i = 0; i < net.n; i++)
         CHECK(net_units(i) == units[i] && !net.got[i].unit.damaged, "%d: %d", i, net_units(i));
     CHECK(net.got[1].unit.timestamp == 3600, "stamp");
-    send_slice('b', 4, true, true); // of the same parity: two frames
+    send_slice('b', 4, true, true); // the same parity: two frames
     send_slice('b', 4, true, true);
     send_slice('t', 4, true, true);
     CHECK(net.n == 6 && net_units(4) == 1 && net_units(5) == 2, "parity: %d", net.n);
 }
 
-// The second field is missing: the first is damaged, and what follows is not paired with it,
+// The second field is missing: the first is damaged, and the next one is not paired with it,
 // although its number would fit.
 static void test_hole(void)
 {

@@ -1,4 +1,4 @@
-// H.264 units made by hand, their packets, and how the pictures that came of them are looked at.
+// Handmade H.264 units, their packets, and checks of the resulting pictures.
 #ifndef FRAMED_TESTS_DAEMON_RTSP_H264_PACKETS_H
 #define FRAMED_TESTS_DAEMON_RTSP_H264_PACKETS_H
 
@@ -7,7 +7,7 @@
 
 enum { INTERVAL = 3600 };
 
-// A header, then bytes among which no start code is.
+// Makes a header, then bytes without a start code.
 
 static uint8_t made[16][4096];
 
@@ -36,7 +36,7 @@ static inline void next_stamp(void)
     net.timestamp += INTERVAL;
 }
 
-// The units of a picture, in hexadecimal: their types, 'm' where first_mb is not 0.
+// Returns the types of a picture's units, in hexadecimal, with 'm' if first_mb is not 0.
 static inline const char *units_of(const struct got *got)
 {
     static char text[256];

@@ -1,9 +1,9 @@
-// Whose loss it is: the picture that misses a packet is told, and every packet is counted once.
+// Losses: the picture that lacks a packet reports it, and each packet is counted once.
 #include "daemon/rtsp/depacketizer.h"
 
 #include "tests/daemon/rtsp/h264_packets.h"
 
-// Pictures of three slices, the second in three fragments. `hole` is the packet that is missing in
+// Sends pictures of three slices, the second in three fragments. `hole` is the packet missing in
 // the third picture, of 5 (5: all of them).
 static void send_pictures(int hole)
 {
@@ -43,7 +43,7 @@ static void test_holes(void)
         check_flags(i, false, i == 2, i == 2 ? 5 : 0);
 }
 
-// A picture of which no slice is left is a picture that is missing; its parameter sets are not.
+// A picture without any slice left is a missing picture; its parameter sets are kept.
 static void test_no_slice_left(void)
 {
     net_open_trusted(SDP_H264);
@@ -59,7 +59,7 @@ static void test_no_slice_left(void)
     CHECK_UNITS(0, "7 8 1");
     check_flags(0, false, true, 2);
     CHECK(net.got[0].unit.received_ns == net.now_ns && net.got[0].unit.has_sets, "its own time");
-    // The loss goes on into the next picture's beginning.
+    // The loss extends into the next picture's beginning.
     next_stamp();
     send_fragment(0x80, 1, 50, false);
     net_lose(3);
@@ -70,7 +70,7 @@ static void test_no_slice_left(void)
     net_check_lost("no slice left");
 }
 
-// Lost between two pictures: the end of one nobody refers to, perhaps with a whole one behind it.
+// A loss between two pictures: the end of a non-reference picture, perhaps plus a whole one.
 static void test_disposable(void)
 {
     net_open_trusted(SDP_H264);
@@ -86,7 +86,7 @@ static void test_disposable(void)
     CHECK(!net.got[2].unit.disposable, "nal_ref_idc 1");
 }
 
-// Loss without a gap in the numbers: units that do not end, or do not begin.
+// Losses without a gap in the numbers: units without an end, or without a beginning.
 static void test_broken_units(void)
 {
     net_open_trusted(SDP_H264);
@@ -109,7 +109,7 @@ static void test_broken_units(void)
     CHECK_UNITS(1, "1");
 }
 
-// The packet behind the hole says nothing: the one behind that tells.
+// The packet after the hole gives no information: the next one does.
 static void test_skipped_behind_hole(void)
 {
     net_open_trusted(SDP_H264);

@@ -1,4 +1,4 @@
-// Look-ups with name servers that do not answer: how many threads wait for them.
+// Lookups with name servers that do not answer: the number of threads that wait for them.
 #include "daemon/rtsp/name_lookup.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool answers;
 static int asked, waiting, most;
 
-// In place of the system's: digits are no names, and names are not answered until `answers`.
+// Replaces the system's: digits are no names, and names are not answered until `answers`.
 int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                 struct addrinfo **ret)
 {
@@ -53,7 +53,7 @@ static void wait_until_asked(int n)
     pthread_mutex_unlock(&lock);
 }
 
-// -EAGAIN: no answer came within 20 s.
+// Returns -EAGAIN if no answer came within 20 s.
 static int wait_for_answer(struct name_lookup *lookup)
 {
     const struct addrinfo *addresses;
@@ -73,7 +73,7 @@ static void test_threads_are_bounded(void)
         CHECK(name_lookup_open(&lookups[i], host, 554) == 0, "%s", host);
     }
     wait_until_asked(THREADS_MAX);
-    for (int i = 0; i < HOSTS; i += 2) { // they gave up, begun or not
+    for (int i = 0; i < HOSTS; i += 2) { // abandoned, started or not
         name_lookup_close(lookups[i]);
         lookups[i] = NULL;
     }

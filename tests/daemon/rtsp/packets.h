@@ -20,7 +20,7 @@ enum { GOT_MAX = 512 };
 
 struct got {
     struct access_unit unit; // data is a copy
-    const void *place;       // where it lay
+    const void *place;       // original address
     int64_t taken_ns;
 };
 
@@ -56,7 +56,7 @@ static inline void net_open(enum sdp_codec codec, const struct sdp_media *media)
     net.now_ns = 1000 * MS;
 }
 
-// A camera whose markers are trusted.
+// Opens a camera whose markers are trusted.
 static inline void net_open_trusted(enum sdp_codec codec)
 {
     memset(&net.verdict, 0, sizeof net.verdict);
@@ -83,7 +83,7 @@ static inline void net_take(void)
     }
 }
 
-// NAL units of unit i.
+// Returns the number of NAL units in unit i.
 static inline int net_units(int i)
 {
     struct nal_reader reader = {.data = net.got[i].unit.data, .size = net.got[i].unit.bytes};
@@ -94,7 +94,7 @@ static inline int net_units(int i)
     return n;
 }
 
-// Time passes; whoever owns a depacketizer comes when it is due.
+// Lets time pass; takes units whenever the depacketizer is due.
 static inline void net_wait(int64_t ns)
 {
     const int64_t until = net.now_ns + ns;
@@ -110,7 +110,7 @@ static inline void net_wait(int64_t ns)
 
 static inline void net_send(const void *payload, size_t bytes, bool marker)
 {
-    // Of just that size, so that a sanitizer sees the first byte too many.
+    // Exact size, so that a sanitizer finds a read past the end.
     uint8_t *copy = malloc(bytes ? bytes : 1);
     memcpy(copy, payload, bytes);
     const struct rtp_packet packet = {
@@ -139,7 +139,7 @@ static inline void net_lose(uint32_t packets)
     net.withheld += packets;
 }
 
-// All packets missing are counted, once.
+// Checks that all missing packets are counted, once.
 static inline void net_check_lost(const char *what)
 {
     uint32_t sum = 0;

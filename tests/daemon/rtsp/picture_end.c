@@ -1,5 +1,5 @@
-// How far markers are trusted: at once where they are right, never where they are behind slices,
-// and silence ends pictures that have none.
+// Trust in markers: at once if they are right, never if slices follow them; silence ends pictures
+// without a marker.
 #include "daemon/rtsp/picture_end.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ static void test_trust(void)
     check_end(PICTURE_END_LEARNING, "learning");
     learn(1, one);
     check_end(PICTURE_END_MARKER, "marker");
-    // A picture that misses packets may miss its marker.
+    // A picture that lacks packets may lack its marker.
     learn(20, (struct picture_end_signs){.damaged = true});
     check_end(PICTURE_END_MARKER, "marker");
     learn(1, (struct picture_end_signs){0});

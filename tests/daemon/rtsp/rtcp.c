@@ -1,5 +1,5 @@
-// Compound RTCP packets as cameras cut and fill them, what we say in them, and the wall clock that
-// sender reports make.
+// Compound RTCP packets as cameras cut and fill them, our own packets, and the wall clock made of
+// sender reports.
 #include "daemon/rtsp/rtcp.h"
 
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static void keeps_reports_before_a_cut(void)
     CHECK(!read_compound(&compound).bye, "another version");
 
     compound.bytes = 0;
-    append(&compound, (const uint8_t *)"\x80\xc8\x00\x00", 4); // a report of nothing
+    append(&compound, (const uint8_t *)"\x80\xc8\x00\x00", 4); // an empty report
     append(&compound, (const uint8_t *)"\x80\xcb\x00\x00", 4);
     append(&compound, goodbye, sizeof goodbye);
     struct rtcp_events events = read_compound(&compound);
@@ -105,7 +105,7 @@ static uint32_t word(const uint8_t *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-// Whether the lengths of all packets add up.
+// Checks that the lengths of all packets add up.
 static bool is_compound(const uint8_t *data, size_t bytes)
 {
     size_t at = 0;
@@ -191,7 +191,7 @@ static uint64_t ntp_of(int64_t wall_ns)
            ((uint64_t)(wall_ns % SECOND) << 32) / (uint64_t)SECOND;
 }
 
-// A report `ns` behind NOW; the camera's clock and the stream's are off by so much.
+// Reports `ns` after NOW; the camera's clock and the stream's are off by these amounts.
 static bool report(struct rtcp_clock *clock, int64_t ns, int64_t wall_off_ns, int64_t rtp_off_ns)
 {
     const struct rtcp_events events = {.report = true, .ntp = ntp_of(REALTIME + ns + wall_off_ns)};

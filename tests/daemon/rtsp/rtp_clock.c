@@ -1,4 +1,4 @@
-// Cameras whose timestamps lie: what time a picture gets, beside the time of its arrival.
+// Cameras with wrong timestamps: each picture's time, compared with its arrival.
 #include "daemon/rtsp/rtp_clock.h"
 
 #include <math.h>
@@ -9,27 +9,27 @@
 static const int64_t MS = 1000000, SECOND = 1000000000;
 
 struct camera {
-    int announced;     // ticks/s, of the SDP
-    double fps, ticks; // pictures a second, ticks a picture
+    int announced;     // ticks/s, in the SDP
+    double fps, ticks; // pictures per second, ticks per picture
     uint32_t first;    // timestamp
     int64_t jitter_ns; // of arrivals, at most
     double frozen_s;   // from the fifth second on nothing comes for so long; then it catches up
-    double catches_up; // times as fast as they were taken; 0: at once
-    int outlier;       // picture whose timestamp is hours off; 0: none
-    int jump;          // picture from which on they all are; 0: none
+    double catches_up; // multiple of the capture rate; 0: at once
+    int outlier;       // picture with a timestamp hours off; 0: none
+    int jump;          // first picture from which all timestamps are off; 0: none
     double burst_s;    // of video that comes at once at the start
-    bool b_pictures;   // each second one is shown ahead of the one that is sent before it
-    double decode_s;   // that the box takes for a picture, before it reads the next one
+    bool b_pictures;   // every second one is shown before the one sent ahead of it
+    double decode_s;   // that we need for a picture, before reading the next one
 };
 
 struct outcome {
-    double late_s; // most that a picture's time was behind the first one's, relative to its arrival
+    double late_s; // largest lag behind the first picture, relative to arrivals
     double ahead_s;
     int back, guessed; // times that did not rise; times by arrival
     int64_t last_ns;
 };
 
-// When the camera takes picture `i`, and when it arrives.
+// Returns the arrival of picture `i`.
 static int64_t arrival_ns(const struct camera *c, int i)
 {
     const double taken_s = i / c->fps, begins_s = 5 + c->frozen_s;
@@ -72,7 +72,7 @@ static struct outcome play(struct rtp_clock *clock, const struct camera *c, int 
     return o;
 }
 
-// Whatever the network does, the timestamps of a good camera are its time, to the nanosecond.
+// Under any network delay, a good camera's timestamps are its time, to the nanosecond.
 static void test_good_cameras_keep_their_clock(void)
 {
     static const struct camera cameras[] = {
@@ -103,7 +103,7 @@ static void test_good_cameras_keep_their_clock(void)
     }
 }
 
-// A clock that runs at another rate than it says.
+// A clock with another rate than announced.
 static void test_rate_is_measured(void)
 {
     static const struct camera cameras[] = {
@@ -131,7 +131,7 @@ static void test_rate_is_measured(void)
     }
 }
 
-// Timestamps that stand still: time goes on by arrival.
+// Constant timestamps: time goes on by arrival.
 static void test_constant_timestamps(void)
 {
     for (uint32_t first = 0; first < 2; first++) {
@@ -144,7 +144,7 @@ static void test_constant_timestamps(void)
     }
 }
 
-// Pictures that are sent in another order than they are shown: the announced rate holds.
+// Pictures sent in another order than shown: the announced rate holds.
 static void test_reordered_pictures(void)
 {
     static const struct camera cameras[] = {{90000, 25, 3600, .b_pictures = true},
@@ -158,7 +158,7 @@ static void test_reordered_pictures(void)
     }
 }
 
-// One wrong timestamp is nothing; where the next ones agree with it the camera has set its clock.
+// One wrong timestamp is ignored; if the next ones agree with it, the camera has set its clock.
 static void test_outliers(void)
 {
     for (int at = 1; at < 90; at += 11) {
@@ -175,7 +175,7 @@ static void test_outliers(void)
     }
 }
 
-// A server's cached pictures lie ready when the first one is read: how fast they are read is no
+// A server's cached pictures are ready when the first one is read: their reading speed is not a
 // rate.
 static void test_backlog_at_the_start(void)
 {
@@ -210,8 +210,7 @@ static void test_shared_timestamps(void)
           (double)last_ns / 1e9);
 }
 
-// The clock is set back a minute, and that picture comes 80 ms late: it is the next one all the
-// same.
+// The clock is set back a minute, and that picture comes 80 ms late: it is still the next one.
 static void test_late_outlier(void)
 {
     struct rtp_clock clock;

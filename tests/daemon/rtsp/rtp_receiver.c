@@ -1,5 +1,5 @@
-// RTP packets as cameras and networks deform them: which are ours, in which order they come out,
-// and how many are missing.
+// RTP packets as cameras and networks deform them: selection of ours, output order, and the number
+// of missing ones.
 #include "daemon/rtsp/rtp_receiver.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@ enum { TYPE = 96, PACKET_MAX = 64 };
 
 static const int64_t MS = 1000000, START = 5000000000;
 
-// A packet in the making; zeroed but for `sequence` it is a plain one of ours.
+// A packet to send; with only `sequence` set, it is a plain one of ours.
 struct sent {
     uint16_t sequence;
     uint32_t timestamp;
@@ -42,7 +42,7 @@ static size_t write_packet(uint8_t *to, struct sent sent)
 
 static struct rtp_receiver *receiver;
 static int64_t now;
-static uint8_t buffer[PACKET_MAX]; // of the packet that was put last
+static uint8_t buffer[PACKET_MAX]; // of the last packet put
 
 static void open_with(const struct rtp_receiver_options *options)
 {
@@ -62,8 +62,8 @@ static int put_sent(struct sent sent)
     return rtp_receiver_put(receiver, buffer, write_packet(buffer, sent), now);
 }
 
-// What came out so far, as text: "7" is a packet, "+2" two lost ones before it, "!" a restart, "?"
-// an unknown loss, "." the marker.
+// Returns the output so far as text: "7" is a packet, "+2" two lost ones before it, "!" a restart,
+// "?" an unknown loss, "." the marker.
 static const char *take_all(void)
 {
     static char text[4096];
@@ -189,7 +189,7 @@ static void counts_holes_over_tcp(void)
     IN(2004, "+2000 2004");
     COUNT(lost, 2004);
     COUNT(expected, 2008);
-    IN(2003, ""); // a thread of the camera was late: nothing waits for it
+    IN(2003, ""); // late because of our own thread: nothing waits for it
     IN(2005, "2005");
     COUNT(late, 1);
     COUNT(restarts, 0);
@@ -233,7 +233,7 @@ static void begins_anew_with_swapped_packets(void)
     IN(8, "");
     IN(7, "!?5 6 7 8");
     COUNT(lost, 0);
-    open_receiver(true); // among the first that come one is missing
+    open_receiver(true); // one of the first packets is missing
     IN(30000, "30000");
     IN(5, "");
     IN(7, "");
@@ -249,7 +249,7 @@ static void begins_anew_with_swapped_packets(void)
     IN(1002, "!?1000 1001 1002");
 }
 
-// Over UDP numbers a little lower are late packets; so many in a row are another numbering.
+// Over UDP slightly lower numbers are late packets; this many in a row are a new numbering.
 static void begins_anew_a_little_lower(void)
 {
     open_receiver(false);
@@ -266,7 +266,7 @@ static void begins_anew_a_little_lower(void)
     COUNT(duplicate, 32);
 }
 
-// A long hole is a loss if the stream's time went on by as much as ours, and else another sender's.
+// A long hole is a loss if the stream's time advanced as much as ours, and else another sender's.
 static void tells_long_outages_from_restarts(void)
 {
     open_receiver(true);
@@ -324,7 +324,7 @@ static void waits_five_milliseconds_at_least(void)
     open_receiver(false);
     IN(1, "1");
     uint16_t number = 2;
-    for (int late = 0; late < 50; late++, number += 2) { // each pair in the other order
+    for (int late = 0; late < 50; late++, number += 2) { // each pair swapped
         put_sent((struct sent){.sequence = (uint16_t)(number + 1)});
         CHECK(!*take_all() && rtp_receiver_due_ns(receiver) == now + 20 * MS,
               "one may be later than the first %d", late);
@@ -358,7 +358,7 @@ static void takes_swapped_pairs_and_duplicates(void)
     for (int i = 1; i < 3001; i += 2) {
         char wanted[32];
         sprintf(wanted, "%d %d.", i, i + 1);
-        // The pair is the end of a picture: its marker comes first.
+        // The pair ends a picture: its marker comes first.
         const uint32_t timestamp = (uint32_t)i / 10 * 3000;
         check_out(
             (struct sent){.sequence = (uint16_t)(i + 1), .timestamp = timestamp, .marker = true},
@@ -468,7 +468,7 @@ static void drops_other_senders(void)
     COUNT(restarts, 1);
 }
 
-// Three packets a picture and 40 ms a picture, from number `n` on.
+// Makes packet `n`: three packets per picture, 40 ms per picture.
 static struct sent picture_packet(int n, uint32_t ssrc)
 {
     return (struct sent){.sequence = (uint16_t)n,
@@ -514,7 +514,7 @@ static void follows_a_change_of_ssrc_with_losses(void)
     now += 100 * MS;
     CHECK(!strcmp(take_all(), "+2 32."), "the losses are known");
 
-    open_receiver(false); // the last packet of the first source comes behind that of the second
+    open_receiver(false); // the first source's last packet comes after the second's first
     for (int n = 0; n < 29; n++)
         put_in_order(picture_packet(n, 7), n);
     now = START + 400 * MS;
@@ -543,7 +543,7 @@ static void follows_new_numbers_of_a_new_ssrc(void)
     COUNT(foreign, 0);
 }
 
-// One packet a picture, three pictures to an SSRC, 50 ms a picture; numbers begin again with each.
+// Makes packet `n`: one per picture, three pictures per SSRC, each with new numbers; 50 ms apart.
 static struct sent group_packet(int n)
 {
     return (struct sent){.sequence = (uint16_t)(n + n / 3 * 7919),
@@ -552,12 +552,12 @@ static struct sent group_packet(int n)
                          .ssrc = 7 + (uint32_t)n / 3};
 }
 
-// Neither a longer pause before, nor packets that come late or all at once, hide a change.
+// No longer pause before, and no late or bunched packets, hide a change.
 static void follows_changes_whatever_the_network_delays(void)
 {
     static const struct {
         const char *name;
-        int from, until, hold_ms; // packets that are held back, each until so long after its time
+        int from, until, hold_ms; // delayed packets, each until so long after its time
         bool at_once;             // ... all until the last one's
     } cases[] = {
         {"a pause inside the first group", 1, 1, 100, false},
@@ -585,10 +585,10 @@ static void follows_changes_whatever_the_network_delays(void)
         }
 }
 
-// Late packets of the former SSRC do not show that it still sends.
+// Late packets of the former SSRC do not mean that it still sends.
 static void bears_late_packets_at_a_change(void)
 {
-    open_receiver(false); // numbers go on; the last packet comes behind a burst
+    open_receiver(false); // numbers go on; the last packet comes after a burst
     for (int n = 0; n < 29; n++)
         put_in_order(picture_packet(n, 7), n);
     now = START + 400 * MS;
@@ -607,7 +607,7 @@ static void bears_late_packets_at_a_change(void)
         open_receiver(false);
         for (int n = 0; n < 12; n++) {
             const struct sent sent = group_packet(n);
-            const bool late = n % 3 == 2 && kind > 0; // behind the first of the next SSRC
+            const bool late = n % 3 == 2 && kind > 0; // after the first of the next SSRC
             now = START + n * 50 * MS;
             if (!late)
                 CHECK(put_sent(sent) == 0, "packet %d", n);
@@ -638,7 +638,7 @@ static void follows_a_source_that_has_parted(void)
     COUNT(restarts, 1);
 }
 
-// Two streams at once, the second of which looks once as if it continued the first.
+// Two streams at once; the second looks once like a continuation of the first.
 static void keeps_to_the_first_of_two_senders(void)
 {
     for (int kind = 0; kind < 4; kind++) {
@@ -721,7 +721,7 @@ static void adopts_another_payload_type(void)
     open_receiver(true);
     for (int i = 0; i < 49; i++)
         check_foreign((struct sent){.sequence = (uint16_t)i, .type = 97});
-    check_foreign((struct sent){.sequence = 49, .type = 98}); // two others: begins anew
+    check_foreign((struct sent){.sequence = 49, .type = 98}); // two others: starts again
     for (int i = 50; i < 99; i++)
         check_foreign((struct sent){.sequence = (uint16_t)i, .type = 97});
     check_out((struct sent){.sequence = 99, .type = 97}, "99");
@@ -732,8 +732,8 @@ static void adopts_another_payload_type(void)
         check_foreign((struct sent){.sequence = (uint16_t)i, .type = 8}); // audio
     IN(1, "1");
     for (int i = 0; i < 60; i++)
-        check_foreign((struct sent){.sequence = (uint16_t)i, .type = 107}); // ours is there
-    // A type of its own repeats our number before it.
+        check_foreign((struct sent){.sequence = (uint16_t)i, .type = 107}); // ours is present
+    // A packet of another type has our number, and comes before ours.
     check_foreign((struct sent){.sequence = 2, .type = 50});
     IN(2, "2");
     COUNT(lost, 0);
@@ -745,7 +745,7 @@ static void adopts_another_payload_type(void)
         check_foreign((struct sent){.sequence = (uint16_t)i, .type = 97}); // may be the other track
 }
 
-// Whether packets are missing the numbers alone tell.
+// Only the numbers tell if packets are missing.
 static void doubts_skipped_bytes(void)
 {
     open_receiver(true);

@@ -1,4 +1,4 @@
-// The signatures of the RFCs' examples, and the challenges that cameras write.
+// Signatures of the RFCs' examples, and challenges as cameras write them.
 #include "daemon/rtsp/rtsp_auth.h"
 
 #include <errno.h>
@@ -105,7 +105,7 @@ static void test_rfc2617(void)
     CHECK(challenge(&auth, line, NULL, NULL) == 0 && !auth.qop_auth, "%s", line);
 }
 
-// The colon in a password, quotes and backslashes in names, the URL byte for byte.
+// A colon in a password, quotes and backslashes in names, the URL byte for byte.
 static void test_quoting(void)
 {
     struct rtsp_auth auth = {0};
@@ -192,7 +192,7 @@ static void test_choice(void)
     }
 }
 
-// A camera that has offered Digest once gets no password in clear.
+// A camera that has offered Digest once gets no password in clear text.
 static void test_basic_after_digest(void)
 {
     static const struct {
@@ -220,7 +220,7 @@ static void test_basic_after_digest(void)
     }
 }
 
-// Which parameters there are, and that what is too long to echo is no challenge.
+// Parsed parameters; a challenge that is too long to echo is rejected.
 static void test_parameters(void)
 {
     static char line[3000];

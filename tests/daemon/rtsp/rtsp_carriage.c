@@ -1,4 +1,4 @@
-// Media over UDP, unicast and multicast, and back to TCP where UDP does not work.
+// Media over UDP, unicast and multicast, and the return to TCP if UDP does not work.
 #include "daemon/rtsp/rtsp_carriage.h"
 
 #include "daemon/rtsp/rtsp_transport.h"
@@ -45,7 +45,7 @@ static void after_play(struct camera *c, const char *request)
         send_picture(c, 0);
 }
 
-// A session over UDP whose camera has ports of its own; *setup is the reply to SETUP.
+// Opens a session over UDP whose camera has ports of its own; *setup is the reply to SETUP.
 static void open_udp(struct camera *c, struct player *p, char setup[256], const char *format, int a,
                      int b)
 {
@@ -94,7 +94,7 @@ static void test_udp(void)
     play_on(&c, &p, 50, 99);
     CHECK(recv(rtcp, got, sizeof got, 0) > 8 && got[1] == 201, "no report");
     CHECK(c.n_frames == 0 && !p.memory.udp_fails && p.rc == 0, "%d", p.rc);
-    uint8_t big[10016]; // some cameras send more at once than a frame of Ethernet holds
+    uint8_t big[10016]; // some cameras send packets larger than an Ethernet frame
     c.timestamp += 3600;
     const size_t head = rtp_packet(&c, big, 0x65, true);
     memset(big + head, 0x55, sizeof big - head);
@@ -128,7 +128,7 @@ static void test_udp_is_silent(void)
           "not remembered");
     player_close(&p);
     c.n_requests = 0;
-    player_open(&p, "rtsp://127.0.0.1:%d/a", c.port); // the next asks for TCP at once
+    player_open(&p, "rtsp://127.0.0.1:%d/a", c.port); // the next session requests TCP at once
     play_on(&c, &p, 100, 1);
     CHECK(strstr(find_request(&c, "SETUP", 0), "interleaved=0-1"), "%s",
           find_request(&c, "SETUP", 0));
@@ -136,7 +136,7 @@ static void test_udp_is_silent(void)
     camera_close(&c);
 }
 
-// A camera that is slow, or whose reports come, is not given up after 3 s.
+// A slow camera, or one whose reports come, is not given up after 3 s.
 static void test_udp_is_slow(void)
 {
     static const struct {
@@ -167,7 +167,7 @@ static void test_udp_is_slow(void)
     }
 }
 
-// A camera that refuses TCP in place of a silent UDP is left its next session.
+// After a camera has refused TCP in place of silent UDP, its next session stays on UDP.
 static void test_tcp_is_refused(void)
 {
     struct camera c;
@@ -210,7 +210,7 @@ static void test_udp_is_refused(void)
 {
     static const char *const replies[] = {
         "RTSP/1.0 461 Unsupported transport\r\nCSeq: {cseq}\r\n\r\n",
-        OK SESSION TCP "\r\n", // TCP, where UDP was asked for
+        OK SESSION TCP "\r\n", // TCP, though UDP was requested
     };
     for (int i = 0; i < 2; i++) {
         struct camera c;
@@ -249,7 +249,7 @@ static void test_multicast(void)
     play_on(&c, &p, 100, 1);
     CHECK(strstr(find_request(&c, "SETUP", 0), "Transport: RTP/AVP;multicast\r\n"), "%s",
           find_request(&c, "SETUP", 0));
-    send_picture_to(&c, other, GROUP, port); // the filter keeps it away
+    send_picture_to(&c, other, GROUP, port); // the filter drops it
     play_on(&c, &p, 50, 1);
     CHECK(p.units == 0 && rtsp_session_statistics(p.session).packets == 0, "from another source");
     for (int i = 0; i < 3; i++)
@@ -259,7 +259,7 @@ static void test_multicast(void)
           p.units, rtsp_session_why(p.session));
     player_close(&p);
 
-    c.answers[0].given = false; // a camera that sends from another address than its own
+    c.answers[0].given = false; // a camera that sends from an address other than its own
     player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
     play_on(&c, &p, 100, 1);
     p.skew_ns += S;

@@ -1,4 +1,4 @@
-// Connecting: by name, to a port where nobody answers, with TLS.
+// Connecting: by name, to a port that does not answer, with TLS.
 #include "daemon/rtsp/rtsp_connection.h"
 
 #include <openssl/ssl.h>
@@ -9,7 +9,7 @@
 #include "tests/daemon/clips.h"
 #include "tests/daemon/rtsp/scripted_camera.h"
 
-// Until it is connected or has failed, `ms` at most; what rtsp_connection_connect says.
+// Connects for `ms` at most; returns rtsp_connection_connect's last result.
 static int connect_for(struct rtsp_connection *c, int ms, int64_t skew_ns, char *why, size_t size)
 {
     const int64_t end = monotonic_ns() + ms * MS;
@@ -40,7 +40,7 @@ static void test_names(void)
     rtsp_connection_close(c);
     CHECK(rtsp_connection_open(&c, "no-such-name.invalid", port, NULL, monotonic_ns()) == 0,
           "open");
-    rtsp_connection_close(c); // while the name is looked up
+    rtsp_connection_close(c); // during the name lookup
     close(listener);
     CHECK(rtsp_connection_open(&c, "127.0.0.1", port, NULL, monotonic_ns()) == 0, "open");
     rc = connect_for(c, 1000, 0, why, sizeof why);
@@ -48,8 +48,8 @@ static void test_names(void)
     rtsp_connection_close(c);
 }
 
-// A listener whose queue is full drops what asks for a connection. Behind the first connect, which
-// the kernel repeats after 1 s and 3 s, the second one finds room at 1.5 s.
+// A listener with a full queue drops connection attempts. After the first connect, which the kernel
+// repeats after 1 s and 3 s, the second one finds room at 1.5 s.
 static void test_half_open(void)
 {
     struct rtsp_connection *c;
@@ -114,8 +114,8 @@ static SSL_CTX *server_context(const char *certificate, const char *key)
     return context;
 }
 
-// Connects to `host` with that configuration; -EAGAIN and others of rtsp_connection_connect, else
-// what came back of "ping".
+// Connects to `host` with that configuration; once connected, checks the echo of "ping" and the
+// end. Returns rtsp_connection_connect's result.
 static int try_tls(SSL_CTX *context, const char *host, const struct tls_config *config, char *why,
                    size_t size)
 {
@@ -145,7 +145,7 @@ static int try_tls(SSL_CTX *context, const char *host, const struct tls_config *
     CHECK(rc || (n == 4 && !memcmp(text, "ping", 4)), "no answer: %zd", n);
     SSL_free(ssl);
     close(fd);
-    if (rc == 0) // that the server hangs up without goodbye is the end, and no error
+    if (rc == 0) // a hang-up without goodbye is the end, not an error
         while ((n = rtsp_connection_read(c, text, sizeof text)) == -EAGAIN && monotonic_ns() < end)
             usleep(1000);
     CHECK(rc || n == 0, "the end: %zd", n);
@@ -182,7 +182,7 @@ static void test_tls(void)
     config.ca = "cert.pem";
     rc = try_tls(context, "localhost", &config, why, sizeof why);
     CHECK(rc == 0, "%d: %s", rc, why);
-    rc = try_tls(context, "127.0.0.1", &config, why, sizeof why); // the name is another
+    rc = try_tls(context, "127.0.0.1", &config, why, sizeof why); // the name differs
     CHECK(rc == -EKEYREJECTED && strstr(why, "IP address mismatch"), "%d: %s", rc, why);
     config = (struct tls_config){.verify = false};
     rc = try_tls(context, "127.0.0.1", &config, why, sizeof why);
@@ -229,7 +229,7 @@ static void test_tls(void)
     SSL_CTX_free(context);
 }
 
-// An old camera: TLS 1.2 by RSA's key exchange alone.
+// An old camera: TLS 1.2 with RSA key exchange only.
 static void test_old_tls(void)
 {
     char why[512];
@@ -245,7 +245,7 @@ static void test_old_tls(void)
     SSL_CTX_free(context);
 }
 
-// A server that speaks no TLS, through a session.
+// A server without TLS, through a session.
 static void test_no_tls(void)
 {
     struct camera c;
@@ -263,7 +263,7 @@ static void test_no_tls(void)
     camera_close(&c);
 }
 
-// The ports of rtsps: 322, where nobody listens at this address, and the other one.
+// The ports of rtsps: 322, which is closed at this address, and the other one.
 static void test_ports_of_rtsps(void)
 {
     struct camera c;
@@ -298,7 +298,7 @@ static void test_ports_of_rtsps(void)
 
 int main(void)
 {
-    signal(SIGPIPE, SIG_IGN); // of the server's
+    signal(SIGPIPE, SIG_IGN); // from the server's writes
     TEST(test_names());
     TEST(test_half_open());
     TEST(test_full_queue());

@@ -1,5 +1,5 @@
-// What a session says where a server wants it otherwise: passwords, redirections, other URLs, other
-// transports, refusals.
+// A session's requests when a server requires something else: passwords, redirections, other URLs,
+// other transports, refusals.
 #include "daemon/rtsp/rtsp_dialogue.h"
 
 #include "daemon/base/log.h"
@@ -64,7 +64,7 @@ static void test_password(void)
     }
 }
 
-// One signed try for a connection, however the camera words its refusals.
+// One signed attempt per connection, for any wording of the camera's refusals.
 static void test_wrong_password(void)
 {
     static const struct {
@@ -99,7 +99,7 @@ static void test_wrong_password(void)
               count_requests(&c, "DESCRIBE"));
         CHECK(p.memory.first_challenge == cases[i].other, "case %zu", i);
         player_close(&p);
-        if (cases[i].other) { // the next session takes the first, and if that fails too, the best
+        if (cases[i].other) { // the next session uses the first, and if that fails too, the best
             play_signed(&c, &p);
             const char *request = find_request(&c, "DESCRIBE", 3);
             CHECK(strstr(request, "Authorization: Digest") && !strstr(request, "algorithm"), "%s",
@@ -111,7 +111,7 @@ static void test_wrong_password(void)
     }
 }
 
-// No password goes out in clear once the camera has offered Digest, whatever it offers later.
+// No password is sent in clear text once the camera has offered Digest, whatever it offers later.
 static void test_no_clear_password(void)
 {
     struct camera c;
@@ -147,7 +147,7 @@ static void test_stale_nonce(void)
     answer_with(&c, "GET_PARAMETER", OK "\r\n");
     answer_with(&c, "GET_PARAMETER", UNAUTHORIZED MD5_OF("d") "\r\n"); // as before: refused
     answer_plainly(&c);
-    c.n_answers -= 1 + 1; // but GET_PARAMETER's and TEARDOWN's of the plain camera
+    c.n_answers -= 1 + 1; // except GET_PARAMETER's and TEARDOWN's of the plain camera
     play_signed(&c, &p);
     CHECK(p.units == 1 && count_requests(&c, "SETUP") == 2 && count_requests(&c, "PLAY") == 2,
           "%d: %s", p.rc, rtsp_session_why(p.session));
@@ -283,11 +283,11 @@ static void test_refusals(void)
     }
 }
 
-// Which of several video tracks is taken is said once for a camera, not with each connection.
+// The choice among several video tracks is logged once per camera, not per connection.
 static void test_several_tracks(void)
 {
     static const struct {
-        const char *media, *line; // NULL: nothing is said
+        const char *media, *line; // NULL: nothing is logged
     } cases[] = {
         {"m=audio 0 RTP/AVP 0\r\nm=video 0 RTP/AVP 98\r\na=rtpmap:98 VP9/90000\r\n"
          "m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=framesize:96 1920-1080\r\n"
@@ -320,7 +320,7 @@ static void test_several_tracks(void)
     }
 }
 
-// A camera that changes the SSRC with each picture: all are taken, and one line says it.
+// A camera that changes the SSRC with each picture: all are accepted, and one line reports it.
 static void test_changes_of_source(void)
 {
     struct camera c;
@@ -344,7 +344,7 @@ static void test_changes_of_source(void)
     camera_close(&c);
 }
 
-// A camera that says BYE for each source goes on with the next one; a last BYE ends the stream.
+// A camera that sends BYE for each source goes on with the next one; a last BYE ends the stream.
 static void test_goodbye_of_each_source(void)
 {
     struct camera c;
@@ -357,7 +357,7 @@ static void test_goodbye_of_each_source(void)
     for (int i = 1; i < 6; i++) {
         bye[7] = bye[15] = c.ssrc++;
         send_frame(&c, 1, bye, sizeof bye);
-        send_frame(&c, 1, bye, sizeof bye); // once more, and after the next one's first packet
+        send_frame(&c, 1, bye, sizeof bye); // again, after the next one's first packet too
         send_picture(&c, 0);
         send_frame(&c, 1, bye, sizeof bye);
         play_on(&c, &p, 500, i + 1);
@@ -376,7 +376,7 @@ static void test_goodbye_of_each_source(void)
     camera_close(&c);
 }
 
-// User, password and query of thousands of letters, as tokens have them, are sent whole.
+// User, password and query of thousands of letters, as in tokens, are sent whole.
 static void test_long_login(void)
 {
     static char letters[4001], expected[4200], url[12500];
@@ -406,7 +406,7 @@ static void test_long_login(void)
     }
 }
 
-// Of two formats the camera sends the second: the next connection takes that one.
+// The camera sends the second of two formats: the next connection selects that one.
 static void test_other_format(void)
 {
     static const char media[] = "m=video 0 RTP/AVP 98 96\r\na=rtpmap:98 H265/90000\r\n"
@@ -436,7 +436,7 @@ static void test_other_format(void)
     camera_close(&c);
 }
 
-// Opens a camera with that media description. `reply` is of 512 bytes and outlives it.
+// Opens a camera with that media description. `reply` has 512 bytes and must outlive it.
 static void open_described(struct camera *c, struct player *p, char *reply, const char *media)
 {
     open_camera(c);
@@ -448,8 +448,8 @@ static void open_described(struct camera *c, struct player *p, char *reply, cons
     play_on(c, p, 300, 1);
 }
 
-// What comes in another payload type alone is adopted, unless that type is named for another codec
-// or another track.
+// If only another payload type arrives, it is adopted, unless it is named for another codec or
+// track.
 static void test_adopted_formats(void)
 {
     static const struct {
@@ -488,7 +488,7 @@ static void test_adopted_formats(void)
     }
 }
 
-// Another listed format beside ours ends nothing, until ours falls silent.
+// Another listed format beside ours has no effect, until ours falls silent.
 static void test_format_beside_ours(void)
 {
     struct camera c;

@@ -1,4 +1,4 @@
-// What cameras write into replies, and where a `$` frame begins again when bytes are missing.
+// Replies as cameras write them, and the start of the next `$` frame when bytes are missing.
 #include "daemon/rtsp/rtsp_message.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { RTP = 0, RTCP = 1, VIDEO = 96, STREAM_MAX = 1 << 20 };
 
-struct stream { // that a camera sends
+struct stream { // a camera's bytes
     uint8_t bytes[STREAM_MAX];
     size_t n;
 };
@@ -27,7 +27,7 @@ static void say(struct stream *stream, const char *text)
     stream->n += strlen(text);
 }
 
-// A frame with an RTP packet in it; `bytes` with the header. Its payload has no '$'.
+// Appends a frame with an RTP packet; returns the bytes with the header. Its payload has no '$'.
 static size_t say_packet(struct stream *stream, int channel, int sequence, size_t bytes)
 {
     uint8_t *to = stream->bytes + stream->n;
@@ -50,9 +50,9 @@ static void cut_out(struct stream *stream, size_t at, size_t bytes)
     stream->n -= bytes;
 }
 
-// Gives the stream to the reader in pieces of `piece` bytes and writes down what comes: "7 " for a
-// packet of that number, "c4:20 " for 20 bytes on channel 4, "M200 " or "MOPTIONS " for a message,
-// "L " for a loss, "I" for the end. The last message stays in *message.
+// Feeds the stream to the reader in pieces of `piece` bytes and writes a log: "7 " for a packet
+// with that number, "c4:20 " for 20 bytes on channel 4, "M200 " or "MOPTIONS " for a message, "L "
+// for a loss, "I" for the end. The last message stays in *message.
 static void read_all(const struct stream *stream, size_t piece, bool known,
                      struct rtsp_message *message, struct rtsp_reader *reader, char *log)
 {
@@ -112,7 +112,7 @@ static void expect(const struct stream *stream, bool known, const char *expected
 
 // --- messages
 
-static const struct { // and what is to be in them
+static const struct { // and their expected contents
     const char *text, *items, *header, *value, *body;
 } messages[] = {
     {"RTSP/1.0 200 OK\r\nCSeq: 1\r\n\r\n", "M200 ", "CSeq", "1", ""},
@@ -242,7 +242,7 @@ static void test_frames(void)
     say_packet(stream, RTP, 2, 12);
     say(stream, "\r\n");
     say_packet(stream, RTCP, 0, 28);
-    say_packet(stream, 4, 0, 100); // of nobody
+    say_packet(stream, 4, 0, 100); // unknown channel
     say(stream, "RTSP/1.0 400 Bad Request\r\n\r\n");
     say_packet(stream, RTP, 3, 65535);
     say_packet(stream, RTP, 4, 65535);
@@ -255,7 +255,7 @@ static void test_frames(void)
     free(stream);
 }
 
-// More than the reader holds at a time, in frames of every size.
+// More than the reader's buffer, in frames of every size.
 static void test_long_stream(void)
 {
     static char expected[1 << 14];
@@ -271,8 +271,8 @@ static void test_long_stream(void)
     free(stream);
 }
 
-// Bytes that are missing at any place of a frame or between two: what is whole comes, the loss is
-// told once, and the frame that lacks bytes does not come where its successor is at hand.
+// Bytes missing at any place of a frame or between two: whole frames come, the loss is reported
+// once, and the incomplete frame is dropped if its successor is at hand.
 static void test_missing(void)
 {
     static const size_t cuts[] = {1, 3, 4, 12, 37, 200, 300, 303};
@@ -295,8 +295,8 @@ static void test_missing(void)
     free(stream);
 }
 
-// Nothing tells the damaged frame from a whole one before the bytes behind it have come: it comes,
-// and the loss with the next bytes.
+// The damaged frame looks whole until the next bytes arrive: it comes out, and the loss with the
+// next bytes.
 static void test_missing_at_the_end(void)
 {
     struct stream *stream = stream_new();
@@ -314,7 +314,7 @@ static void test_missing_at_the_end(void)
     free(stream);
 }
 
-// A frame with noise behind it is whole, however much of the noise has come with it.
+// A frame followed by noise is whole, however much of the noise arrives with it.
 static void test_resync(void)
 {
     struct stream *stream = stream_new();
@@ -342,7 +342,7 @@ static void test_resync(void)
     free(stream);
 }
 
-// Only a packet of our own counts as the place to go on.
+// Only one of our own packets counts as a place to resume.
 static void test_resync_on_ours(void)
 {
     static const struct {

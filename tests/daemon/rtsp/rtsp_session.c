@@ -11,7 +11,7 @@ static void picture_after_play(struct camera *c, const char *request)
             send_picture(c, 0);
 }
 
-// A camera that plays plainly, and a player of it that has `units` units.
+// Opens a camera that plays plainly, and a player that has received `units` units.
 static void play_plainly(struct camera *c, struct player *p, int units)
 {
     camera_open(c);
@@ -50,7 +50,7 @@ static void test_session_plays(void)
     camera_close(&c);
 }
 
-// Data that come before PLAY's reply are the stream's start.
+// Data before PLAY's reply are the start of the stream.
 static void picture_before_reply(struct camera *c, const char *request)
 {
     if (!strncmp(request, "PLAY ", 5))
@@ -87,7 +87,7 @@ static void pictures_on_10(struct camera *c, const char *request)
 static void test_channels(void)
 {
     static const char *const transports[] = {
-        "Transport: RTP/AVP/TCP;unicast;interleaved=10-11;ssrc= d6d6627\r\n", // as it says
+        "Transport: RTP/AVP/TCP;unicast;interleaved=10-11;ssrc= d6d6627\r\n", // as announced
         "Transport: RTP/AVP;unicast;interleaved=10\r\n",                      // a single one
         "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n",                 // but it keeps to 10
         "",
@@ -112,7 +112,7 @@ static void test_channels(void)
     }
 }
 
-// The next unit, whose packets have been sent.
+// Reads the next unit, whose packets have been sent.
 static bool read_sent(struct player *p)
 {
     const int64_t end_ns = monotonic_ns() + 2 * S;
@@ -123,7 +123,7 @@ static bool read_sent(struct player *p)
     return rc == 0;
 }
 
-// Pictures that lie ready when the owner comes back are told from those that it waits for.
+// Pictures that are ready when the owner returns are distinguished from those that it waits for.
 static void test_waited_units(void)
 {
     struct camera c;
@@ -190,7 +190,7 @@ static void test_teardown(void)
     player_close(&p);
     camera_close(&c);
 
-    camera_open(&c); // that answers no TEARDOWN
+    camera_open(&c); // one that does not answer TEARDOWN
     answer_with(&c, "TEARDOWN", "");
     c.after = picture_after_play;
     answer_plainly(&c);
@@ -205,7 +205,7 @@ static void test_teardown(void)
     player_close(&p);
 
     camera_close(&c);
-    play_plainly(&c, &p, 3); // and a session that is closed without a word
+    play_plainly(&c, &p, 3); // and a session that is closed silently
     player_close(&p);
     for (int i = 0; i < 20 && !count_requests(&c, "TEARDOWN"); i++) {
         usleep(1000);
@@ -215,7 +215,7 @@ static void test_teardown(void)
     camera_close(&c);
 }
 
-// Units that came before the end are read before it is told.
+// Units that came before the end are read before it is reported.
 static void goodbye_after_play(struct camera *c, const char *request)
 {
     const uint8_t bye[] = {0x80, 201, 0, 1, 1, 2, 3, 4, 0x81, 203, 0, 1, 1, 2, 3, 4};
@@ -272,7 +272,7 @@ static void test_deadline(void)
     } cases[] = {{"DESCRIBE", "did not answer DESCRIBE within 10 s"},
                  {"SETUP", "did not answer SETUP within 10 s"},
                  {"PLAY", "did not answer PLAY within 10 s"},
-                 {NULL, NULL}}; // how long it may send no picture is the owner's question
+                 {NULL, NULL}}; // the limit without pictures is the owner's decision
     for (int i = 0; i < 4; i++) {
         struct camera c;
         struct player p = {0};
@@ -339,7 +339,7 @@ static void test_keep_alive(void)
     camera_close(&c);
 }
 
-// Media that stop when the session's time is over: another method the next time.
+// Media that stop when the session times out: another method is used next time.
 static void test_keep_alive_is_learnt(void)
 {
     static const char *const methods[] = {"OPTIONS", "GET_PARAMETER", "SET_PARAMETER"};
@@ -396,7 +396,7 @@ static void test_stop_while_connecting(void)
     camera_close(&c);
 }
 
-// Cameras ask too, and answer what nobody asked.
+// Cameras send requests too, and answers without a request.
 static void ask_after_play(struct camera *c, const char *request)
 {
     static const char asked[] = "OPTIONS rtsp://x/ RTSP/1.0\r\nCSeq: 41\r\n\r\n"

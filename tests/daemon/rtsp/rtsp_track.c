@@ -1,4 +1,4 @@
-// A track as a session gives it packets: what a stream is that is joined in its middle.
+// A track that gets packets from a session: facts of a stream that is joined in the middle.
 #include "daemon/rtsp/rtsp_track.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ enum { KEYFRAME = 0x65, OTHER = 0x41, PICTURES = 5 };
 
 static const int64_t PICTURE_NS = 40000000;
 
-// The packet is read when the unit is.
+// The packet is read with the unit.
 static void put_picture(struct rtsp_track *track, int i, int unit, uint8_t packet[16])
 {
     const uint32_t timestamp = 3600u * (uint32_t)i;
@@ -37,7 +37,7 @@ static void put_picture(struct rtsp_track *track, int i, int unit, uint8_t packe
           "picture %d", i);
 }
 
-// All but a first keyframe may refer to pictures that came before the track.
+// The first unit may refer to pictures before the track, unless it is a keyframe.
 static void test_first_unit(void)
 {
     static const struct sdp_media media = {

@@ -1,4 +1,4 @@
-// URLs of RTSP: what a user may write, what cameras write into their replies, and that no user and
+// URLs of RTSP: the forms that users write and that cameras write into replies; no user and
 // password gets into a request line.
 #include "daemon/rtsp/rtsp_url.h"
 
@@ -104,7 +104,7 @@ static void test_refused(void)
               "%s", cases[i]);
 }
 
-// A URL of a user, a host and a path of so many letters.
+// Parses a URL with a user, a host and a path of these lengths.
 static int parse_long(int user, int host, int path)
 {
     static char letters[RTSP_URL_MAX], text[2 * RTSP_URL_MAX];
@@ -153,15 +153,15 @@ static void test_base(void)
         // a path
         {"/stream0/", NULL, "rtsp://10.0.0.5:8554/s?x=1", "rtsp://10.0.0.5:8554/stream0/"},
         {"stream0/", NULL, "rtsp://10.0.0.5/live/s", "rtsp://10.0.0.5/live/stream0/"},
-        // another host goes into the request line as it is
+        // another host goes into the request line unchanged
         {"rtsp://127.0.0.1/s/", NULL, "rtsp://10.0.0.5/s", "rtsp://127.0.0.1/s/"},
-        // user and password never
+        // user and password never do
         {"rtsp://u:p@x@10.0.0.5/s/", NULL, "rtsp://10.0.0.5/s", "rtsp://10.0.0.5/s/"},
         {"u:p@10.0.0.5:554/s/", NULL, "rtsp://10.0.0.5/s", "rtsp://10.0.0.5:554/s/"},
         // no host
         {"rtsp:///s/", "rtsp://", "rtsp://h/s", "rtsp://h/s"},
         {"//u:p@g/s", NULL, "rtsp://h/s", "rtsp://g/s"},
-        // what would end the request line
+        // characters that would end the request line
         {"rtsp://h/a b", "rtsp://h/s/", "rtsp://h/s", "rtsp://h/s/"},
         {"rtsp://h/\r\nX: y", NULL, "rtsp://h/s", "rtsp://h/s"},
     };
@@ -187,7 +187,7 @@ static void test_track(void)
         {"rtsp://h/s", "/trackID=1", "rtsp://h/s/trackID=1", "rtsp://h/trackID=1"},
         {"rtsp://h/s", "?ctype=video", "rtsp://h/s?ctype=video", "rtsp://h/s?ctype=video"},
         {"rtsp://h/s?a=1", "?ctype=video", "rtsp://h/s?a=1?ctype=video", "rtsp://h/s?ctype=video"},
-        // Dahua: behind the query
+        // Dahua: after the query
         {"rtsp://h/cam/realmonitor?channel=1&subtype=1", "trackID=0",
          "rtsp://h/cam/realmonitor?channel=1&subtype=1/trackID=0", "rtsp://h/cam/trackID=0"},
         {"rtsp://h/s?url=/a/b/", "trackID=0", "rtsp://h/s?url=/a/b/trackID=0",

@@ -1,5 +1,5 @@
-// A camera that answers requests with given texts, and a session that plays from it, in one thread:
-// each turn both go on. Time is the test's own: it may jump.
+// A camera that answers requests with given texts, and a session that plays from it, in one thread
+// that runs both by turns. Time is the test's own: it may jump.
 #ifndef FRAMED_TESTS_DAEMON_RTSP_SCRIPTED_CAMERA_H
 #define FRAMED_TESTS_DAEMON_RTSP_SCRIPTED_CAMERA_H
 
@@ -29,8 +29,8 @@ static const int64_t MS = 1000000, S = 1000000000;
 #define SESSION  "Session: 77;timeout=60\r\n"
 #define TCP      "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n"
 
-// "METHOD" or "METHOD part of the request" and the reply, which is given once, unless it is the
-// last for that request. {cseq}, {sdp} (its length) and {port} (the camera's) are replaced.
+// "METHOD" or "METHOD part of the request" and its reply, used once, unless it is the last for that
+// request. {cseq}, {sdp} (its length) and {port} (the camera's) are replaced.
 struct answer {
     const char *to, *text;
     bool given;
@@ -45,7 +45,7 @@ struct camera {
     char requests[40][16 << 10];
     int n_requests;
     bool mute;               // accepts, but answers nothing
-    uint8_t frames[8 << 10]; // interleaved ones that came
+    uint8_t frames[8 << 10]; // received interleaved frames
     size_t n_frames;
     void (*between)(struct camera *, const char *request); // before the reply
     void (*after)(struct camera *, const char *request);   // after it
@@ -59,7 +59,7 @@ struct player {
     struct rtsp_memory memory;
     struct rtsp_session *session;
     char url[256];
-    int64_t skew_ns; // what the test's time is ahead
+    int64_t skew_ns; // offset of the test's time
     int rc, units;
     struct rtsp_unit last;
     uint8_t data[256]; // the last unit's first bytes
@@ -94,7 +94,7 @@ static inline void answer_with(struct camera *c, const char *to, const char *tex
     c->answers[c->n_answers++] = (struct answer){to, text, false};
 }
 
-// As a plain camera does, behind what the test has it answer before.
+// Adds a plain camera's answers, after those that the test has set.
 static inline void answer_plainly(struct camera *c)
 {
     answer_with(c, "DESCRIBE", OK DESCRIBE);
@@ -142,7 +142,7 @@ static inline void send_frame(const struct camera *c, int channel, const void *d
     camera_send(c, frame, n + 4);
 }
 
-// A picture of one packet.
+// Sends a picture of one packet.
 static inline void send_picture(struct camera *c, int channel)
 {
     uint8_t packet[64];
@@ -289,7 +289,7 @@ static inline void player_step(struct player *p)
     }
 }
 
-// Both go on for `ms`, or until the session has ended, or until `units` units have come.
+// Runs both for `ms`, until the session ends, or until `units` units have come.
 static inline void play_on(struct camera *c, struct player *p, int ms, int units)
 {
     const int64_t end = monotonic_ns() + ms * MS;
@@ -307,7 +307,7 @@ static inline void play_on(struct camera *c, struct player *p, int ms, int units
     }
 }
 
-// The number of requests that begin with `method`.
+// Returns the number of requests that begin with `method`.
 static inline int count_requests(const struct camera *c, const char *method)
 {
     int count = 0;
@@ -317,7 +317,7 @@ static inline int count_requests(const struct camera *c, const char *method)
     return count;
 }
 
-// The `index`-th request (from 0) of that method; "": there is none.
+// Returns the `index`-th request (from 0) of that method, or "".
 static inline const char *find_request(const struct camera *c, const char *method, int index)
 {
     for (int i = 0; i < c->n_requests; i++)
@@ -327,7 +327,7 @@ static inline const char *find_request(const struct camera *c, const char *metho
     return "";
 }
 
-// The number of RTCP packets of that type that came interleaved, on any channel.
+// Returns the number of interleaved RTCP packets of that type, on any channel.
 static inline int count_reports(const struct camera *c, int type)
 {
     int count = 0;

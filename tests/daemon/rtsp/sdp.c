@@ -1,4 +1,4 @@
-// What cameras write into their SDP, and which track is taken.
+// SDPs as cameras write them, and the choice of the track.
 #include "daemon/rtsp/sdp.h"
 
 #include <errno.h>
@@ -19,9 +19,9 @@
     "00000001"                                                                                     \
     "68cb8cb2"
 
-static struct { // of the test that runs
+static struct { // of the running test
     struct sdp sdp;
-    struct sdp_media behind; // where a section that is left out would be written to
+    struct sdp_media behind; // an omitted section would be written here
 } parsed;
 static struct sdp *const sdp = &parsed.sdp;
 
@@ -29,7 +29,7 @@ static void parse(const char *text)
 {
     static const struct sdp_media untouched;
     const size_t bytes = strlen(text);
-    char *exact = malloc(bytes ? bytes : 1); // for who watches the memory: no zero behind it
+    char *exact = malloc(bytes ? bytes : 1); // for sanitizers: no zero after it
     if (!exact)
         abort();
     memcpy(exact, text, bytes);
@@ -86,7 +86,7 @@ static void test_plain(void)
           "%s %d", audio->encoding, audio->clock_rate);
 }
 
-// Lines that break the rules do no harm to the track behind them.
+// Malformed lines do not affect the track after them.
 static void test_bad_lines(void)
 {
     static const char track[] = "m=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\na=control:t";
@@ -140,7 +140,7 @@ static void test_bad_lines(void)
 
 static void test_choice(void)
 {
-    // Audio first, then one payload type for both; directions are not heeded.
+    // Audio first, then one payload type for both; directions are ignored.
     parse("m=audio 0 RTP/AVP 96\na=rtpmap:96 mpeg4-generic/16000\n"
           "a=fmtp:96 config=1408;mode=AAC-hbr\na=sendonly\n"
           "m=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\na=sendonly\n"
@@ -149,7 +149,7 @@ static void test_choice(void)
     CHECK(sdp->n_media == 3 && sdp_choose_video(sdp, -1) == 1 && sdp->media[1].sets_bytes, "%d",
           sdp_choose_video(sdp, -1));
     CHECK(sdp->media[0].clock_rate == 16000 && !sdp->media[0].sets_bytes, "audio");
-    // The first video is of a kind that nothing here decodes.
+    // The first video has an unsupported codec.
     parse("m=video 0 RTP/AVP 98\na=rtpmap:98 MP4V-ES/90000\nm=audio 0 RTP/AVP 26\n"
           "m=Video 0 RTP/AVP 97\na=rtpmap:97 h265/90000\nm=video 0 RTP/AVP 26\n");
     CHECK(sdp_choose_video(sdp, -1) == 2 && sdp->media[2].codec == SDP_H265, "%d",
@@ -168,12 +168,12 @@ static void test_choice(void)
           "more tracks than are kept");
 }
 
-// Which of several payload types of an m= line is taken, and with what.
+// The choice among several payload types of an m= line, and its parameters.
 static void test_formats(void)
 {
     static const struct {
         const char *lines;
-        int preferred, payload_type; // -1: there is no video for us
+        int preferred, payload_type; // -1: no video for us
         enum sdp_codec codec;
         const char *hex, *control;
     } cases[] = {
@@ -197,7 +197,7 @@ static void test_formats(void)
         {"m=video 0 RTP/AVP 98 97\na=control:no\nm=video 0 RTP/AVP 99 96\na=control:t\n"
          "a=rtpmap:96 H264/90000\n",
          -1, 96, SDP_H264, "", "t"},
-        // parameters alone say it; the m= line does not list it
+        // only its parameters name it; the m= line does not list it
         {"m=video 0 RTP/AVP 96\na=fmtp:96 packetization-mode=1;sprop-parameter-sets=" SPS "\n", -1,
          96, SDP_H264, HEX_SPS, ""},
         {"m=video 0 RTP/AVP 96\na=fmtp:96 sprop-vps=" HVPS "\n", -1, 96, SDP_H265,
@@ -295,7 +295,7 @@ static void test_h264_sets(void)
          "ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==,ZYiEAA==," SPS
          "," PPS "\n",
          HEX_SPS HEX_PPS},
-        // of another payload type; in another section, where the own one has none
+        // of another payload type; in another section, if the own one has none
         {"a=fmtp:97 sprop-parameter-sets=" SPS "," PPS "\n", ""},
         {"m=audio 0 RTP/AVP 0\na=fmtp:96 sprop-parameter-sets=" SPS "," PPS "\n", HEX_SPS HEX_PPS},
         {"a=fmtp:96 packetization-mode=1\nm=audio\na=fmtp:96 sprop-parameter-sets=" SPS "," PPS
@@ -349,7 +349,7 @@ static void test_h265_sets(void)
     }
 }
 
-// More and longer sets than there is room for: those that fit are whole.
+// More and longer sets than fit: those that fit are whole.
 static void test_large_sets(void)
 {
     static const struct {
