@@ -68,7 +68,7 @@ static void test_import(const struct driver *driver)
     fake_close(&daemon);
 }
 
-// --- by a handle, which only another process can open
+// --- memory by a handle, which only another process can open
 
 // The other process: owns memory of device 0 with a frame of level 90, until its pipe is closed.
 static void own_memory(int to, int from)

@@ -314,7 +314,7 @@ static void test_batch(void)
     frame_close(&frame);
 }
 
-// --- what is refused
+// --- refused calls
 
 static void test_torn(void)
 {
@@ -402,7 +402,7 @@ static void test_merge(void)
     CHECK(framed_merge(to, source, from, -1, 0.5, 0) == -1 && errno == EINVAL, "less than none");
 }
 
-// --- allocations, which the linker leads here
+// --- allocation calls, redirected here by the linker
 
 static int allocations;
 void *__real_malloc(size_t);

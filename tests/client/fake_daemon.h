@@ -114,7 +114,7 @@ static inline struct framed_element_header *fake_headers(const struct fake_daemo
            slot * FAKE_BATCH;
 }
 
-// --- what it says, when it says the truth
+// --- valid messages
 
 static inline struct framed_ring_hello fake_hello(uint32_t batch)
 {
@@ -192,7 +192,7 @@ static inline struct framed_batch fake_batch(uint32_t slot, uint64_t ticket, uin
     };
 }
 
-// --- and how
+// --- sending and receiving
 
 static inline bool fake_send(const struct fake_daemon *daemon, const void *bytes, size_t size)
 {

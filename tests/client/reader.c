@@ -113,7 +113,7 @@ static void test_retries(void)
     fake_close(&daemon);
 }
 
-// Connects by a name with two addresses, one of which is refused.
+// Connects by a name with a refused address and a good one.
 static void test_tcp(void)
 {
     struct framed_view view;
@@ -143,7 +143,7 @@ static void test_tcp(void)
     close(daemon.listener);
 }
 
-// --- allocations, which the linker leads here
+// --- allocation calls, redirected here by the linker
 
 static int allocations;
 void *__real_malloc(size_t);

@@ -46,7 +46,7 @@ static void test_meaning(void)
     check_levels("DOMAIN_MAX 2 2 2\nLUT_1D_SIZE 3\n0 0 0\n1 0.5 0.2\n1 1 1\n", 255, 255, 0, 255,
                  128, 0);
     check_levels("LUT_1D_SIZE 2\n1 1 1\n0 0 0\n", 0, 100, 255, 255, 155, 0);
-    // the 1D table first; the cube's range is that of the 1D table's values
+    // the 1D table first: its values set the cube's range
     check_levels("LUT_3D_SIZE 2\nLUT_1D_SIZE 2\nLUT_3D_INPUT_RANGE 0 2\n0 0 0\n2 1 4\n" CUBE2, 100,
                  100, 100, 100, 50, 200);
     check_levels("LUT_1D_SIZE 2\nLUT_1D_INPUT_RANGE 0 0.5\n0 0 0\n1 1 1", 50, 100, 200, 100, 200,

@@ -172,7 +172,7 @@ static void test_keys_win(void)
     config_free(c);
 }
 
-// From weak to strong: a preset of `defaults`, the keys beside it, an output's preset, its keys.
+// Weakest first: a preset of `defaults`, the keys beside it, an output's preset, its keys.
 static void test_defaults(void)
 {
     struct config *c = load("defaults: {preset: mmdet, fill: 7, rotate: 90, slots: 9,\n"

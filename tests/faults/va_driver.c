@@ -59,7 +59,7 @@ static void drop(VAGenericID id)
     objects[id].data = NULL;
 }
 
-// --- what it decodes
+// --- profiles and pictures
 
 static const struct {
     VAProfile profile;
@@ -346,7 +346,7 @@ static VAStatus get_image(VADriverContextP c, VASurfaceID id, int x, int y, unsi
     return VA_STATUS_SUCCESS;
 }
 
-// --- the node: libdrm says what it is
+// --- the node's type for libdrm
 
 int drmGetNodeTypeFromFd(int file);
 int drmGetNodeTypeFromFd(int file)
@@ -355,7 +355,7 @@ int drmGetNodeTypeFromFd(int file)
     return 2; // a render node
 }
 
-// --- what libva asks for, and nobody uses
+// --- functions that libva requires and nothing calls
 
 static VAStatus nothing(void)
 {

@@ -69,7 +69,7 @@ static void hang_up(struct speaker *speaker)
     speaker->fd = -1;
 }
 
-// --- all of them
+// --- all clients
 
 static void hear_all(struct dialogue *dialogue)
 {

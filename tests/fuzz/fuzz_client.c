@@ -68,7 +68,7 @@ static void connect_reader(struct play *play)
     MUST(play->reader && framed_next(play->reader, &view, 0) == 0 && fake_accept(play->daemon));
 }
 
-// --- what the daemon does
+// --- the daemon's messages
 
 static void say_hello(struct play *play, int n)
 {
@@ -114,7 +114,7 @@ static void say_bytes(struct play *play, bool is_payload)
     fake_send(play->daemon, play->message, size);
 }
 
-// --- what the reader sees
+// --- the reader's views
 
 static void check_header(const struct framed_header *header, uint64_t bytes)
 {

@@ -129,7 +129,7 @@ static const struct camera_config *camera_named(const struct config *config, con
     return NULL;
 }
 
-// Searches all outputs: those of batches are in the order of the files.
+// Searches all outputs: a batch's outputs are in the order of the files.
 static bool has_output(const struct camera_config *camera, const struct output_config *output)
 {
     for (int i = 0; i < camera->n_outputs; i++)

@@ -75,7 +75,7 @@ static const struct http_route routes[] = {
     {.method = "GET", .pattern = "/held/*", .serve = serve_held},
 };
 
-// --- what was heard
+// --- responses
 
 static bool has_token(const char *line)
 {

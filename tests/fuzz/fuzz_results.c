@@ -54,7 +54,7 @@ static void copy_bytes(struct script *script, void *to, size_t size)
     script->at += n;
 }
 
-// --- what receivers are told
+// --- results as received
 
 static void check_object(const struct framed_detection *object)
 {
@@ -105,7 +105,7 @@ static void take_found(struct results_receiver *receiver, const struct found *fo
     rig.objects += (uint64_t)found->n;
 }
 
-// --- what clients do
+// --- the clients
 
 static void lend(int client)
 {

@@ -8,7 +8,7 @@
 #include "daemon/wire.h"
 #include "tests/fuzz/turns.h"
 
-// --- what is to be
+// --- the expected state
 
 uint64_t model_bit(const struct client *client)
 {
@@ -67,7 +67,7 @@ void model_message(struct rig *rig, struct client *client, const char *bytes, si
         model_end(rig, client);
 }
 
-// --- what is
+// --- the real state
 
 uint64_t model_holders(const struct rig *rig, const struct result *result)
 {

@@ -17,7 +17,7 @@ enum {
     RTP_PAUSE = 16, // 30 ms before it
     RTP_EXTENSION = 32,
     RTP_FLUSH = 64,  // the stream ends before it, and restarts
-    RTP_LATER = 128, // the extension is not that of a picture's first packet
+    RTP_LATER = 128, // the extension does not belong to a picture's first packet
 };
 
 // Checks that a unit begins as its codec requires, padding is zero, each loss is reported once, and

@@ -100,7 +100,7 @@ static void delete_key(const char *folder, const char *name)
     store_put(key, NULL);
 }
 
-// --- what happens
+// --- events
 
 static int64_t short_ns(void)
 {

@@ -146,7 +146,7 @@ void store_lose_leases(void)
         end_lease(&store.now.leases[0]);
 }
 
-// --- what is asked
+// --- requests
 
 static bool holds(const struct etcd_compare *compare)
 {

@@ -80,7 +80,7 @@ int64_t store_expires_ns(void);     // of the next lease; INT64_MAX: none
 void store_prolong(int64_t now_ns); // all leases restart, as after a restart
 void store_lose_leases(void);
 void store_compact(void);
-// By hand; `value` NULL deletes the key.
+// Changes a key by hand; `value` NULL deletes it.
 void store_put(const char *key, const char *value);
 const struct store_key *store_find(const char *key);            // NULL: no such key
 void store_save(struct store_state *to);                        // for store_free_state

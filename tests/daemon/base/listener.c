@@ -278,7 +278,7 @@ static void test_restored(void)
     end();
 }
 
-// A file at the path stays; it is reported once, and so is its removal.
+// A file at the path stays; it is reported once, and its removal too.
 static void test_not_restored(int type)
 {
     struct listener first, second;

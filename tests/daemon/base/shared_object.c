@@ -1,5 +1,5 @@
 // Names of POSIX shared memory objects: taken, kept, handed from one memory to the next, freed, and
-// distinguished from those of other programs.
+// distinguished from other programs' names.
 #include "daemon/base/shared_object.h"
 
 #include <errno.h>

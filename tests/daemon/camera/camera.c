@@ -187,7 +187,7 @@ static void test_loop_over_nothing(void)
     comes_to(f, CAMERA_RETRYING);
 }
 
-// --- what the outputs see
+// --- pictures that reach the outputs
 
 // A camera's clock may be set back: `fps` must not wait until the old time is reached again.
 static void test_time_jumps_back(void)
@@ -256,7 +256,7 @@ static void test_undecodable(void)
     end(f);
 }
 
-// --- what the device makes of it
+// --- the device
 
 // Counts the ready frames from `from` on, up to the end or the first lost one.
 static int ready_from(struct fixture *f, uint64_t from)

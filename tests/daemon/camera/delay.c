@@ -38,7 +38,7 @@ static void test_burst(int64_t pause_ms)
     camera.now += pause_ms * MS;
     int64_t behind = show(&camera, 1, 1, &worst);
     CHECK(behind == pause_ms - 39, "first of the burst: %lld", (long long)behind);
-    int left = (int)(behind / 39) + 1; // pictures, each of which gains 39 ms
+    int left = (int)(behind / 39) + 1; // pictures; each gains 39 ms
     behind = show(&camera, left - 2, 1, &worst);
     CHECK(behind > 0 && behind < 2 * 39, "most of the burst: %lld", (long long)behind);
     show(&camera, 2, 1, &worst);
@@ -74,8 +74,8 @@ static void test_other_clock(void)
     CHECK(show(&camera, 1, 40, &worst) == 0, "goes on: %lld", (long long)worst);
 }
 
-// With a slow camera clock, pictures that are read at once are not late. They are late if we are
-// too slow to decode them as they come.
+// Pictures that are read at once are not late, even with a slow camera clock. They are late if we
+// are too slow to decode them as they come.
 static void test_slow_clock(void)
 {
     static const int64_t steps_ms[] = {41, 44, 48, 52};

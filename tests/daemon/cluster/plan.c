@@ -334,7 +334,7 @@ static double now_ms(void)
     return (double)at.tv_sec * 1e3 + (double)at.tv_nsec / 1e6;
 }
 
-// A thousand cameras on twenty nodes, one of which dies: only its cameras move.
+// A thousand cameras on twenty nodes. One node dies: only its cameras move.
 static void test_large(void)
 {
     static struct site site;

@@ -1,5 +1,5 @@
-// Single bits flipped in the slices of H.265 clips with picture hashes. With `check_hashes`
-// pictures that differ from those of the intact clip are flagged; without, only those with an error
+// Single bits flipped in the slices of H.265 clips with picture hashes. With `check_hashes` all
+// pictures that differ from the intact clip's are flagged; without, only pictures with an error
 // found by libavcodec. No picture of an intact clip is flagged. SEED selects the bits.
 #include <libavcodec/avcodec.h>
 
@@ -35,7 +35,7 @@ static const struct mode {
     bool live;
 } modes[] = {{"one thread", 1, true}, {"slices", 2, true}, {"pictures", 2, false}};
 
-// --- what a decoder gives of a clip
+// --- a decoder's output for a clip
 
 struct shown {
     int64_t pts;
@@ -142,7 +142,7 @@ static bool flip(struct random *random, const struct packets *packets, AVPacket 
 
 struct tally {
     int flips, visible, told; // flips; that change a picture; with all changed ones flagged
-    int differ, flagged;      // pictures that differ; those of them that are flagged
+    int differ, flagged;      // pictures that differ; flagged ones among them
     int lost, spared;         // missing pictures; flagged pictures that do not differ
 };
 

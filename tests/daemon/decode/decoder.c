@@ -319,7 +319,7 @@ static void test_keyframe_lost(void)
           "%d frames, %d damaged", run.frames, run.damaged);
 }
 
-// --- life of decoders and frames
+// --- lifetimes of decoders and frames
 
 static void *release(void *frame)
 {

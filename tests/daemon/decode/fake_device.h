@@ -13,7 +13,7 @@ enum { PICTURES_MAX = 1000 };
 
 static struct {
     struct decode_device device;
-    int prepared, asked; // decoders; chosen formats, for each of which NVDEC opens a decoder
+    int prepared, asked; // decoders; chosen formats: NVDEC opens a decoder for each
     int pictures_left;   // until it fails; below 0: never
     int opening_us;      // duration of opening a decoder
     bool refuses;

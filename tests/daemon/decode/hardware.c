@@ -99,8 +99,8 @@ static void test_record(void)
     CHECK(read.n == wrote.n - 5, "%d results", read.n);
 }
 
-// With other libraries, or another version of framed, there are no results, and failed decoders are
-// tried again.
+// Other libraries or another version of framed: there are no results, and failed decoders are tried
+// again.
 static void test_stale(void)
 {
     char libraries[HARDWARE_LIBRARIES_MAX], text[512];

@@ -38,8 +38,8 @@ static void test_nvdec_same(struct decode_device *device, const char *file, cons
     free(raw);
 }
 
-// With a live source, a picture waits only for those shown before it. The clip has two B pictures
-// in a row: none waits for more than three packets, and two of three for none.
+// A live source's picture waits only for pictures shown before it. The clip has two B pictures in a
+// row: none waits for more than three packets, and two of three for none.
 static void test_nvdec_early(struct decode_device *device, const char *file)
 {
     struct backend_driver driver = {

@@ -1,5 +1,5 @@
-// Packets that are decoded with the key `pictures`: by the filter alone, and by a decoder, whose
-// pictures equal those of a decoder of all packets.
+// Packets that are decoded with the key `pictures`: by the filter alone, and by a decoder. The
+// decoder's pictures equal a decoder's of all packets.
 #include "daemon/decode/picture_filter.h"
 
 #include <libavutil/log.h>
@@ -59,7 +59,7 @@ static void test_auto(void)
     CHECK(picture_filter_packet(&filter, false, false, ms * MS) == FILTER_WAKE, "all are wanted");
 }
 
-// With any key, skipping begins at the next keyframe, and ends at a keyframe.
+// Skipping begins at the next keyframe and ends at a keyframe, with any key.
 static void test_unwanted(void)
 {
     static const enum decoded_pictures keys[] = {PICTURES_AUTO, PICTURES_ALL, PICTURES_REFERENCE};
@@ -178,7 +178,7 @@ static void test_modes(const char *file, int keyframes, bool learns)
     check_among_all(file);
 }
 
-// No picture is missing from the packet on with which all pictures are requested.
+// All pictures are requested at some packet: from it on none is missing.
 static void test_wake(const char *file)
 {
     options.pictures = PICTURES_AUTO;

@@ -116,7 +116,7 @@ static void test_low_rate(void)
     CHECK(packets == 49 + 99, "%d packets, and twice as many", packets);
 }
 
-// An expected keyframe makes no difference, nor does an occasional picture.
+// An expected keyframe makes no difference, and an occasional picture neither.
 static void test_failures(void)
 {
     for (int decodes = 0; decodes <= 20; decodes += 20) {
@@ -131,7 +131,7 @@ static void test_failures(void)
     }
 }
 
-// Each third packet may be the stream's only picture, of which the others are parts.
+// Each third packet may complete the stream's only picture; the others are parts of it.
 static void test_failures_between_pictures(void)
 {
     struct stream s = {.fails = true};

@@ -27,7 +27,7 @@ enum {
     DECODED_FOR_GPU = DECODED + 2 * PICTURE + 3 * MIB,
     THREAD = PICTURE + BESIDE + (2 << 20),
     CUDA_CAMERA = CAMERA + 3 * MIB,
-    PACKETS = 300 * PACKET,       // from which the CPU can take over from NVDEC
+    PACKETS = 300 * PACKET,       // kept for the CPU to take over from NVDEC
     SOURCE = 1920 * 1080 * 3 / 2, // without padding, as it is uploaded
 };
 

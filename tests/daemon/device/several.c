@@ -214,7 +214,7 @@ static bool works(struct devices *devices, int gpu)
     return false;
 }
 
-// --- who goes where
+// --- placement
 
 static void test_least_loaded(void)
 {

@@ -270,8 +270,8 @@ static int count_packets(struct demux *demux, int n, int ms, int *rc)
     return count - (*rc < 0);
 }
 
-// A camera with rare pictures, and none upon PLAY, keeps its only session though neither its first
-// picture nor its second comes within connect_timeout.
+// A camera with rare pictures, and none right after PLAY, keeps its only session though neither its
+// first picture nor its second comes within connect_timeout.
 static void test_slow_camera_keeps_its_session(void)
 {
     struct camera c = {.answers = true, .period_ns = 2600 * MS};

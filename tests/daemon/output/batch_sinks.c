@@ -21,7 +21,7 @@ static void feed(unsigned claimed, unsigned failed)
     on_loop(&rig, rig_pump);
 }
 
-// Test batches: claimed elements, those of them that fail, and the count that a consumer gets.
+// Test batches: claimed elements, failed ones among them, and the count that a consumer gets.
 static const struct shape {
     unsigned claimed, failed;
     int count;
@@ -326,7 +326,7 @@ static void test_raw(void)
     rig_close(&rig, 1000);
 }
 
-// The file's time is that of the first filled element.
+// The file gets the time of the first filled element.
 static void test_time_of_holes(void)
 {
     rig_init_batches(&rig, SINK_FILE, "%s.framed", CAPACITY);

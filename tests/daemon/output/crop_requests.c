@@ -163,7 +163,7 @@ static void test_queue(void)
     crop_requests_close(f.requests);
 }
 
-// Of a batch's results only those of the followed camera are used.
+// Only the followed camera's results are used from a batch.
 static void test_followed(void)
 {
     struct fixture f;

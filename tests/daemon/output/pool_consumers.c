@@ -166,7 +166,7 @@ static void expect_report(struct fixture *f, int consumer, struct consumer_repor
           (int)got.taken, (int)got.missed);
 }
 
-// Of three slots A keeps the first, and B takes all; the fourth frame replaces the second, before C
+// A keeps the first of three slots, and B takes all; the fourth frame replaces the second, before C
 // comes.
 static void test_report(void)
 {

@@ -102,7 +102,7 @@ static void test_longest(void)
     CHECK(bytes <= SCENE_LINE_BYTES_MAX, "%zu bytes", bytes);
 }
 
-// --- from pictures to lines
+// --- pictures become lines
 
 static const struct output_config config = {
     .name = (char *)"scene", .kernel = KERNEL_STATS, .sink = {.kind = SINK_FILE}};

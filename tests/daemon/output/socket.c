@@ -90,7 +90,7 @@ static void test_stalled_beside_fast(enum sink_kind kind, enum overflow overflow
     CHECK(woken.lost + (uint64_t)woken.frames == woken.last + 1, "lost %d read %d last %d",
           (int)woken.lost, woken.frames, (int)woken.last);
     uint64_t second = (uint64_t)(before + FRAMES - SLOTS);
-    int old = 0; // frames beyond those that the kernel held and the pool keeps
+    int old = 0; // frames beyond the kernel's and the pool's
     for (uint64_t i = (uint64_t)before; i < second; i++)
         old += woken.seen[i];
     CHECK(old == 0, "%d frames older than the queue", old);
@@ -297,7 +297,7 @@ static void test_max_age(void)
           (int)reader.lost);
 }
 
-// With max_age the kernel holds one small frame for a stalled reader, though there is room for
+// The kernel holds one small frame for a stalled reader with max_age, though there is room for
 // hundreds: the reader finds only that frame, and the next one is new.
 static void test_stall_leaves_one_frame(void)
 {
@@ -468,7 +468,7 @@ static void test_client_limit(void)
     rig_close(&rig, 1000);
 }
 
-// With no descriptor left, the new client waits in the queue, and the loop sleeps.
+// Without a free descriptor, the new client waits in the queue, and the loop sleeps.
 static void test_no_descriptors(void)
 {
     struct rlimit limit, none;

@@ -317,7 +317,7 @@ static void test_unknown_sizes(void)
           "too few blocks: %s", complaint);
     check_size(0, 640, 240);
     sending.width = 320 / 8;
-    sending.cut = 10000; // two packets, only the first of which comes
+    sending.cut = 10000; // two packets; only the first one comes
     sending.lose = 1;
     net_open_trusted(SDP_JPEG);
     send_jpeg(&jpeg, &sending);

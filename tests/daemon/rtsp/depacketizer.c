@@ -8,7 +8,7 @@
 
 enum { CUT = 600 };
 
-// --- whole clips, unit for unit
+// --- whole clips, compared unit by unit
 
 struct clip {
     uint8_t *data;
@@ -87,7 +87,7 @@ static void test_clip(const char *options)
     free(clip.data);
 }
 
-// --- section 8 of how cameras behave: row 1
+// --- the ways of cameras to mark and cut: row 1
 
 static void test_marked_sets(void)
 {

@@ -16,7 +16,7 @@ struct camera {
     double frozen_s;   // from the fifth second on nothing comes for so long; then it catches up
     double catches_up; // multiple of the capture rate; 0: at once
     int outlier;       // picture with a timestamp hours off; 0: none
-    int jump;          // first picture from which all timestamps are off; 0: none
+    int jump;          // all timestamps from this picture on are off; 0: none
     double burst_s;    // of video that comes at once at the start
     bool b_pictures;   // every second one is shown before the one sent ahead of it
     double decode_s;   // that we need for a picture, before reading the next one
@@ -72,7 +72,7 @@ static struct outcome play(struct rtp_clock *clock, const struct camera *c, int 
     return o;
 }
 
-// Under any network delay, a good camera's timestamps are its time, to the nanosecond.
+// A good camera's timestamps are its time, to the nanosecond, under any network delay.
 static void test_good_cameras_keep_their_clock(void)
 {
     static const struct camera cameras[] = {

@@ -123,7 +123,7 @@ static bool read_sent(struct player *p)
     return rc == 0;
 }
 
-// Pictures that are ready when the owner returns are distinguished from those that it waits for.
+// Pictures that are ready when the owner returns are distinguished from awaited ones.
 static void test_waited_units(void)
 {
     struct camera c;

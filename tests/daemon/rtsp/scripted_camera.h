@@ -94,7 +94,7 @@ static inline void answer_with(struct camera *c, const char *to, const char *tex
     c->answers[c->n_answers++] = (struct answer){to, text, false};
 }
 
-// Adds a plain camera's answers, after those that the test has set.
+// Adds a plain camera's answers, after the test's own.
 static inline void answer_plainly(struct camera *c)
 {
     answer_with(c, "DESCRIBE", OK DESCRIBE);

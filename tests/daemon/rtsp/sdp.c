@@ -349,7 +349,7 @@ static void test_h265_sets(void)
     }
 }
 
-// More and longer sets than fit: those that fit are whole.
+// More and longer sets than fit: every set that fits is whole.
 static void test_large_sets(void)
 {
     static const struct {

@@ -28,7 +28,7 @@ static struct rig {
     atomic_bool changing;
 } rig;
 
-// --- what is served
+// --- served routes
 
 static void answer_text(struct http_exchange *exchange, const char *text, size_t size)
 {
@@ -160,7 +160,7 @@ static const struct http_route routes[] = {
     {.method = "GET", .pattern = "/kept", .serve = serve_kept, .open = true},
 };
 
-// --- what asks
+// --- the client
 
 // Runs on the loop's thread.
 static void change_token(const char *token)

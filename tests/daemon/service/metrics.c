@@ -124,7 +124,7 @@ static int three_clients(const struct sink *sink)
     return 3;
 }
 
-// The clients of a batch are those of each camera's share in it.
+// A batch's clients are counted for each camera's share in it.
 static void test_clients(void)
 {
     static const struct sink_driver driver = {.clients = three_clients};

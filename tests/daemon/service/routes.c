@@ -1,4 +1,4 @@
-// /readyz and /healthz with two cameras, one or both of which have shown a picture.
+// /readyz and /healthz with two cameras: one or both have shown a picture.
 #include "daemon/service/routes.h"
 
 #include <stdlib.h>

@@ -24,7 +24,7 @@ struct fixture {
     struct output_config config[OUTPUTS];
     struct subscriptions *subscriptions;
     struct output *output[OUTPUTS];
-    struct output *batches;            // batches' own outputs, of which these are shares
+    struct output *batches;            // batches' own outputs: these are shares in them
     struct consumer consumer[OUTPUTS]; // one per output
     struct histogram decode, process;
     struct transform *pipeline;
@@ -625,7 +625,7 @@ static void test_hanging_backend(void)
     end(f);
 }
 
-// With other policies it goes on reading, and loses all frames.
+// It goes on reading with other policies, and loses all frames.
 static void test_hanging_backend_and_loss(void)
 {
     struct fixture *f = configure();
@@ -708,7 +708,7 @@ static int count_wrong(const uint8_t *element, int w, int h)
     return wrong;
 }
 
-// One slot is reused: its fill must not stay that of the shape before.
+// One slot is reused: it must not keep the fill of the shape before.
 static void test_fill_follows(void)
 {
     static const int shape[][2] = {{64, 48}, {64, 48}, {32, 64}, {32, 64}, {64, 48}, {64, 32}};

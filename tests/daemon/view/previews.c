@@ -244,7 +244,7 @@ static void test_refusals(void)
     output.asker.wish.plane = -1;
     CHECK(preview_ask(source, &output.asker) == 0, "ask");
     for (int i = 1; output.told == 0 && i < 10000;
-         i++) { // the thread may still work for those that left
+         i++) { // the thread may still work for earlier requesters
         offer(source, i, release);
         uv_sleep(1);
         uv_run(&loop, UV_RUN_NOWAIT);
@@ -281,7 +281,7 @@ static void *go_on_once_waited_for(void *opaque)
     return NULL;
 }
 
-// The camera's thread needs its device back while many previews are to be encoded.
+// The camera's thread needs its device back while many previews wait for encoding.
 static void test_drain(void)
 {
     struct preview_source *other = open_source("other"), *source = open_source("gate");

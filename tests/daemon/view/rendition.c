@@ -1,5 +1,5 @@
-// Renditions: the same JPEG wherever the picture is, with a plan on the device that is opened once;
-// and tensors turned back into their levels, of any type, layout and order.
+// Renditions: the same JPEG from pictures in any memory, with a plan on the device that is opened
+// once; and tensors turned back into their levels, of any type, layout and order.
 #include "daemon/view/rendition.h"
 
 #include <errno.h>
