@@ -10,7 +10,7 @@
 #include "kernels/backend.h"
 
 static _Atomic int pinned, exports, exports_written;
-static int pin_refusal;     // the error of pinning
+static int pin_refusal;     // error that pinning returns
 static bool device_is_full; // for exports
 static _Alignas(4096) uint8_t device_memory[1 << 16];
 

@@ -3,12 +3,12 @@
 //
 // The input is a script: each byte is an action, some with arguments. Numbers count from '0'.
 // PATCHES are a number of patches, each an offset of two bytes and the new byte.
-//     h PATCHES       a hello of a ring         H N PATCHES  the same with N descriptors
+//     h PATCHES       a hello of a ring          H N PATCHES  the same with N descriptors
 //     f SLOT PATCHES  a frame                    b SLOT COUNT PATCHES  a batch
 //     e SLOT PATCHES  changes the headers of a slot's elements
-//     p N             N bytes of a socket's payload     s SLOT TICKET  a slot's state word
+//     p N             N bytes of a socket's payload          s SLOT TICKET  a slot's state word
 //     r N BYTES       these bytes unchanged      n  the reader takes a view and reads all of it
-//     g  returns the view                     x  the daemon closes, and another one starts
+//     g  returns the view                        x  the daemon closes, and another one starts
 //     G N  the same with N boxes                 S ELEMENT FLAGS N  sends N boxes found in the view
 //     d N BYTES  detects in the view, with an output that begins with these bytes
 // The first byte selects: bit 0 ring or unix socket, bit 1 only the newest frame, bit 2 batches.

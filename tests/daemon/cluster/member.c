@@ -83,7 +83,7 @@ static bool shows(const struct process *p, int camera)
     return shown->process == p && world.now_ns - shown->last_ns <= 40 * NS_MS;
 }
 
-// Starts two boxes that share the cameras equally.
+// Starts two boxes that share so many cameras.
 static void begin_pair(uint64_t seed, struct process **one, struct process **other, int cameras)
 {
     begin(seed);

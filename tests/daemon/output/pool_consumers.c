@@ -449,7 +449,7 @@ static void *lend_soon(void *opaque)
 {
     struct fixture *f = opaque;
     CHECK(pool_acquire(f->pool, &f->consumer[A]), "nothing is ready");
-    atomic_store(&f->stop, true); // signals that it holds it
+    atomic_store(&f->stop, true); // signals that it holds the frame
     usleep(20000);
     CHECK(exports == 1, "gone while the loop reads it");
     pool_lend(f->pool, &f->consumer[A], true);
