@@ -497,7 +497,8 @@ int64_t decoder_held_up_ns(struct decoder *d)
 
 bool decoder_waits(const struct decoder *d)
 {
-    return d->takeover.unopened && packet_history_keeps(&d->takeover.history);
+    return buffers_refused(d->takeover.buffers) ||
+           (d->takeover.unopened && packet_history_keeps(&d->takeover.history));
 }
 
 int64_t decoder_fallbacks(struct decoder *d)

@@ -48,7 +48,8 @@ void decoder_set_fps(struct decoder *, double fps);
 enum decoded_pictures decoder_decodes(const struct decoder *); // now; not PICTURES_AUTO
 // Returns how many packets this skipped since the last call.
 int64_t decoder_skipped(struct decoder *);
-// Returns true while packets wait for NVDEC to open other decoders.
+// Returns true while another connection would not help: packets wait for NVDEC to open other
+// decoders, or there is no memory for the pictures.
 bool decoder_waits(const struct decoder *);
 // Returns how many pictures were decoded since it was opened, including withheld ones.
 int64_t decoder_pictures(const struct decoder *);

@@ -273,6 +273,7 @@ static void test_limit(const char *encoder, const char *file)
         if (rc < 0)
             continue;
         CHECK(frame.lost == frame.refused, "lost for another reason");
+        CHECK(decoder_waits(run.decoder) == frame.refused, "another connection would not help");
         refused += frame.refused;
         shown += !frame.lost;
         frame_release(&frame);
