@@ -3,7 +3,7 @@
 #ifndef FRAMED_DAEMON_CAMERA_CAMERA_H
 #define FRAMED_DAEMON_CAMERA_CAMERA_H
 
-#include "daemon/base/rate_counter.h"
+#include "daemon/base/counters.h"
 #include "daemon/camera/availability.h"
 #include "daemon/camera/camera_report.h"
 #include "daemon/camera/camera_thread.h"

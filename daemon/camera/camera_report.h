@@ -6,8 +6,8 @@
 #include <pthread.h>
 
 #include "config/config.h"
+#include "daemon/base/counters.h"
 #include "daemon/base/last_error.h"
-#include "daemon/base/latency.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/camera/camera_changes.h"
 #include "daemon/camera/packet_report.h"

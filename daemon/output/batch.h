@@ -15,7 +15,7 @@
 #ifndef FRAMED_DAEMON_OUTPUT_BATCH_H
 #define FRAMED_DAEMON_OUTPUT_BATCH_H
 
-#include "daemon/base/histogram.h"
+#include "daemon/base/counters.h"
 #include "daemon/output/pool.h"
 
 enum {

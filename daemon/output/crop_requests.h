@@ -6,7 +6,7 @@
 #define FRAMED_DAEMON_OUTPUT_CROP_REQUESTS_H
 
 #include "config/config.h"
-#include "daemon/base/ledger.h"
+#include "daemon/base/counters.h"
 #include "daemon/output/results.h"
 
 enum { CROP_REQUESTS_MAX = 64 }; // waiting

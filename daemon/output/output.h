@@ -5,11 +5,9 @@
 #define FRAMED_DAEMON_OUTPUT_OUTPUT_H
 
 #include "config/config.h"
+#include "daemon/base/counters.h"
 #include "daemon/base/event_queue.h"
 #include "daemon/base/last_error.h"
-#include "daemon/base/latency.h"
-#include "daemon/base/ledger.h"
-#include "daemon/base/rate_counter.h"
 #include "daemon/output/batch.h"
 #include "daemon/output/crop_requests.h"
 #include "daemon/output/packet_queue.h"

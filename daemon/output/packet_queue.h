@@ -10,7 +10,7 @@
 #ifndef FRAMED_DAEMON_OUTPUT_PACKET_QUEUE_H
 #define FRAMED_DAEMON_OUTPUT_PACKET_QUEUE_H
 
-#include "daemon/base/ledger.h"
+#include "daemon/base/counters.h"
 #include "daemon/input/demux.h"
 #include "daemon/output/pool.h"
 

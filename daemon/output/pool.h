@@ -22,7 +22,7 @@
 #include <pthread.h>
 
 #include "config/config.h"
-#include "daemon/base/ledger.h"
+#include "daemon/base/counters.h"
 #include "daemon/base/pool_region.h"
 #include "daemon/decode/frame.h"
 

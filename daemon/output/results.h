@@ -11,7 +11,7 @@
 #define FRAMED_DAEMON_OUTPUT_RESULTS_H
 
 #include "config/config.h"
-#include "daemon/base/latency.h"
+#include "daemon/base/counters.h"
 #include "daemon/output/line_queue.h"
 #include "daemon/output/pool.h"
 #include "daemon/wire.h"

@@ -4,7 +4,7 @@
 #ifndef FRAMED_DAEMON_OUTPUT_SCENE_LINES_H
 #define FRAMED_DAEMON_OUTPUT_SCENE_LINES_H
 
-#include "daemon/base/ledger.h"
+#include "daemon/base/counters.h"
 #include "daemon/output/line_queue.h"
 #include "daemon/output/scene_line.h"
 

@@ -3,7 +3,7 @@
 #define FRAMED_DAEMON_SERVICE_METRICS_H
 
 #include "daemon/alert/alerts.h"
-#include "daemon/base/histogram.h"
+#include "daemon/base/counters.h"
 #include "daemon/camera/camera.h"
 #include "daemon/service/notify.h"
 #include "daemon/supervisor/reload.h"

@@ -4,8 +4,8 @@
 #ifndef FRAMED_DAEMON_TRANSFORM_TRANSFORM_H
 #define FRAMED_DAEMON_TRANSFORM_TRANSFORM_H
 
+#include "daemon/base/counters.h"
 #include "daemon/base/event_queue.h"
-#include "daemon/base/histogram.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/decode/frame.h"
 #include "daemon/device/devices.h"

@@ -1,9 +1,8 @@
-// Buckets, quantiles over the recent window, and rates.
-#include "daemon/base/latency.h"
+// Buckets, quantiles over the window of late, and rates.
+#include "daemon/base/counters.h"
 
 #include <stdlib.h>
 
-#include "daemon/base/rate_counter.h"
 #include "tests/test.h"
 
 #define MS INT64_C(1000000)
