@@ -25,4 +25,34 @@ void log_last(const char *text);
 // later line.
 void log_flush(void);
 
+// --- text from cameras, servers and other peers, made safe for people: a terminal obeys control
+// characters, and direction marks reorder text. Pure.
+
+// Returns the bytes of the character at `text`, which is not at its end. *safe is false for C0,
+// DEL, C1, separators, direction marks, characters of width 0, and bytes that are not UTF-8.
+size_t peer_text_character(const char *text, bool *safe);
+// Replaces each unsafe character with '?'.
+void peer_text_clean(char *text);
+
+// --- the secrets of a camera's configuration, in every form in which libav or the camera itself
+// may print them
+
+struct secrets;
+
+int secrets_open(struct secrets **ret, const struct camera_config *); // 0 or -ENOMEM
+void secrets_close(struct secrets *);                                 // accepts NULL
+
+// Copies `from` with "***" in place of each secret, truncated to `size` bytes.
+void secrets_hide(const struct secrets *, char *to, size_t size, const char *from);
+
+// --- the last error of a camera or an output: one printable line without secrets. The owner guards
+// it. Zeroed, it is empty.
+
+struct last_error {
+    char text[512]; // "": none
+    int64_t ns;     // CLOCK_MONOTONIC
+};
+
+void last_error_set(struct last_error *, const char *text);
+
 #endif

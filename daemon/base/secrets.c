@@ -1,4 +1,4 @@
-#include "daemon/base/secrets.h"
+#include "daemon/base/log.h"
 
 #include <ctype.h>
 #include <errno.h>

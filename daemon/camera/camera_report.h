@@ -7,7 +7,7 @@
 
 #include "config/config.h"
 #include "daemon/base/counters.h"
-#include "daemon/base/last_error.h"
+#include "daemon/base/log.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/camera/camera_changes.h"
 #include "daemon/camera/packet_report.h"

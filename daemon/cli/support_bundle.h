@@ -2,7 +2,7 @@
 #ifndef FRAMED_DAEMON_CLI_SUPPORT_BUNDLE_H
 #define FRAMED_DAEMON_CLI_SUPPORT_BUNDLE_H
 
-#include "daemon/base/secrets.h"
+#include "daemon/base/log.h"
 
 struct support_bundle {
     struct secrets **secrets; // of each camera

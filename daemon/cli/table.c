@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/exit_code.h"
-#include "daemon/base/peer_text.h"
+#include "daemon/base/log.h"
 
 static char *format_text(const char *format, va_list arguments)
 {

@@ -12,7 +12,7 @@
 #include "config/object.h"
 #include "config/url.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/secrets.h"
+#include "daemon/base/log.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/input/demux.h"
 #include "daemon/input/libav_log.h"

@@ -11,7 +11,6 @@
 #include "daemon/base/bounds.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/base/secrets.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/input/demux.h"
 #include "daemon/input/demux_driver.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/secrets.h"
 
 struct libav_thread *libav_thread(void)
 {

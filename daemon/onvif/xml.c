@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "daemon/base/peer_text.h"
+#include "daemon/base/log.h"
 
 xmlDoc *xml_read(const char *data, size_t size)
 {

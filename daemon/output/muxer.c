@@ -12,7 +12,7 @@
 #include "config/url.h"
 #include "daemon/base/big_endian.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/secrets.h"
+#include "daemon/base/log.h"
 #include "daemon/bitstream/h264_headers.h"
 #include "daemon/bitstream/hevc_headers.h"
 #include "daemon/bitstream/nal.h"

@@ -7,7 +7,6 @@
 #include <uv.h>
 
 #include "config/config.h"
-#include "daemon/base/last_error.h"
 #include "daemon/base/listener.h"
 #include "daemon/base/log.h"
 #include "daemon/output/line_queue.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/base/peer_text.h"
+#include "daemon/base/log.h"
 #include "daemon/bitstream/h264_headers.h"
 #include "daemon/bitstream/hevc_headers.h"
 

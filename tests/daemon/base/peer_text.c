@@ -1,9 +1,8 @@
-// No text of a peer moves a terminal's cursor, changes its colours, or reverses text.
-#include "daemon/base/peer_text.h"
+// No text of a peer moves the cursor of a terminal, changes its colours, or turns text around.
+#include "daemon/base/log.h"
 
 #include <string.h>
 
-#include "daemon/base/log.h"
 #include "tests/test.h"
 
 static const struct {

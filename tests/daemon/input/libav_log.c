@@ -3,7 +3,6 @@
 #include <libavutil/log.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/secrets.h"
 #include "tests/daemon/recorded_log.h"
 
 static void expect(const char *expected)
