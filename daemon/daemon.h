@@ -47,7 +47,7 @@
 #define FRAMED_DAEMON_DAEMON_H
 
 #include "config/config.h"
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 #include "daemon/supervisor/reload.h"
 
 struct daemon_options {

@@ -12,7 +12,7 @@
 #include "daemon/alert/delivery.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/base/state_file.h"
+#include "daemon/base/process.h"
 
 #define NAME "alerts"
 

@@ -14,7 +14,7 @@
 #include "config/expand.h"
 #include "config/load.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 #include "daemon/cli/commands.h"
 
 enum { REPLY_MAX = 64 << 20 }; // bytes

@@ -1,8 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/command_line.h"
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 #include "daemon/cli/cluster_apply.h"
 #include "daemon/cli/cluster_view.h"
 #include "daemon/cli/commands.h"

@@ -7,7 +7,7 @@
 #include "config/effective.h"
 #include "config/load.h"
 #include "config/value.h"
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 #include "daemon/cluster/site_state.h"
 
 // etcd accepts 128 writes and 1.5 MiB in a transaction.

@@ -8,7 +8,7 @@
 #include "config/load.h"
 #include "config/value.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 
 #define TIMEOUT_NS (10 * INT64_C(1000000000))
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 #include "daemon/cli/table.h"
 #include "daemon/cluster/document_fields.h"
 #include "daemon/cluster/site_state.h"

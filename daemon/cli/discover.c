@@ -9,8 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/base/command_line.h"
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 #include "daemon/cli/commands.h"
 #include "daemon/cli/password_file.h"
 #include "daemon/cli/table.h"

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/command_line.h"
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 
 int password_file_read(const char *command, const char *path, char to[PASSWORD_MAX])
 {

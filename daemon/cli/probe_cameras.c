@@ -11,7 +11,7 @@
 #include "config/object.h"
 #include "config/url.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 #include "daemon/decode/decoder.h"
 #include "daemon/decode/dpb.h"
 #include "daemon/device/devices.h"

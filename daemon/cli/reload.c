@@ -1,5 +1,4 @@
-#include "daemon/base/command_line.h"
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 #include "daemon/cli/ask.h"
 #include "daemon/cli/commands.h"
 

@@ -7,8 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/base/command_line.h"
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 #include "daemon/cli/ask.h"
 #include "daemon/cli/commands.h"
 #include "daemon/cli/status_view.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/exit_code.h"
 #include "daemon/base/log.h"
+#include "daemon/base/process.h"
 
 static char *format_text(const char *format, va_list arguments)
 {

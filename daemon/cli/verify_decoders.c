@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 #include "daemon/cli/verify_clip.h"
 #include "daemon/decode/hardware.h"
 #include "daemon/decode/hardware_record.h"

@@ -11,7 +11,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "daemon/base/state_file.h"
+#include "daemon/base/process.h"
 #include "daemon/bitstream/h264_headers.h"
 #include "daemon/bitstream/hevc_headers.h"
 #include "daemon/decode/hardware.h"

@@ -12,7 +12,7 @@
 
 #include "daemon/base/bounds.h"
 #include "daemon/base/log.h"
-#include "daemon/base/state_file.h"
+#include "daemon/base/process.h"
 #include "daemon/input/login_pause_file.h"
 #include "daemon/rtsp/rtsp_url.h"
 

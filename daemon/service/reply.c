@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 #include "daemon/service/status_camera.h"
 
 // Frees `json`.

@@ -9,8 +9,8 @@
 
 #include "config/load.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/exit_code.h"
 #include "daemon/base/log.h"
+#include "daemon/base/process.h"
 #include "daemon/decode/decoder.h"
 #include "daemon/device/budget.h"
 #include "daemon/device/devices.h"

@@ -4,10 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/command_line.h"
-#include "daemon/base/descriptors.h"
-#include "daemon/base/exit_code.h"
 #include "daemon/base/log.h"
+#include "daemon/base/process.h"
 #include "daemon/cli/check.h"
 #include "daemon/input/libav_log.h"
 #include "tests/bench/alone.h"

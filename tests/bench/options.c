@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 #include "config/schema.h"
-#include "daemon/base/command_line.h"
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 
 enum { CAMERAS_MOST = 1024 };
 static const double SECONDS_MOST = 3600;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/sample.h"
 #include "tests/bench/session.h"

@@ -79,7 +79,7 @@ def check_commands(checks):
     for line in lines:
         checks.check(words_of(line) in shown, f"framed-bench(1) lacks {line}")
     shown = page("framed.1")
-    with open(f"{ROOT}/daemon/base/exit_code.h") as header:
+    with open(f"{ROOT}/daemon/base/process.h") as header:
         codes = re.findall(r"EXIT_\w+ = (\d+)", header.read())
     checks.check(len(codes) == 5, f"exit codes: {codes}")
     section = shown.partition(" EXIT STATUS ")[2].partition(" ENVIRONMENT ")[0]

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/state_file.h"
+#include "daemon/base/process.h"
 #include "tests/test.h"
 
 static const int64_t MS = 1000000, SECOND = 1000000000, NOW = 5000 * INT64_C(1000000000);

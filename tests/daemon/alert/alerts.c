@@ -9,7 +9,7 @@
 
 #include "config/load.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/state_file.h"
+#include "daemon/base/process.h"
 #include "tests/test.h"
 
 static const int64_t SECOND = 1000000000;

@@ -1,6 +1,6 @@
-// A shared object that is cut short while its owner uses it: the owner survives, but any other
-// SIGBUS is fatal.
-#include "daemon/base/sigbus.h"
+// A shared object that is cut short under its owner's hands: the owner lives, and nothing else is
+// forgiven.
+#include "daemon/base/process.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/state_file.h"
+#include "daemon/base/process.h"
 #include "tests/test.h"
 
 static const int64_t MS = 1000000, SECOND = 1000000000, MINUTE = 60000000000, START = 7200000000000,
