@@ -23,7 +23,7 @@
 //   A thread per such GPU first closes the NVDEC decoders that its cameras left behind.
 // - Each target of `notify` has a thread that delivers alerts to it (alert/delivery.h). It may
 //   block in the network, in a program that it runs, and in the resolver.
-// - libuv's threads run blocking work for the loop (base/work.h): they write files and to RTSP
+// - libuv's threads run blocking work for the loop (base/loop.h): they write files and to RTSP
 //   servers, read the configuration of a reload, look up groups, open NVDEC, follow links, scan
 //   folders, and release the device of a camera that has ended. Files and servers never get the
 //   last of these threads (output/file_writers.h).
@@ -31,7 +31,7 @@
 //
 // Frames pass from a camera's thread through the backend into an output's pool, where the loop
 // takes them. Nothing calls an earlier stage. Only data goes back: events in the loop's queue
-// (base/event_queue.h: some results are done, a thread has ended), counters and states as atomics,
+// (base/loop.h: some results are done, a thread has ended), counters and states as atomics,
 // one list of subscriptions that replaces another, one flag that stops a thread. A thread that
 // waits for a result or for the next try is woken through its condition.
 //

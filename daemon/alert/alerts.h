@@ -5,7 +5,7 @@
 #define FRAMED_DAEMON_ALERT_ALERTS_H
 
 #include "daemon/alert/outbox.h"
-#include "daemon/base/work.h"
+#include "daemon/base/loop.h"
 #include "daemon/supervisor/cameras.h"
 
 struct alerts;

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "daemon/base/event_queue.h"
+#include "daemon/base/loop.h"
 #include "daemon/scene/alarms.h"
 
 enum { CAMERA_CHANGES_MAX = 8, CAMERA_WHY_MAX = 256 };

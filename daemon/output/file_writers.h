@@ -1,6 +1,6 @@
 // Jobs that write files or publish, on libuv's threads, whose number is fixed with the first job. A
 // disk or server that hangs keeps its job's thread: jobs never take the last threads, which are for
-// struct work (base/work.h), for example a reload. Loop thread only, except `run`.
+// struct work (base/loop.h), for example a reload. Loop thread only, except `run`.
 #ifndef FRAMED_DAEMON_OUTPUT_FILE_WRITERS_H
 #define FRAMED_DAEMON_OUTPUT_FILE_WRITERS_H
 

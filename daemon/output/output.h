@@ -6,8 +6,8 @@
 
 #include "config/config.h"
 #include "daemon/base/counters.h"
-#include "daemon/base/event_queue.h"
 #include "daemon/base/log.h"
+#include "daemon/base/loop.h"
 #include "daemon/output/batch.h"
 #include "daemon/output/crop_requests.h"
 #include "daemon/output/packet_queue.h"

@@ -4,7 +4,7 @@
 #ifndef FRAMED_DAEMON_SUPERVISOR_CAMERAS_H
 #define FRAMED_DAEMON_SUPERVISOR_CAMERAS_H
 
-#include "daemon/base/work.h"
+#include "daemon/base/loop.h"
 #include "daemon/camera/camera.h"
 
 enum {

@@ -3,7 +3,7 @@
 #ifndef FRAMED_DAEMON_SUPERVISOR_RELOAD_H
 #define FRAMED_DAEMON_SUPERVISOR_RELOAD_H
 
-#include "daemon/base/work.h"
+#include "daemon/base/loop.h"
 #include "daemon/supervisor/assigned.h"
 #include "daemon/supervisor/reconfigure.h"
 

@@ -5,7 +5,7 @@
 #ifndef FRAMED_DAEMON_SUPERVISOR_UNFINISHED_H
 #define FRAMED_DAEMON_SUPERVISOR_UNFINISHED_H
 
-#include "daemon/base/work.h"
+#include "daemon/base/loop.h"
 #include "daemon/supervisor/cameras.h"
 
 enum { UNFINISHED_LISTED = 20 };

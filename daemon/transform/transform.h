@@ -5,7 +5,7 @@
 #define FRAMED_DAEMON_TRANSFORM_TRANSFORM_H
 
 #include "daemon/base/counters.h"
-#include "daemon/base/event_queue.h"
+#include "daemon/base/loop.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/decode/frame.h"
 #include "daemon/device/devices.h"

@@ -16,7 +16,7 @@
 #ifndef FRAMED_DAEMON_VIEW_PREVIEWS_H
 #define FRAMED_DAEMON_VIEW_PREVIEWS_H
 
-#include "daemon/base/event_queue.h"
+#include "daemon/base/loop.h"
 #include "daemon/decode/frame.h"
 #include "daemon/device/devices.h"
 #include "daemon/output/subscriptions.h"

@@ -1,5 +1,5 @@
-// Events that are cancelled before and during the loop iteration that would call them.
-#include "daemon/base/event_queue.h"
+// Events that are cancelled, before and during the turn in which they would be called.
+#include "daemon/base/loop.h"
 
 #include <stdlib.h>
 

@@ -1,12 +1,14 @@
-// We use our own eventfd: with uv_async_send the loop may wake while the call is still in progress.
-// It then spins until the sender continues, which it cannot do on the same processor.
-#include "daemon/base/event_queue.h"
+#include "daemon/base/loop.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+// --- events
+
+// We use our own eventfd: with uv_async_send the loop may wake while the call is still in progress.
+// It then spins until the sender continues, which it cannot do on the same processor.
 struct event_queue {
     uv_poll_t poll;
     int wakeup;
@@ -122,4 +124,30 @@ void event_cancel(struct event *event)
         queue->last = &(*queue->last)->next;
     uv_mutex_unlock(&queue->lock);
     atomic_store(&event->posted, false);
+}
+
+// --- work
+
+static void run_work(uv_work_t *request)
+{
+    struct work *work = request->data;
+    work->run(work);
+}
+
+static void work_is_done(uv_work_t *request, int status)
+{
+    struct work *work = request->data;
+    struct work_queue *queue = work->queue;
+    (void)status; // never cancelled
+    work->done(work);
+    if (--queue->n == 0)
+        queue->idle(queue->opaque);
+}
+
+void work_start(struct work_queue *queue, struct work *work)
+{
+    queue->n++;
+    work->queue = queue;
+    work->request.data = work;
+    uv_queue_work(queue->loop, &work->request, run_work, work_is_done);
 }
