@@ -1,6 +1,10 @@
 #include "daemon/base/clock.h"
 
+#include <stdio.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "kernels/processors.h"
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -22,4 +26,40 @@ int64_t realtime_ns(void)
 int64_t boottime_ns(void)
 {
     return clock_ns(CLOCK_BOOTTIME);
+}
+
+// --- processor time
+
+int64_t processor_time_own_ns(void)
+{
+    return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+// Returns the ticks not idle in a line "cpuN user nice system idle iowait irq softirq steal ...";
+// -1: another line, or a processor that is not allowed.
+static long long busy_ticks(const char *line, const struct processors *allowed)
+{
+    long long user, nice, system, idle, iowait, irq, softirq, steal;
+    int number;
+    if (sscanf(line, "cpu%d %lld %lld %lld %lld %lld %lld %lld %lld", &number, &user, &nice,
+               &system, &idle, &iowait, &irq, &softirq, &steal) != 9 ||
+        number < 0 || number >= PROCESSORS_MAX || processors_next(allowed, number) != number)
+        return -1;
+    return user + nice + system + irq + softirq + steal;
+}
+
+int64_t processor_time_all_ns(void)
+{
+    const struct processors allowed = processors_allowed();
+    char line[512];
+    long long ticks = 0;
+    FILE *file = fopen("/proc/stat", "re");
+    if (!file)
+        return 0; // hidden by ProcSubset=pid of our unit
+    while (fgets(line, sizeof line, file) && line[0] == 'c') {
+        long long busy = busy_ticks(line, &allowed);
+        ticks += busy > 0 ? busy : 0;
+    }
+    fclose(file);
+    return ticks * (1000000000 / sysconf(_SC_CLK_TCK));
 }

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "config/load.h"
-#include "daemon/base/host_memory.h"
-#include "daemon/base/processor_time.h"
+#include "daemon/base/machine.h"
 #include "daemon/device/budget.h"
 
 bool probe_uses_nvdec(const struct stream_probe *probe)

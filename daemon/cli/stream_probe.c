@@ -10,7 +10,6 @@
 #include "config/object.h"
 #include "config/url.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/processor_time.h"
 #include "daemon/wire.h"
 
 enum { MANY_B_FRAMES = 16 };

@@ -7,7 +7,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/base/processor_time.h"
+#include "daemon/base/machine.h"
 #include "daemon/supervisor/cameras.h"
 
 // Time until a refused text is tried again: a missing requirement may be met by then.

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/base/memory_reserve.h"
+#include "daemon/base/machine.h"
 #include "daemon/base/region.h"
 #include "daemon/decode/dpb.h"
 #include "daemon/decode/early_output.h"

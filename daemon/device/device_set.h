@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "daemon/base/memory_reserve.h"
+#include "daemon/base/machine.h"
 #include "daemon/decode/hardware_record.h"
 #include "daemon/device/devices.h"
 #include "daemon/device/placement.h"

@@ -7,7 +7,7 @@
 
 #include "config/expand.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/processor_time.h"
+#include "daemon/base/machine.h"
 #include "daemon/service/status_cluster.h"
 #include "daemon/service/status_results.h"
 

@@ -6,10 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/cgroup.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/host_memory.h"
-#include "daemon/base/processor_time.h"
+#include "daemon/base/machine.h"
 #include "daemon/service/bottleneck.h"
 #include "daemon/service/status_camera.h"
 #include "daemon/supervisor/peak_memory.h"

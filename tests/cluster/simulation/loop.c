@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/processor_time.h"
+#include "daemon/base/machine.h"
 #include "tests/cluster/simulation/world.h"
 
 // --- cameras

@@ -6,7 +6,7 @@
 #include <libavutil/log.h>
 #include <pthread.h>
 
-#include "daemon/base/memory_reserve.h"
+#include "daemon/base/machine.h"
 #include "daemon/decode/picture.h"
 #include "tests/daemon/decode/decoding.h"
 

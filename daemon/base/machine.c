@@ -1,12 +1,15 @@
-#include "daemon/base/cgroup.h"
+#include "daemon/base/machine.h"
 
 #include <limits.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "kernels/processors.h"
+
+// --- the control group
 
 // Returns the limit that one group's folder sets; INFINITY if it sets none or has no such file.
 typedef double limit_fn(const char *folder);
@@ -60,7 +63,8 @@ static double cpu_1(const char *folder)
     return limits ? quota / period : INFINITY;
 }
 
-static const struct resource memory = {"memory", memory_1, memory_2}, cpu = {"cpu", cpu_1, cpu_2};
+static const struct resource memory_limits = {"memory", memory_1, memory_2},
+                             cpu_limits = {"cpu", cpu_1, cpu_2};
 
 // Returns the lowest limit of `group`, a path below `root`, and its ancestors. Groups that a
 // container cannot see have no file here.
@@ -76,7 +80,7 @@ static double least_limit(const char *root, const char *group, limit_fn *limit_o
     return fmin(limit, limit_of(root));
 }
 
-static bool lists(const char *controllers, const char *wanted)
+static bool lists_controller(const char *controllers, const char *wanted)
 {
     size_t n = strlen(wanted);
     for (const char *name = controllers; name; name = strchr(name, ',')) {
@@ -99,7 +103,7 @@ static double limit_of_line(char *line, const char *root, const struct resource 
     group[strcspn(group, "\n")] = 0;
     if (strcmp(line, "0") == 0)
         return least_limit(root, group, resource->version_2);
-    if (!lists(controllers, resource->controller))
+    if (!lists_controller(controllers, resource->controller))
         return INFINITY;
     snprintf(folder, sizeof folder, "%s/%s", root, resource->controller);
     return least_limit(folder, group, resource->version_1);
@@ -122,11 +126,71 @@ static double limit_of(const char *membership, const char *root, const struct re
 
 size_t cgroup_memory_limit(const char *membership, const char *root)
 {
-    double bytes = limit_of(membership, root, &memory);
+    double bytes = limit_of(membership, root, &memory_limits);
     return bytes < 0x1p63 ? (size_t)bytes : SIZE_MAX;
 }
 
 double cgroup_cpu_limit(const char *membership, const char *root)
 {
-    return limit_of(membership, root, &cpu);
+    return limit_of(membership, root, &cpu_limits);
+}
+
+// --- the machine
+
+double processor_time_limit(void)
+{
+    const struct processors allowed = processors_allowed();
+    return fmin(processors_count(&allowed), cgroup_cpu_limit(CGROUP_MEMBERSHIP, CGROUP_ROOT));
+}
+
+long long host_memory_available(void)
+{
+    char line[128];
+    long long kib = -1;
+    FILE *file = fopen("/proc/meminfo", "re"); // hidden by ProcSubset=pid of our unit
+    while (file && kib < 0 && fgets(line, sizeof line, file))
+        sscanf(line, "MemAvailable: %lld kB", &kib);
+    if (file)
+        fclose(file);
+    return kib < 0 ? -1 : kib * 1024;
+}
+
+// --- the reserve
+
+void memory_reserve_begin(struct memory_reserve *memory)
+{
+    *memory = (struct memory_reserve){.limit = SIZE_MAX};
+    pthread_mutex_init(&memory->lock, NULL);
+}
+
+void memory_reserve_end(struct memory_reserve *memory)
+{
+    pthread_mutex_destroy(&memory->lock);
+}
+
+void memory_reserve_plan(struct memory_reserve *memory, size_t limit, size_t planned)
+{
+    pthread_mutex_lock(&memory->lock);
+    memory->limit = limit;
+    memory->planned = planned;
+    pthread_mutex_unlock(&memory->lock);
+}
+
+bool memory_reserve_take(struct memory_reserve *memory, size_t bytes, size_t *left)
+{
+    pthread_mutex_lock(&memory->lock);
+    const size_t used = memory->planned + memory->taken;
+    *left = used < memory->limit ? memory->limit - used : 0;
+    const bool fits = bytes <= *left;
+    if (fits)
+        memory->taken += bytes;
+    pthread_mutex_unlock(&memory->lock);
+    return fits;
+}
+
+void memory_reserve_give(struct memory_reserve *memory, size_t bytes)
+{
+    pthread_mutex_lock(&memory->lock);
+    memory->taken -= bytes;
+    pthread_mutex_unlock(&memory->lock);
 }
