@@ -175,7 +175,7 @@ struct output_config {
     struct duration before;    // copy: clips begin this long before their request; 0: no clips
     struct filemode mode;
     char *group;    // of the socket or file; NULL: the process's
-    gid_t group_id; // number of `group`, after its look-up (daemon/base/groups.h)
+    gid_t group_id; // number of `group`, after its look-up (daemon/base/access.h)
     bool has_group_id;
     struct detections_config detections;
     bool is_batch; // not a key: a batch, or a camera's share in one; the keys below are for these

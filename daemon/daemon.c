@@ -9,8 +9,8 @@
 #include <uv.h>
 
 #include "daemon/alert/alerts.h"
+#include "daemon/base/access.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/groups.h"
 #include "daemon/base/log.h"
 #include "daemon/base/process.h"
 #include "daemon/cli/check.h"

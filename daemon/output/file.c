@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/groups.h"
+#include "daemon/base/access.h"
 #include "daemon/output/file_writers.h"
 #include "daemon/output/segment.h"
 #include "daemon/output/sink.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/groups.h"
+#include "daemon/base/access.h"
 #include "daemon/output/file_writers.h"
 #include "daemon/output/recording.h"
 #include "daemon/output/sink.h"

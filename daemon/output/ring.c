@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "daemon/base/access.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/groups.h"
 #include "daemon/output/server.h"
 #include "daemon/wire.h"
 

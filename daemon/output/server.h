@@ -4,7 +4,7 @@
 #ifndef FRAMED_DAEMON_OUTPUT_SERVER_H
 #define FRAMED_DAEMON_OUTPUT_SERVER_H
 
-#include "daemon/base/listener.h"
+#include "daemon/base/access.h"
 #include "daemon/output/protocol.h"
 #include "daemon/output/sink.h"
 

@@ -7,7 +7,7 @@
 #include <uv.h>
 
 #include "config/config.h"
-#include "daemon/base/listener.h"
+#include "daemon/base/access.h"
 #include "daemon/base/log.h"
 #include "daemon/output/line_queue.h"
 #include "daemon/output/packet_queue.h"

@@ -6,9 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/base/listener.h"
+#include "daemon/base/access.h"
 #include "daemon/base/log.h"
-#include "daemon/base/peer_rights.h"
 
 struct client {
     struct control *control;

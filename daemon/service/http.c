@@ -9,9 +9,8 @@
 #include <unistd.h>
 
 #include "config/address.h"
-#include "daemon/base/listener.h"
+#include "daemon/base/access.h"
 #include "daemon/base/log.h"
-#include "daemon/base/peer_rights.h"
 #include "daemon/service/http_client.h"
 
 enum { ACCEPTS_A_TURN = 16, EVENTS_A_TURN = 32, ACCEPT_PAUSE_MS = 1000 };

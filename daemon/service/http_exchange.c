@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #include "config/address.h"
-#include "daemon/base/peer_rights.h"
+#include "daemon/base/access.h"
 #include "daemon/output/json_text.h"
 #include "daemon/service/http_client.h"
 #include "daemon/service/http_guard.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/base/peer_rights.h"
+#include "daemon/base/access.h"
 
 // Its time reveals nothing about how much of the token was right.
 static bool is_token(const char *wanted, const char *given)

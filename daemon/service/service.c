@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 
 #include "config/address.h"
+#include "daemon/base/access.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/base/peer_rights.h"
 #include "daemon/service/camera_finder.h"
 #include "daemon/service/clip.h"
 #include "daemon/service/config_desk.h"

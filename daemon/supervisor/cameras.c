@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "config/address.h"
-#include "daemon/base/groups.h"
+#include "daemon/base/access.h"
 #include "daemon/base/log.h"
 #include "daemon/supervisor/batches.h"
 

@@ -14,7 +14,7 @@
 #include "config/op.h"
 #include "config/pattern.h"
 #include "config/url.h"
-#include "daemon/base/groups.h"
+#include "daemon/base/access.h"
 #include "daemon/base/process.h"
 #include "daemon/decode/hardware.h"
 #include "daemon/device/budget.h"

@@ -8,8 +8,8 @@
 
 #include "config/gone.h"
 #include "config/load.h"
+#include "daemon/base/access.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/groups.h"
 #include "daemon/base/log.h"
 #include "daemon/output/file_writers.h"
 #include "daemon/supervisor/machine_check.h"

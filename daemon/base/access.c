@@ -1,9 +1,11 @@
-#include "daemon/base/listener.h"
+#include "daemon/base/access.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,7 +13,80 @@
 #include <unistd.h>
 
 #include "config/address.h"
-#include "daemon/base/groups.h"
+
+// --- groups
+
+int group_look_up(const char *name, gid_t *ret)
+{
+    struct group entry, *found = NULL;
+    char text[16384]; // holds the members; a group with more counts as unknown
+    getgrnam_r(name, &entry, text, sizeof text, &found);
+    if (!found)
+        return -EINVAL;
+    *ret = found->gr_gid;
+    return 0;
+}
+
+static void look_up_output(struct output_config *output)
+{
+    if (output->group)
+        output->has_group_id = group_look_up(output->group, &output->group_id) == 0;
+    struct detections_config *lines = &output->detections;
+    if (lines->group)
+        lines->has_group_id = group_look_up(lines->group, &lines->group_id) == 0;
+}
+
+void groups_look_up(struct config *config)
+{
+    for (int i = 0; i < config->n_cameras; i++)
+        for (int o = 0; o < config->cameras[i].n_outputs; o++)
+            look_up_output(&config->cameras[i].outputs[o]);
+    for (int i = 0; i < config->n_batches; i++)
+        look_up_output(&config->batches[i]);
+}
+
+int group_of_output(const struct output_config *output, gid_t *ret, char *why, size_t size)
+{
+    *ret = output->has_group_id ? output->group_id : (gid_t)-1;
+    if (!output->group || output->has_group_id)
+        return 0;
+    snprintf(why, size, "there is no group \"%s\" on this machine", output->group);
+    return -EINVAL;
+}
+
+// --- peers
+
+gid_t admin_group(void)
+{
+    gid_t group;
+    return group_look_up(ADMIN_GROUP, &group) == 0 ? group : (gid_t)-1;
+}
+
+static bool peer_has_group(int fd, gid_t wanted)
+{
+    socklen_t size = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) == 0 || errno != ERANGE)
+        return false; // a peer without groups
+    gid_t *groups = malloc(size);
+    bool found = false;
+    if (groups && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == 0)
+        for (size_t i = 0; i < size / sizeof *groups && !found; i++)
+            found = groups[i] == wanted;
+    free(groups);
+    return found;
+}
+
+bool peer_is_admin(int fd, gid_t admins)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return false;
+    return peer.uid == 0 || peer.uid == geteuid() ||
+           (admins != (gid_t)-1 && (peer.gid == admins || peer_has_group(fd, admins)));
+}
+
+// --- listening sockets
 
 enum { BACKLOG = 64 };
 
@@ -21,7 +96,7 @@ static int open_socket(int family, int type)
     return fd < 0 ? -errno : fd;
 }
 
-// --- unix
+// --- unix sockets
 
 static struct sockaddr_un unix_address(const char *path)
 {

@@ -1,10 +1,34 @@
-// A listening socket of a sink or of the daemon itself. Loop thread only.
-#ifndef FRAMED_DAEMON_BASE_LISTENER_H
-#define FRAMED_DAEMON_BASE_LISTENER_H
+// Who may use the daemon: the groups of its files and sockets, the rights of a peer, and its
+// listening sockets.
+#ifndef FRAMED_DAEMON_BASE_ACCESS_H
+#define FRAMED_DAEMON_BASE_ACCESS_H
 
 #include <sys/types.h>
 
 #include "config/config.h"
+
+// --- ids of the groups that outputs name. A lookup may wait for a server: not on the loop thread.
+
+// Returns 0, or -EINVAL: this machine has no such group.
+int group_look_up(const char *name, gid_t *ret);
+// Sets `group_id` of each output whose group exists.
+void groups_look_up(struct config *);
+
+// Stores the result of the lookup in *ret, (gid_t)-1 if the output names no group. Returns 0, or
+// -EINVAL with a reason in `why`: the lookup failed. Does not block.
+int group_of_output(const struct output_config *, gid_t *ret, char *why, size_t size);
+
+// --- a peer of a unix socket: its credentials tell whether it may change what the daemon does
+
+#define ADMIN_GROUP "framed-admin"
+
+// Returns the id of ADMIN_GROUP; (gid_t)-1: this machine has no such group. May block.
+gid_t admin_group(void);
+// Returns true if root, the daemon's own user or a member of the group opened the connection `fd`,
+// a unix socket.
+bool peer_is_admin(int fd, gid_t admins);
+
+// --- a listening socket of a sink or of the daemon itself. Loop thread only.
 
 struct listener {
     int fd;           // non-blocking; -1 when closed
