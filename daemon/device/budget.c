@@ -10,7 +10,7 @@
 #include "config/op.h"
 #include "config/url.h"
 #include "daemon/base/machine.h"
-#include "daemon/base/pool_region.h"
+#include "daemon/base/region.h"
 #include "daemon/decode/dpb.h"
 #include "daemon/decode/packet_history.h"
 

@@ -23,7 +23,7 @@
 
 #include "config/config.h"
 #include "daemon/base/counters.h"
-#include "daemon/base/pool_region.h"
+#include "daemon/base/region.h"
 #include "daemon/decode/frame.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/pool_region.h"
+#include "daemon/base/region.h"
 
 bool geometry_is_alike(const struct image *a, const struct image *b)
 {

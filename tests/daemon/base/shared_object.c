@@ -1,6 +1,6 @@
 // Names of POSIX shared memory objects: taken, kept, handed from one memory to the next, freed, and
-// distinguished from other programs' names.
-#include "daemon/base/shared_object.h"
+// told from those of others.
+#include "daemon/base/region.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/base/region.h"
 #include "tests/test.h"
 
 enum { BYTES = 100000, WHOLE_BYTES = 25 * 4096 };
