@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "daemon/base/big_endian.h"
+#include "daemon/base/number.h"
 
 enum {
     HVCC_LENGTH_SIZE = 21, // offset of the length size in a HEVCDecoderConfigurationRecord

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "daemon/base/bounds.h"
+#include "daemon/base/number.h"
 
 static const int64_t WINDOW_NS = 10 * INT64_C(1000000000);
 static const int64_t PAUSE_NS = 1000000000; // most that a pause adds to a window's age

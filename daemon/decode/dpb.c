@@ -4,7 +4,7 @@
 #include <libavutil/pixdesc.h>
 #include <math.h>
 
-#include "daemon/base/bounds.h"
+#include "daemon/base/number.h"
 #include "daemon/decode/pixel_format_map.h"
 
 enum {

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <libavcodec/avcodec.h>
 
-#include "daemon/base/bounds.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/number.h"
 #include "daemon/input/libav_version.h"
 #include "daemon/wire.h"
 

@@ -8,9 +8,9 @@
 
 #include "config/object.h"
 #include "config/url.h"
-#include "daemon/base/bounds.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/base/number.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/input/demux.h"
 #include "daemon/input/demux_driver.h"

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "daemon/base/bounds.h"
 #include "daemon/base/log.h"
+#include "daemon/base/number.h"
 #include "daemon/base/process.h"
 #include "daemon/input/login_pause_file.h"
 #include "daemon/rtsp/rtsp_url.h"

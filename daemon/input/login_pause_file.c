@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/bounds.h"
+#include "daemon/base/number.h"
 
 #define TITLE "framed login pauses 1"
 

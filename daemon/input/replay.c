@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "daemon/base/bounds.h"
+#include "daemon/base/number.h"
 
 static const int64_t CACHED_MAX_NS = 20 * INT64_C(1000000000); // no cache is longer
 

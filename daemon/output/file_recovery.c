@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/big_endian.h"
+#include "daemon/base/number.h"
 #include "daemon/wire.h"
 
 enum { TEXT_BYTES = 1024 }; // of the longest header, with a zero

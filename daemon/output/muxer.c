@@ -10,9 +10,9 @@
 
 #include "config/object.h"
 #include "config/url.h"
-#include "daemon/base/big_endian.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/base/number.h"
 #include "daemon/bitstream/h264_headers.h"
 #include "daemon/bitstream/hevc_headers.h"
 #include "daemon/bitstream/nal.h"

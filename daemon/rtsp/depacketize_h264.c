@@ -1,7 +1,7 @@
 // H.264 in RTP (RFC 6184): single NAL units, STAP-A, FU-A.
 #include <string.h>
 
-#include "daemon/base/big_endian.h"
+#include "daemon/base/number.h"
 #include "daemon/bitstream/h264_headers.h"
 #include "daemon/bitstream/nal.h"
 #include "daemon/rtsp/depacketize.h"

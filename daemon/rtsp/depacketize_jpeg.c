@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/big_endian.h"
+#include "daemon/base/number.h"
 #include "daemon/rtsp/depacketize.h"
 #include "daemon/rtsp/jpeg_header.h"
 #include "daemon/rtsp/jpeg_size.h"

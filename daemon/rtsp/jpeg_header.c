@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "daemon/base/big_endian.h"
+#include "daemon/base/number.h"
 
 enum { // the second byte of a marker
     SOF0 = 0xc0,

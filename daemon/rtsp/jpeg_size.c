@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/big_endian.h"
+#include "daemon/base/number.h"
 
 enum { // the second byte of a marker
     SOF0 = 0xc0,

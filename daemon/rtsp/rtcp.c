@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/big_endian.h"
+#include "daemon/base/number.h"
 #include "daemon/rtsp/rtp_receiver.h"
 
 enum { SENDER_REPORT = 200, RECEIVER_REPORT, DESCRIPTION, GOODBYE, PAYLOAD_FEEDBACK = 206 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/bounds.h"
+#include "daemon/base/number.h"
 
 static const int64_t MS = 1000000, SECOND = 1000 * MS;
 // Limits ahead of the arrival, and back by reordering. A timestamp beyond them is an outlier, or

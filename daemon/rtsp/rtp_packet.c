@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "daemon/base/big_endian.h"
+#include "daemon/base/number.h"
 
 enum { HEADER = 12 };
 

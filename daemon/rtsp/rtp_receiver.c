@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/bounds.h"
+#include "daemon/base/number.h"
 #include "daemon/rtsp/rtp_source.h"
 
 enum {

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "daemon/base/bounds.h"
+#include "daemon/base/number.h"
 #include "daemon/rtsp/rtp_packet.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/base/big_endian.h"
+#include "daemon/base/number.h"
 
 enum {
     BUFFER_BYTES = 256 << 10, // more than the longest item and the room behind it

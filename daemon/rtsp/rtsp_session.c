@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/bounds.h"
 #include "daemon/base/log.h"
+#include "daemon/base/number.h"
 #include "daemon/rtsp/rtp_packet.h"
 #include "daemon/rtsp/rtsp_dialogue.h"
 
