@@ -65,6 +65,8 @@ int command_line_finish(const char *command, int code)
 
 // --- descriptors
 
+enum { DESCRIPTORS_MAX = 1024 }; // higher numbers count as not inherited
+
 static bool inherited[DESCRIPTORS_MAX]; // written before threads start
 
 void descriptors_record(void)

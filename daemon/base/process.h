@@ -41,8 +41,6 @@ int command_line_finish(const char *command, int code);
 // --- the descriptors that this process inherited: `url: pipe:N` may read no others. The standard
 // ones are always open.
 
-enum { DESCRIPTORS_MAX = 1024 }; // higher numbers count as not inherited
-
 // Call once, before the process opens anything.
 void descriptors_record(void);
 // Opens /dev/null in place of a closed standard input, output or error. Otherwise the next file or
