@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "config/mqtt_url.h"
+#include "config/url.h"
 
 enum { TOPIC_MAX = 128 };
 

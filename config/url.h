@@ -1,4 +1,5 @@
-// URLs of inputs: their kind and parts, and the form in which they may be shown.
+// URLs of inputs: their kind and parts, and the form in which they may be shown; and addresses of
+// MQTT brokers.
 #ifndef FRAMED_CONFIG_URL_H
 #define FRAMED_CONFIG_URL_H
 
@@ -39,5 +40,14 @@ int config_url_with_login(char **ret, const char *url, const char *user, const c
 const char *config_url_login(const char *url, size_t *length);
 // Returns the start of a URL's query or fragment, or its end.
 const char *config_url_query(const char *url);
+
+struct mqtt_url {
+    char host[256]; // a name, or an address without brackets
+    int port;
+    bool tls;
+};
+
+// Parses mqtt://HOST[:PORT] or mqtts://HOST[:PORT]. Returns NULL, or the mistake in the URL.
+const char *mqtt_url_parse(struct mqtt_url *ret, const char *url);
 
 #endif

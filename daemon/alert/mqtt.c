@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/mqtt_url.h"
+#include "config/url.h"
 #include "daemon/alert/delivery.h"
 #include "daemon/alert/mqtt_topics.h"
 #include "daemon/base/clock.h"
