@@ -3,6 +3,8 @@
 #define FRAMED_CONFIG_ADDRESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <time.h>
 
 enum sink_kind { SINK_NONE, SINK_UNIX, SINK_TCP, SINK_FILE, SINK_RING, SINK_RTSP };
 
@@ -16,7 +18,7 @@ struct sink_address {
     enum sink_kind kind;
     char *path;      // unix and ring: at most SOCKET_PATH_MAX bytes; file
     char *canonical; // the path without empty and "." parts, or with its folder resolved
-    bool timed;      // file: the path is a pattern whose name holds a time (config/pattern.h)
+    bool timed;      // file: the path is a pattern whose name holds a time
     char *host;      // tcp: an IP address or "localhost"; NULL is 127.0.0.1
     int port;        // tcp; 0 lets the system choose
     char *url;       // rtsp: may contain a password, print it only through config_url_shown
@@ -57,5 +59,26 @@ void address_free(struct sink_address *); // frees its memory and empties it
 bool address_equal(const struct sink_address *, const struct sink_address *);
 // Returns true if two sinks cannot exist side by side: they have the same path, port or URL.
 bool address_collides(const struct sink_address *, const struct sink_address *);
+
+// --- paths of files with the local time in their name: "/data/gate-%Y%m%d-%H%M%S.y4m"
+
+// strftime's conversions that a name may contain. Each matches a fixed pattern in every locale, so
+// that files of an earlier run are recognised.
+#define PATTERN_ALLOWED "%Y %m %d %j %F %H %M %S %s %z, %% for a percent sign"
+
+// Returns the mistake in a path's percent signs, or NULL.
+const char *pattern_wrong(const char *path);
+// The functions below require a path that pattern_wrong accepts.
+bool pattern_has_time(const char *path);
+void pattern_unescape(char *path); // path without a time: "%%" becomes "%"
+// Writes the path of a file that begins at `time`. Returns 0 or -ENAMETOOLONG.
+int pattern_at(const char *path, time_t time, char *to, size_t size);
+// Writes an fnmatch pattern that matches the file's name at any time, with `more`, also a pattern,
+// before the ending. Returns 0 or -ENAMETOOLONG.
+int pattern_glob(const char *path, const char *more, char *to, size_t size);
+
+// Returns true if the path gives `name`, a file's name without its folder, at some time, perhaps
+// with a number before the ending ("gate-20240131.2.mp4").
+bool pattern_matches(const char *path, const char *name);
 
 #endif

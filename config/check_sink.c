@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "config/address.h"
 #include "config/detections.h"
 #include "config/op.h"
-#include "config/pattern.h"
 #include "config/value.h"
 
 // --- sinks

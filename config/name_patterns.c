@@ -6,7 +6,7 @@
 #include <string.h>
 
 // Allows only characters of names, * and ?, so that no other character is special to fnmatch.
-static const char *pattern_wrong(const char *pattern)
+static const char *name_pattern_wrong(const char *pattern)
 {
     pattern += *pattern == '!';
     const size_t length = strlen(pattern);
@@ -24,7 +24,7 @@ int name_patterns_parse(struct name_patterns *ret, const char *const text[], int
                         const char **wrong)
 {
     for (int i = 0; i < n; i++)
-        if ((*wrong = pattern_wrong(text[i])))
+        if ((*wrong = name_pattern_wrong(text[i])))
             return -EINVAL;
     // This list shares the texts, and the copy owns its own.
     return name_patterns_copy(ret, &(struct name_patterns){(char **)text, n});

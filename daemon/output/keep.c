@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/pattern.h"
+#include "config/address.h"
 #include "daemon/base/clock.h"
 #include "daemon/output/unique_path.h"
 

@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "config/pattern.h"
+#include "config/address.h"
 #include "daemon/base/clock.h"
 #include "daemon/output/file_recovery.h"
 

@@ -1,5 +1,5 @@
 // File names with a time: refused patterns, expanded names, and matching.
-#include "config/pattern.h"
+#include "config/address.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
