@@ -6,9 +6,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "config/expand.h"
 #include "config/load.h"
 #include "config/print.h"
-#include "config/unit.h"
 #include "config/url.h"
 #include "daemon/base/process.h"
 #include "daemon/cli/check.h"

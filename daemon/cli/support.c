@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include "config/effective.h"
+#include "config/expand.h"
 #include "config/load.h"
-#include "config/unit.h"
-#include "daemon/base/process.h"
+#include "daemon/base/command_line.h"
+#include "daemon/base/exit_code.h"
 #include "daemon/cli/ask.h"
 #include "daemon/cli/commands.h"
 #include "daemon/cli/support_bundle.h"
