@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "config/endpoints.h"
-#include "config/node_labels.h"
 #include "config/object.h"
 
 enum { NAME_SIZE = 64 }; // of a site's or node's name, with the final zero

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "config/labels.h"
 #include "config/object.h"
 #include "config/value.h"
 

@@ -5,7 +5,6 @@
 
 #include "config/object.h"
 #include "config/value.h"
-#include "config/value_print.h"
 
 enum { INDENT = 2 };
 
@@ -38,7 +37,7 @@ struct defaults {
     struct config root;
     struct camera_config camera;
     struct output_config output;
-    enum secrets secrets;
+    enum secrecy secrets;
 };
 
 static const void *default_of(const struct defaults *defaults, const struct table *table)
@@ -73,7 +72,7 @@ static bool is_printed(const struct config_row *row, const struct table *table, 
 
 // Prints a value made from a reference as it was written, unless secrets are shown.
 static void print_value(FILE *f, const struct table *table, const struct config_row *row,
-                        const void *object, enum secrets secrets)
+                        const void *object, enum secrecy secrets)
 {
     const char *written =
         secrets == SECRETS_HIDDEN ? object_written(table, object, row->key) : NULL;
@@ -131,7 +130,7 @@ static void print_items(FILE *f, const struct table *table, void *owner, int ind
     }
 }
 
-static int open_defaults(struct defaults *defaults, enum secrets secrets)
+static int open_defaults(struct defaults *defaults, enum secrecy secrets)
 {
     *defaults = (struct defaults){.secrets = secrets};
     if (object_init(&root_table, &defaults->root) == 0 &&

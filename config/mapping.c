@@ -11,7 +11,6 @@
 #include "config/preset.h"
 #include "config/url.h"
 #include "config/value.h"
-#include "config/value_print.h"
 
 // --- keys
 

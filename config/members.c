@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/name_patterns.h"
 #include "config/object.h"
 
 __attribute__((format(printf, 4, 5))) static void refuse(struct mistakes *mistakes,

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "config/name_patterns.h"
 
 int pauses_add(struct pauses *pauses, const struct name_patterns *names, struct place at)
 {

@@ -6,7 +6,6 @@
 
 #include "config/url.h"
 #include "config/value.h"
-#include "config/value_print.h"
 
 enum {
     SHOWN_MAX = 64,

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "config/object.h"
-#include "config/rois.h"
 
 static void note_missing(struct mistakes *mistakes, const struct camera_config *camera,
                          const struct output_config *output)

@@ -4,6 +4,10 @@
 #ifndef FRAMED_CONFIG_TYPES_H
 #define FRAMED_CONFIG_TYPES_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
 #include "config/address.h"
 #include "config/mistakes.h"
 #include "kernels/ops.h"
@@ -42,7 +46,7 @@ struct roi { // a region of a camera's pictures
     char name[24];
     struct rect rect; // source pixels
 };
-struct rois { // see config/rois.h; owns them
+struct rois { // by name; owns them
     struct roi *list;
     int n;
 };
@@ -54,7 +58,7 @@ struct polygon { // source pixels; its last point is joined to the first
         int x, y;
     } point[POLYGON_POINTS_MAX];
 };
-struct polygons { // see config/polygons.h; owns them
+struct polygons { // owns them
     struct polygon *list;
     int n;
 };
@@ -94,31 +98,31 @@ struct classes { // of objects; n 0: all
         int number;    // for a name, config_load sets it
     } list[CLASSES_MAX];
 };
-struct name_patterns { // over names of cameras, see config/name_patterns.h; owns them
+struct name_patterns { // over names of cameras; owns them
     char **list;
     int n;
 };
 #define ENDPOINTS_MAX 9
 #define ENDPOINT_SIZE 256
-struct endpoints { // of etcd, see config/endpoints.h; n 0: none
+struct endpoints { // of etcd; n 0: none
     int n;
     char url[ENDPOINTS_MAX][ENDPOINT_SIZE];
 };
 #define NODE_LABELS_MAX 16
-struct node_labels { // see config/node_labels.h
+struct node_labels {
     int n;
     struct node_label {
         char name[32], value[64];
     } list[NODE_LABELS_MAX];
 };
-struct text_list { // see config/text_list.h; owns its text
+struct text_list { // owns its text
     char *text;    // each with its final zero, one after the other; NULL: none
     size_t bytes;
 };
-struct labels { // of classes, from 0 on, see config/labels.h
+struct labels { // of classes, from 0 on
     struct text_list list;
 };
-struct program { // a program and its arguments, see config/program.h
+struct program { // a program and its arguments
     struct text_list list;
 };
 struct filemode { // octal permissions of a socket or file
@@ -278,5 +282,96 @@ struct config_row {
     bool own;    // differs from object to object: cannot stand under `defaults`
     const char *help;
 };
+
+// --- numbers in a text, with and without a unit: "29.97", "250ms", "8MiB"
+
+struct unit_name {
+    const char *name;
+    double factor; // in seconds or bytes
+};
+
+// Largest unit first; the last entry has no name.
+extern const struct unit_name duration_units[], span_units[], size_units[];
+
+// Each reads the first `n` bytes of `text`. Returns false unless all belong to the number.
+// A decimal number. Hex, infinities, NaN and blanks, which strtod accepts, are refused.
+bool number_read(const char *text, size_t n, double *ret);
+// A whole number of at most 9 digits, without leading zeros, which YAML 1.1 would read as octal.
+bool whole_read(const char *text, size_t n, int *ret);
+
+// Reads a number and its unit, in seconds or bytes; only 0 may lack the unit. Returns NULL, or the
+// mistake in the text.
+const char *quantity_read(const char *text, const struct unit_name *units, double *ret);
+
+// --- texts one after the other in one piece of memory
+
+int text_list_copy(struct text_list *, const struct text_list *from); // 0 or -ENOMEM
+void text_list_free(struct text_list *); // overwrites the texts, which may be secrets; empties it
+bool text_list_equal(const struct text_list *, const struct text_list *);
+// Returns the text after `text`, or the first one for NULL. NULL: there is none.
+const char *text_list_next(const struct text_list *, const char *text);
+
+// --- names of a detector's classes, from class 0 on
+
+// Returns 0 with a copy for text_list_free; -EINVAL with *wrong set; or -ENOMEM.
+int labels_parse(struct labels *ret, const char *const text[], int n, const char **wrong);
+// Returns the class with that label, or -1.
+int labels_find(const struct labels *, const char *label);
+
+// --- commands: a program and its arguments, or a line for the shell
+
+// One text is a line for /bin/sh, several are a program and its arguments. Returns 0 with a copy
+// for text_list_free; -EINVAL with *wrong set; or -ENOMEM.
+int program_parse(struct program *ret, const char *const text[], int n, const char **wrong);
+// Fills in argv with pointers into the command, and a final NULL.
+void program_arguments(const struct program *, char *argv[PROGRAM_MAX + 3]);
+
+// --- patterns for names of cameras: ["gate*", "yard-?", "!yard-9"]
+
+// Returns 0 with *ret for name_patterns_free; -EINVAL with the mistake in *wrong; or -ENOMEM.
+int name_patterns_parse(struct name_patterns *ret, const char *const text[], int n,
+                        const char **wrong);
+// Makes a copy with its own memory. Returns 0, or -ENOMEM with *ret empty.
+int name_patterns_copy(struct name_patterns *ret, const struct name_patterns *);
+void name_patterns_free(struct name_patterns *); // empties it
+// Returns true if both have the same patterns in the same order.
+bool name_patterns_equal(const struct name_patterns *, const struct name_patterns *);
+// Returns true if the patterns choose the name: a * matches any characters, a ? one character; a
+// pattern after a ! excludes names; the last pattern that matches decides.
+bool name_patterns_choose(const struct name_patterns *, const char *name);
+
+// --- URLs of a cluster's etcd: http://HOST:PORT or https://HOST:PORT, each once, all of one scheme
+
+// Returns NULL with *ret set, or the mistake, which quotes nothing.
+const char *endpoints_parse(struct endpoints *ret, const char *const text[], int n);
+bool endpoints_have_tls(const struct endpoints *);
+
+// --- labels of a node, which cameras may require: {vlan: a, floor: 2}
+
+// Returns 0; -EINVAL with the mistake in *wrong; or -EEXIST: the name exists already.
+int node_labels_add(struct node_labels *, const char *name, const char *value, const char **wrong);
+// Returns true if a text can be the name of a site, of a node or of a label.
+bool is_cluster_name(const char *text, size_t size);
+
+// --- polygons, each a text of its corners: "0,0 640,0 640,120 0,120"
+
+// Commas may replace spaces, as in Frigate's masks. Returns 0 with *ret for polygons_free; -EINVAL
+// with the mistake in *wrong; or -ENOMEM.
+int polygons_parse(struct polygons *ret, const char *const text[], int n, const char **wrong);
+int polygons_copy(struct polygons *ret, const struct polygons *from); // 0 or -ENOMEM, *ret empty
+void polygons_free(struct polygons *);                                // empties it
+bool polygons_equal(const struct polygons *, const struct polygons *);
+
+// --- regions of a camera's pictures by name: {door: [x, y, width, height], ...}
+
+// Adds a region. Returns 0; -EINVAL with *wrong set: it cannot have that name; -EEXIST: the name
+// exists already; or -ENOMEM.
+int rois_add(struct rois *, const char *name, struct rect, const char **wrong);
+// Makes a copy with its own memory. Returns 0, or -ENOMEM with *ret empty.
+int rois_copy(struct rois *ret, const struct rois *);
+void rois_free(struct rois *); // empties it
+// Returns true if both have the same regions in the same order.
+bool rois_equal(const struct rois *, const struct rois *);
+const struct roi *rois_find(const struct rois *, const char *name); // NULL: none
 
 #endif

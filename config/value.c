@@ -8,17 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/describe.h"
-#include "config/endpoints.h"
 #include "config/expand.h"
-#include "config/labels.h"
-#include "config/name_patterns.h"
-#include "config/node_labels.h"
-#include "config/polygons.h"
-#include "config/program.h"
-#include "config/quantity.h"
-#include "config/rois.h"
-#include "config/text_list.h"
 
 static const char out_of_range[] = "is out of range";
 static const char out_of_memory[] = "needs more memory than there is";

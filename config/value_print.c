@@ -1,15 +1,14 @@
-#include "config/value_print.h"
+#include "config/value.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "config/quantity.h"
 #include "config/schema.h"
-#include "config/text_list.h"
 #include "config/url.h"
-#include "config/value.h"
 
 static void print_quoted(FILE *f, const char *text, bool double_dollars)
 {
@@ -38,7 +37,7 @@ static void print_text(FILE *f, const char *text)
     print_quoted(f, text, true);
 }
 
-static void print_own(FILE *f, const struct config_row *row, const char *text, enum secrets secrets)
+static void print_own(FILE *f, const struct config_row *row, const char *text, enum secrecy secrets)
 {
     char shown[4 * 4096];
     if (secrets == SECRETS_HIDDEN)
@@ -131,7 +130,7 @@ static void print_gpu(FILE *f, const struct gpu_choice *gpu)
 }
 
 static void print_address(FILE *f, const struct config_row *row, const struct sink_address *address,
-                          enum secrets secrets)
+                          enum secrecy secrets)
 {
     const char *host = address_host(address);
     const bool brackets = strchr(host, ':');
@@ -152,7 +151,7 @@ static void print_address(FILE *f, const struct config_row *row, const struct si
 
 // Hides secret texts, but not the name of a program.
 static void print_texts(FILE *f, const struct config_row *row, const struct text_list *texts,
-                        enum secrets secrets)
+                        enum secrecy secrets)
 {
     const char *between = "[", *first = text_list_next(texts, NULL);
     const bool line = row->type == VALUE_PROGRAM && !text_list_next(texts, first); // for a shell
@@ -209,7 +208,7 @@ static void print_list(FILE *f, const struct config_row *row, const void *member
 }
 
 static void print_map(FILE *f, const struct config_row *row, const void *member,
-                      enum secrets secrets)
+                      enum secrecy secrets)
 {
     const char *between = "{";
     if (row->type == VALUE_ROIS) {
@@ -292,7 +291,7 @@ static void print_decoder(FILE *f, const struct decoder_choice *decoder)
 }
 
 static void print_others(FILE *f, const struct config_row *row, const void *member,
-                         enum secrets secrets)
+                         enum secrecy secrets)
 {
     const struct control_address *control = member;
     const struct http_address *http = member;
@@ -392,7 +391,7 @@ bool value_is_set(const struct config_row *row, const void *object)
     }
 }
 
-void value_print(FILE *f, const struct config_row *row, const void *object, enum secrets secrets)
+void value_print(FILE *f, const struct config_row *row, const void *object, enum secrecy secrets)
 {
     const void *member = (const char *)object + row->offset;
     if (row->zero && is_zero(row, member)) {
@@ -455,4 +454,107 @@ void value_print(FILE *f, const struct config_row *row, const void *object, enum
     default:
         print_others(f, row, member, secrets);
     }
+}
+
+// --- descriptions
+
+static void print_choices(FILE *f, const struct config_choice *choices, const char *format,
+                          const char *between)
+{
+    for (const struct config_choice *c = choices; c->name; c++) {
+        fputs(c == choices ? "" : between, f);
+        fprintf(f, format, c->name);
+    }
+}
+
+// Prints the schema of a number or, with `n`, of a list of n numbers. Any entry of a list may be a
+// text with ${NAME}.
+static void print_number_schema(FILE *f, const struct config_row *row, const char *type, int n)
+{
+    if (n > 0)
+        fputs("{\"type\": \"array\", \"items\": {\"anyOf\": [", f);
+    fprintf(f, "{\"type\": \"%s\", \"minimum\": %.10g, \"maximum\": %.10g}", type, row->min,
+            row->max);
+    if (n > 0)
+        fprintf(f,
+                ", {\"$ref\": \"#/definitions/expanded\"}]}, \"minItems\": %d, \"maxItems\": %d}",
+                n, n);
+}
+
+// Prints the schema of a quantity, and of a bare 0 if 0 is in range.
+static void print_quantity_schema(FILE *f, const struct config_row *row,
+                                  const struct unit_name *units)
+{
+    const bool zero = row->min == 0;
+    fprintf(f, "%s{\"type\": \"string\", \"pattern\": \"^(%s([0-9]+[.]?[0-9]*|[.][0-9]+)(",
+            zero ? "{\"const\": 0}, " : "", zero ? "0|" : "");
+    for (const char *before = ""; units->name; units++, before = "|")
+        fprintf(f, "%s%s", before, units->name);
+    fputs("))$\"}", f);
+}
+
+// Prints the value in the largest unit that it reaches.
+static void print_limit(FILE *f, double value, const struct unit_name *units)
+{
+    while (units[1].name && value < units->factor)
+        units++;
+    if (value == 0)
+        fputc('0', f);
+    else
+        fprintf(f, "%g%s", value / units->factor, units->name);
+}
+
+// Prints "100ms to 1h; units h, m, s, ms".
+static void print_range(FILE *f, double min, double max, const struct unit_name *units)
+{
+    print_limit(f, min, units);
+    fputs(" to ", f);
+    print_limit(f, max, units);
+    for (const char *before = "; units "; units->name; units++, before = ", ")
+        fprintf(f, "%s%s", before, units->name);
+}
+
+static void print_word(FILE *f, const struct config_row *row, const char *word, int n)
+{
+    if (!strcmp(word, "range"))
+        fprintf(f, row->unit ? "%.10g to %.10g %s" : "%.10g to %.10g", row->min, row->max,
+                row->unit);
+    else if (!strcmp(word, "choices"))
+        print_choices(f, row->choices, "%s", " | ");
+    else if (!strcmp(word, "names"))
+        print_choices(f, row->choices, "\"%s\"", ", ");
+    else if (!strcmp(word, "durations"))
+        print_range(f, row->min, row->max, duration_units);
+    else if (!strcmp(word, "spans"))
+        print_range(f, row->min, row->max, span_units);
+    else if (!strcmp(word, "sizes"))
+        print_range(f, row->min, row->max, size_units);
+    else if (!strcmp(word, "duration"))
+        print_quantity_schema(f, row, duration_units);
+    else if (!strcmp(word, "span"))
+        print_quantity_schema(f, row, span_units);
+    else if (!strcmp(word, "size"))
+        print_quantity_schema(f, row, size_units);
+    else if (!strcmp(word, "integer"))
+        print_number_schema(f, row, "integer", n);
+    else if (!strcmp(word, "number"))
+        print_number_schema(f, row, "number", n);
+    else
+        assert(!"a word of the table");
+}
+
+void describe_print(FILE *f, const struct config_row *row, const char *text)
+{
+    const char *at;
+    for (; (at = strchr(text, '@')); text = at) {
+        char word[16] = "";
+        int n = 0;
+        fwrite(text, 1, (size_t)(at++ - text), f);
+        const size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz");
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        for (at += length; *at >= '0' && *at <= '9'; at++)
+            n = 10 * n + *at - '0';
+        print_word(f, row, word, n);
+    }
+    fputs(text, f);
 }

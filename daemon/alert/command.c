@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config/program.h"
+#include "config/types.h"
 #include "daemon/alert/delivery.h"
 #include "daemon/base/log.h"
 

@@ -1,7 +1,8 @@
 #include <string.h>
 
-#include "config/quantity.h"
-#include "daemon/base/process.h"
+#include "config/types.h"
+#include "daemon/base/command_line.h"
+#include "daemon/base/exit_code.h"
 #include "daemon/cli/ask.h"
 #include "daemon/cli/commands.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/text_list.h"
+#include "config/types.h"
 #include "daemon/output/json_text.h"
 
 static int64_t round_to_integer(double value)

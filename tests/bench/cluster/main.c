@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
-#include "config/endpoints.h"
+#include "config/types.h"
 #include "daemon/base/clock.h"
 #include "daemon/cluster/member.h"
 

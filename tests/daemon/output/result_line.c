@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/labels.h"
-#include "config/text_list.h"
+#include "config/types.h"
 #include "tests/test.h"
 
 static char line[LINE_BYTES_MAX + 1];
