@@ -6,8 +6,8 @@
 
 #include "config/check_cluster.h"
 #include "config/check_notify.h"
+#include "config/config.h"
 #include "config/object.h"
-#include "config/op.h"
 #include "config/url.h"
 #include "config/value.h"
 #include "kernels/processors.h"

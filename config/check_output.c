@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "config/check_sink.h"
+#include "config/config.h"
 #include "config/cube.h"
 #include "config/object.h"
-#include "config/op.h"
 #include "config/preset.h"
 #include "config/value.h"
 

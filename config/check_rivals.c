@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "config/address.h"
+#include "config/config.h"
 #include "config/object.h"
-#include "config/op.h"
 
 enum claim_kind { CLAIM_PATH, CLAIM_PORT, CLAIM_URL, CLAIM_MEMORY };
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "config/address.h"
+#include "config/config.h"
 #include "config/detections.h"
-#include "config/op.h"
 #include "config/value.h"
 
 // --- sinks

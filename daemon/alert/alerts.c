@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/config.h"
 #include "config/load.h"
 #include "config/object.h"
-#include "config/op.h"
 #include "daemon/alert/alert_file.h"
 #include "daemon/alert/delivery.h"
 #include "daemon/base/clock.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/op.h"
+#include "config/config.h"
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"

@@ -9,11 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/config.h"
 #include "config/expand.h"
 #include "config/file.h"
 #include "config/mistakes.h"
 #include "config/object.h"
-#include "config/op.h"
+#include "daemon/base/exit_code.h"
 #include "daemon/base/log.h"
 #include "daemon/base/process.h"
 #include "daemon/cli/probe_cameras.h"

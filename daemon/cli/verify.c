@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/config.h"
 #include "config/object.h"
-#include "config/op.h"
 #include "config/preset.h"
 #include "config/url.h"
 #include "config/value.h"

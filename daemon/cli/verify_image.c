@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/config.h"
 #include "config/object.h"
-#include "config/op.h"
-#include "daemon/base/process.h"
+#include "daemon/base/exit_code.h"
 #include "daemon/decode/decoder.h"
 #include "daemon/input/demux.h"
 #include "kernels/backend.h"

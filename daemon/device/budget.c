@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/op.h"
+#include "config/config.h"
 #include "config/url.h"
 #include "daemon/base/machine.h"
 #include "daemon/base/region.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/config.h"
 #include "config/object.h"
-#include "config/op.h"
 
 // Shares may differ only in each camera's own settings: the overflow that `auto` chose and the
 // position of its regions.

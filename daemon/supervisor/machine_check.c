@@ -10,9 +10,9 @@
 #include <time.h>
 
 #include "config/address.h"
+#include "config/config.h"
 #include "config/mistakes.h"
 #include "config/object.h"
-#include "config/op.h"
 #include "config/url.h"
 #include "daemon/base/access.h"
 #include "daemon/base/process.h"

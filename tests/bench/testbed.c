@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/config.h"
 #include "config/load.h"
-#include "config/op.h"
 #include "tests/bench/ring.h"
 
 static void url_of(const struct testbed *testbed, int camera, char *path, size_t size)

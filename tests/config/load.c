@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "config/config.h"
 #include "config/object.h"
-#include "config/op.h"
 #include "kernels/processors.h"
 #include "tests/test.h"
 

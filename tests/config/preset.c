@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "config/config.h"
 #include "config/object.h"
-#include "config/op.h"
 #include "config/preset.h"
 #include "tests/test.h"
 

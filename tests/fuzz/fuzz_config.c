@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "config/address.h"
+#include "config/config.h"
 #include "config/load.h"
 #include "config/object.h"
-#include "config/op.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "config/op.h"
+#include "config/config.h"
 #include "daemon/base/clock.h"
 #include "daemon/device/budget.h"
 #include "daemon/output/crop_requests.h"

@@ -1,4 +1,4 @@
-#include "config/op.h"
+#include "config/config.h"
 
 #include <string.h>
 
