@@ -32,7 +32,7 @@ struct config_load_options {
     bool literals;
     // New contents of files, used instead of those on disk. NULL: none.
     const struct file_changes *changes;
-    // Gets a line for each use of a key that is gone (config/gone.h). NULL: not printed.
+    // Gets a line for each use of a key that is gone (config/schema.h). NULL: not printed.
     FILE *warnings;
 };
 

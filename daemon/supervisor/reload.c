@@ -6,9 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "config/gone.h"
 #include "config/load.h"
-#include "daemon/base/access.h"
+#include "config/schema.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/output/file_writers.h"

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/gone.h"
 #include "config/load.h"
+#include "config/schema.h"
 #include "tests/test.h"
 
 #define CAMERA "{url: x, outputs: {o: {sink: 'tcp:0'}}}"
