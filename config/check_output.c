@@ -8,7 +8,6 @@
 #include "config/config.h"
 #include "config/cube.h"
 #include "config/object.h"
-#include "config/preset.h"
 #include "config/value.h"
 
 enum { ELEMENTS_MIN = 8 }; // values of an integer type; fewer hold no picture

@@ -4,7 +4,7 @@
 
 #include "config/address.h"
 #include "config/config.h"
-#include "config/detections.h"
+#include "config/object.h"
 #include "config/value.h"
 
 // --- sinks

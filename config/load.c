@@ -14,7 +14,6 @@
 #include "config/members.h"
 #include "config/object.h"
 #include "config/pauses.h"
-#include "config/preset.h"
 #include "config/regions.h"
 #include "config/schema.h"
 #include "config/url.h"

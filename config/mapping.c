@@ -7,7 +7,6 @@
 #include "config/check.h"
 #include "config/expand.h"
 #include "config/object.h"
-#include "config/preset.h"
 #include "config/schema.h"
 #include "config/url.h"
 #include "config/value.h"

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,13 +186,20 @@ int object_copy_to(const struct table *table, void *to, const void *object)
     return -ENOMEM;
 }
 
-void *object_copy(const struct table *table, const void *object)
+// Same in new memory, for object_free and then free. NULL: no memory.
+static void *object_copy(const struct table *table, const void *object)
 {
     void *copy = malloc(table->size);
     if (copy && object_copy_to(table, copy, object) == 0)
         return copy;
     free(copy);
     return NULL;
+}
+
+// Returns true for a value of the section `detections`, which may change while its output stays.
+static bool row_is_of_detections(const struct config_row *row)
+{
+    return row_has_value(row) && strncmp(row->key, "detections.", strlen("detections.")) == 0;
 }
 
 bool object_equal(const struct table *table, const void *a, const void *b)
@@ -304,4 +312,260 @@ bool config_same_camera(const struct camera_config *a, const struct camera_confi
 bool config_same_output(const struct output_config *a, const struct output_config *b)
 {
     return object_equal(&output_table, a, b);
+}
+
+// --- presets
+
+struct setting {
+    const char *key, *text[3]; // as a user writes it, one text or a list of three
+};
+
+// Keys that presets set, with the values of each preset that has no other below. Only presets
+// trained with one size set `size` too.
+static const struct setting shared_settings[] = {
+    {"fit", {"letterbox"}},      {"scaleup", {"true"}},       {"stride", {"32"}},
+    {"filter", {"bilinear"}},    {"edge", {"repeat"}},        {"fill", {"114"}},
+    {"tensor.dtype", {"f32"}},   {"tensor.layout", {"nchw"}}, {"tensor.order", {"rgb"}},
+    {"tensor.scale", {"1/255"}}, {"tensor.mean", {"0"}},      {"tensor.std", {"1"}},
+};
+
+enum { SETTINGS_MAX = 5 };
+
+static const struct setting own_settings[][SETTINGS_MAX] = {
+    [PRESET_FRAMED] = {{"edge", {"blend"}}, {"tensor.dtype", {"u8"}}, {"tensor.scale", {"1"}}},
+    [PRESET_ULTRALYTICS] = {{"fit", {"ultralytics"}}},
+    [PRESET_YOLOX] = {{"fit", {"yolox"}}, {"tensor.order", {"bgr"}}, {"tensor.scale", {"1"}}},
+    [PRESET_MMDET] = {{"fit", {"mmdet"}},
+                      {"tensor.order", {"bgr"}},
+                      {"tensor.scale", {"1"}},
+                      {"tensor.mean", {"103.53", "116.28", "123.675"}},
+                      {"tensor.std", {"57.375", "57.12", "58.395"}}},
+    [PRESET_STRETCH] = {{"fit", {"stretch"}}},
+    [PRESET_IMAGENET_STRETCH] = {{"fit", {"stretch"}},
+                                 {"tensor.mean", {"0.485", "0.456", "0.406"}},
+                                 {"tensor.std", {"0.229", "0.224", "0.225"}}},
+    [PRESET_OPENCV_BLOB] = {{"fit", {"stretch"}},
+                            {"tensor.order", {"bgr"}},
+                            {"tensor.scale", {"1"}}},
+    [PRESET_ULTRALYTICS_RECT] = {{"fit", {"rect"}}},
+    [PRESET_TORCHVISION] = {{"size", {"1333x800"}},
+                            {"fit", {"torchvision"}},
+                            {"fill", {"mean"}},
+                            {"tensor.mean", {"0.485", "0.456", "0.406"}},
+                            {"tensor.std", {"0.229", "0.224", "0.225"}}},
+    [PRESET_DEEPSTREAM] = {{"fit", {"deepstream"}},
+                           {"filter", {"nearest"}},
+                           {"fill", {"0"}},
+                           {"tensor.scale", {"1"}}},
+};
+
+static void set_preset_value(struct output_config *output, const struct setting *setting,
+                             const struct given given[])
+{
+    const struct config_row *row = table_find(&output_table, setting->key);
+    const char *wrong;
+    if (given && given[row - output_table.rows].key.line)
+        return;
+    const int status = value_parse(row, output, setting->text, setting->text[1] ? 3 : 1, &wrong);
+    assert(status == 0); // none of these values needs memory
+    (void)status;
+}
+
+static void set_preset_values(struct output_config *output, const struct given given[])
+{
+    for (size_t i = 0; i < sizeof shared_settings / sizeof *shared_settings; i++)
+        set_preset_value(output, &shared_settings[i], given);
+    const struct setting *settings = own_settings[output->preset];
+    for (int i = 0; i < SETTINGS_MAX && settings[i].key; i++)
+        set_preset_value(output, &settings[i], given);
+}
+
+void preset_values(struct output_config *output)
+{
+    set_preset_values(output, NULL);
+}
+
+void preset_each(enum preset preset,
+                 void (*each)(void *opaque, const char *key, const char *const text[], int n),
+                 void *opaque)
+{
+    for (size_t i = 0; i < sizeof shared_settings / sizeof *shared_settings; i++)
+        each(opaque, shared_settings[i].key, shared_settings[i].text,
+             shared_settings[i].text[1] ? 3 : 1);
+    for (const struct setting *s = own_settings[preset];
+         s < own_settings[preset] + SETTINGS_MAX && s->key; s++)
+        each(opaque, s->key, s->text, s->text[1] ? 3 : 1);
+}
+
+static bool is_given(const struct given given[], const char *key)
+{
+    return given[table_find(&output_table, key) - output_table.rows].key.line > 0;
+}
+
+void preset_apply(struct output_config *output, const struct given given[])
+{
+    if (is_given(given, "preset"))
+        set_preset_values(output, given);
+    if (is_given(given, "tiles.size") && !is_given(given, "size") && output->tiles.size)
+        output->size = (struct dimensions){output->tiles.size, output->tiles.size};
+}
+
+// --- the key detections of an output
+
+struct output_config detections_as_output(const struct output_config *output)
+{
+    const struct detections_config *detections = &output->detections;
+    return (struct output_config){
+        .name = output->name,
+        .place = output->place,
+        .sink = detections->sink,
+        .open = detections->open,
+        .clients = detections->clients,
+        .protocol = PROTOCOL_LINES,
+        .segment = detections->segment,
+        .keep = detections->keep,
+        .mode = detections->mode,
+        .group = detections->group,
+        .group_id = detections->group_id,
+        .has_group_id = detections->has_group_id,
+    };
+}
+
+void detections_take(struct output_config *output, const struct output_config *lines)
+{
+    output->detections.open = lines->open;
+    output->detections.segment = lines->segment;
+    output->detections.keep = lines->keep;
+}
+
+bool detections_equal(const struct output_config *a, const struct output_config *b)
+{
+    for (int i = 0; i < output_table.n; i++)
+        if (row_is_of_detections(&output_table.rows[i]) &&
+            !value_equal(&output_table.rows[i], a, b))
+            return false;
+    return true;
+}
+
+void detections_free(struct output_config *output)
+{
+    for (int i = 0; i < output_table.n; i++)
+        if (row_is_of_detections(&output_table.rows[i]))
+            value_free(&output_table.rows[i], output);
+}
+
+int detections_copy(struct output_config *to, const struct output_config *from)
+{
+    struct output_config copy = {.detections = from->detections};
+    int rc = 0;
+    for (int i = 0; i < output_table.n; i++) {
+        const struct config_row *row = &output_table.rows[i];
+        if (row_is_of_detections(row) && value_own(row, &copy) < 0)
+            rc = -ENOMEM;
+    }
+    detections_free(rc == 0 ? to : &copy);
+    if (rc == 0)
+        to->detections = copy.detections;
+    return rc;
+}
+
+// --- differences
+
+enum { PATH_BYTES = 128, KEYS_BYTES = 2048 };
+
+struct comparison {
+    void (*each)(void *opaque, const char *path, enum config_change, const char *keys);
+    void *opaque;
+};
+
+static void add_key(char *keys, const char *key)
+{
+    const size_t n = strlen(keys);
+    snprintf(keys + n, KEYS_BYTES - n, "%s%s", n > 0 ? ", " : "", key);
+}
+
+// Ignores keys of other kernels, which `defaults` may set. A camera's `paused` comes from the root.
+static void compare_values(const struct comparison *c, const char *path, const struct table *table,
+                           const void *before, const void *after)
+{
+    const struct output_config *output = table_is_of_outputs(table) ? after : NULL;
+    char keys[KEYS_BYTES] = "";
+    for (int i = 0; i < table->n; i++) {
+        const struct config_row *row = &table->rows[i];
+        if (row_has_value(row) && table_has(table, row) &&
+            !(output && !row_is_of(row, output->kernel)) && !value_equal(row, before, after))
+            add_key(keys, row->key);
+    }
+    if (table == &camera_table && !((const struct camera_config *)before)->paused.line !=
+                                      !((const struct camera_config *)after)->paused.line)
+        add_key(keys, "paused");
+    if (*keys)
+        c->each(c->opaque, path, CHANGE_CHANGED, keys);
+}
+
+// Returns false for a camera's share of a batch.
+static bool is_own_item(const struct config_row *row, const void *object)
+{
+    return row->items != &output_table || !((const struct output_config *)object)->is_batch;
+}
+
+static const char *find_item(const struct config_row *row, void *owner, const char *name)
+{
+    const char *items = *object_items(row, owner);
+    for (int i = 0; i < *object_count(row, owner); i++) {
+        const void *item = items + (size_t)i * row->items->size;
+        if (is_own_item(row, item) && strcmp(*object_name(row->items, (void *)item), name) == 0)
+            return item;
+    }
+    return NULL;
+}
+
+static void compare_items(const struct comparison *c, const char *path, const struct table *table,
+                          void *before, void *after);
+
+static void compare_row(const struct comparison *c, const char *path, const struct config_row *row,
+                        void *before, void *after)
+{
+    char own[PATH_BYTES];
+    const char *items = *object_items(row, after), *gone = *object_items(row, before);
+    for (int i = 0; i < *object_count(row, after); i++) {
+        const void *item = items + (size_t)i * row->items->size;
+        const char *name = *object_name(row->items, (void *)item);
+        if (!is_own_item(row, item))
+            continue;
+        const void *other = find_item(row, before, name);
+        snprintf(own, sizeof own, "%s%s%s.%s", path, *path ? "." : "", row->key, name);
+        if (!other) {
+            c->each(c->opaque, own, CHANGE_ADDED, "");
+            continue;
+        }
+        compare_values(c, own, row->items, other, item);
+        compare_items(c, own, row->items, (void *)other, (void *)item);
+    }
+    for (int i = 0; i < *object_count(row, before); i++) {
+        const void *item = gone + (size_t)i * row->items->size;
+        const char *name = *object_name(row->items, (void *)item);
+        if (!is_own_item(row, item) || find_item(row, after, name))
+            continue;
+        snprintf(own, sizeof own, "%s%s%s.%s", path, *path ? "." : "", row->key, name);
+        c->each(c->opaque, own, CHANGE_REMOVED, "");
+    }
+}
+
+static void compare_items(const struct comparison *c, const char *path, const struct table *table,
+                          void *before, void *after)
+{
+    for (int i = 0; i < table->n; i++)
+        if (table->rows[i].type == VALUE_ITEMS)
+            compare_row(c, path, &table->rows[i], before, after);
+}
+
+void config_difference(const struct config *before, const struct config *after,
+                       void (*each)(void *opaque, const char *path, enum config_change,
+                                    const char *keys),
+                       void *opaque)
+{
+    const struct comparison c = {each, opaque};
+    compare_values(&c, "", &root_table, before, after);
+    compare_items(&c, "", &root_table, (void *)before, (void *)after);
 }

@@ -1,5 +1,5 @@
-// Objects of a table (the root, a camera, an output): their defaults, copies and places in the
-// file.
+// Objects of a table (the root, a camera, an output): their defaults, presets, copies, differences
+// and places in the file.
 #ifndef FRAMED_CONFIG_OBJECT_H
 #define FRAMED_CONFIG_OBJECT_H
 
@@ -13,8 +13,6 @@ int object_own(const struct table *, void *object);
 // Makes `to` a copy with name and place but without items (VALUE_ITEMS), for object_free. Returns
 // 0, or -ENOMEM with `to` empty.
 int object_copy_to(const struct table *, void *to, const void *object);
-// Same in new memory, for object_free and then free. NULL: no memory.
-void *object_copy(const struct table *, const void *object);
 // Returns true if all values are equal. Items, name, place, keys of other kernels, patterns, `rois`
 // and `detections` are not compared.
 bool object_equal(const struct table *, const void *a, const void *b);
@@ -62,5 +60,44 @@ bool config_same_notify(const struct config *, const struct config *);
 // match in generation and pause; their outputs are not compared.
 bool config_same_camera(const struct camera_config *, const struct camera_config *);
 bool config_same_output(const struct output_config *, const struct output_config *);
+
+// --- presets: conventions of frameworks, as values of an output's keys
+
+// If the file sets `preset`, sets the keys of presets that the file does not set beside it. A
+// preset has a value for each of them, which replaces any earlier value. `tiles.size` sets `size`
+// in the same way. `given` is indexed by the rows of output_table.
+void preset_apply(struct output_config *output, const struct given given[]);
+// Calls `each` for all of these keys with their values as a user writes them, one text or a list of
+// three. If a key comes twice, the later value holds.
+void preset_each(enum preset,
+                 void (*each)(void *opaque, const char *key, const char *const text[], int n),
+                 void *opaque);
+// Sets all of these keys to the values of output->preset.
+void preset_values(struct output_config *output);
+
+// --- the key `detections` of an output: its sink has the same keys as an output's own
+
+// Returns an output with these keys, for opening and checking the sink of the lines. Its texts
+// remain the original output's.
+struct output_config detections_as_output(const struct output_config *);
+// Copies the values back that a check has changed in `lines`.
+void detections_take(struct output_config *, const struct output_config *lines);
+bool detections_equal(const struct output_config *, const struct output_config *);
+// Replaces the detections of `to` by a copy. Returns 0, or -ENOMEM with `to` unchanged.
+int detections_copy(struct output_config *to, const struct output_config *from);
+void detections_free(struct output_config *);
+
+// --- differences between two configurations
+
+enum config_change { CHANGE_ADDED, CHANGE_REMOVED, CHANGE_CHANGED };
+
+// Calls `each` for every camera, output and batch that is added, removed or has different values,
+// and for the root's own values, in the order of the tables and then of `after`. `path` is dotted:
+// "cameras.gate.outputs.detector", "" for the root. `keys` lists the changed keys: "size, fit".
+// Both are valid during the call. A camera that is paused or resumed has "paused" among its keys.
+void config_difference(const struct config *before, const struct config *after,
+                       void (*each)(void *opaque, const char *path, enum config_change,
+                                    const char *keys),
+                       void *opaque);
 
 #endif

@@ -533,11 +533,6 @@ bool row_has_value(const struct config_row *row)
     return row->type < VALUE_TYPES;
 }
 
-bool row_is_of_detections(const struct config_row *row)
-{
-    return row_has_value(row) && strncmp(row->key, "detections.", strlen("detections.")) == 0;
-}
-
 bool row_is_of(const struct config_row *row, enum kernel kernel)
 {
     return !row->kernels || (row->kernels & 1u << kernel);

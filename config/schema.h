@@ -44,8 +44,6 @@ bool row_in_section(const struct config_row *, const char *prefix);
 const char *row_word(const struct config_row *); // the last word of its key
 // Returns true if the row has a member for the functions of value.h.
 bool row_has_value(const struct config_row *);
-// Returns true for a value of the section `detections`, which may change while its output stays.
-bool row_is_of_detections(const struct config_row *);
 // Returns true if outputs of that kernel have the key.
 bool row_is_of(const struct config_row *, enum kernel);
 // Describes the values of the key in words: "100ms to 1h; units h, m, s, ms", cut to `size` bytes.

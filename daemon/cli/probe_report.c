@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/preset.h"
+#include "config/object.h"
 
 static const double MIB = 1 << 20;
 

@@ -8,7 +8,6 @@
 
 #include "config/config.h"
 #include "config/object.h"
-#include "config/preset.h"
 #include "config/url.h"
 #include "config/value.h"
 #include "daemon/base/log.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "config/address.h"
-#include "config/detections.h"
 #include "config/object.h"
 #include "config/url.h"
 #include "daemon/base/clock.h"

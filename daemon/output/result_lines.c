@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "config/address.h"
-#include "config/detections.h"
+#include "config/object.h"
 
 // Makes no line without a reader.
 static void take_result(struct results_receiver *receiver, const struct found *found)

@@ -1,5 +1,5 @@
 // The differences that are reported between two configurations.
-#include "config/difference.h"
+#include "config/object.h"
 
 #include <stdlib.h>
 #include <string.h>

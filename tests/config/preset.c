@@ -5,7 +5,6 @@
 
 #include "config/config.h"
 #include "config/object.h"
-#include "config/preset.h"
 #include "tests/test.h"
 
 static struct config *load(const char *text)
