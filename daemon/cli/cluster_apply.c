@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/effective.h"
 #include "config/load.h"
+#include "config/print.h"
 #include "config/value.h"
 #include "daemon/base/process.h"
 #include "daemon/cluster/site_state.h"

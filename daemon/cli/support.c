@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "config/effective.h"
 #include "config/expand.h"
 #include "config/load.h"
+#include "config/print.h"
 #include "daemon/base/command_line.h"
 #include "daemon/base/exit_code.h"
 #include "daemon/cli/ask.h"

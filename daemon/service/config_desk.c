@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 
 #include "config/drop_ins.h"
-#include "config/effective.h"
 #include "config/file.h"
 #include "config/load.h"
 #include "config/object.h"
+#include "config/print.h"
 #include "daemon/service/json_answer.h"
 #include "daemon/service/mistakes_json.h"
 #include "daemon/service/status_camera.h"

@@ -11,7 +11,7 @@ struct config_desk {
     int readings; // under way; initially zero
 };
 
-// GET: {"path", "text": YAML of the files (config/effective.h; null: they have mistakes),
+// GET: {"path", "text": YAML of the files (config/print.h; null: they have mistakes),
 // "running": the same of the running configuration, "mistakes":
 // [{"file", "line", "column", "key", "text"}], "changes": [{"path": "cameras.gate", "change":
 // "changed", "text": "cameras.gate: url changes"}] that a reload would make}.

@@ -1,5 +1,5 @@
 // The printed configuration loads as an equal one and shows no secret.
-#include "config/effective.h"
+#include "config/print.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,6 @@
 #include "config/drop_ins.h"
 #include "config/load.h"
 #include "config/object.h"
-#include "config/print.h"
 #include "tests/test.h"
 
 static struct config *load(const char *text)
