@@ -4,25 +4,168 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "config/check_cluster.h"
-#include "config/check_notify.h"
-#include "config/config.h"
 #include "config/object.h"
 #include "config/url.h"
 #include "config/value.h"
 #include "kernels/processors.h"
 
 enum {
-    TOKEN_MIN = 16,   // minimum length of http_token in bytes
-    THREADS_AUTO = 4, // most threads of one camera with `decode_threads: auto`
+    TOKEN_MIN = 16,         // minimum length of http_token in bytes
+    TOPIC_MAX = 128,        // bytes of an MQTT topic
+    CLUSTER_NAME_SIZE = 64, // of a site's or node's name, with the final zero
+    THREADS_AUTO = 4,       // most threads of one camera with `decode_threads: auto`
 };
-
-// --- the daemon's own sockets
 
 static const struct given *find_root(const struct given given[], const char *key)
 {
     return &given[table_find(&root_table, key) - root_table.rows];
 }
+
+static bool root_is_set(const struct given given[], const char *key)
+{
+    const struct given *of = find_root(given, key);
+    return of->key.line && !of->wrong;
+}
+
+// --- notify
+
+static void check_webhook(struct mistakes *mistakes, const struct config *config,
+                          const struct given given[])
+{
+    const char *url = config->notify.webhook;
+    if (!root_is_set(given, "notify.webhook") || !url)
+        return;
+    const bool http = strncasecmp(url, "http://", 7) == 0,
+               tls = strncasecmp(url, "https://", 8) == 0;
+    const char *host = url + (tls ? 8 : 7);
+    if ((!http && !tls) || !*host || *host == '/' || strpbrk(url, " \"<>"))
+        mistake(mistakes, find_root(given, "notify.webhook")->value, "notify.webhook",
+                "is not a URL that can be posted to (http://HOST/PATH or https://HOST/PATH)");
+}
+
+static void check_topic(struct mistakes *mistakes, const struct given given[], const char *key,
+                        const char *topic)
+{
+    if (!root_is_set(given, key) || !topic)
+        return;
+    const size_t length = strlen(topic);
+    const bool edges = topic[0] == '/' || topic[0] == '$' || (length && topic[length - 1] == '/');
+    if (length > TOPIC_MAX || edges || strpbrk(topic, "+#"))
+        mistake(mistakes, find_root(given, key)->value, key,
+                "is not what topics can begin with (1 to %d bytes without + and #, no $ at its "
+                "begin, no / at its ends)",
+                TOPIC_MAX);
+}
+
+static void check_mqtt(struct mistakes *mistakes, const struct config *config,
+                       const struct given given[])
+{
+    static const char *const others[] = {"notify.mqtt.user", "notify.mqtt.password",
+                                         "notify.mqtt.ca", "notify.mqtt.topic"};
+    const struct mqtt_config *mqtt = &config->notify.mqtt;
+    const bool server = find_root(given, "notify.mqtt.server")->key.line;
+    struct mqtt_url url;
+    for (size_t i = 0; !server && i < sizeof others / sizeof *others; i++)
+        if (root_is_set(given, others[i]))
+            mistake(mistakes, find_root(given, others[i])->key, others[i],
+                    "has no effect without notify.mqtt.server (server: mqtt://HOST)");
+    if (!root_is_set(given, "notify.mqtt.server") || !mqtt->server)
+        return;
+    const char *wrong = mqtt_url_parse(&url, mqtt->server);
+    if (wrong)
+        mistake(mistakes, find_root(given, "notify.mqtt.server")->value, "notify.mqtt.server",
+                "%s (mqtt://HOST, mqtts://HOST, each with :PORT or without)", wrong);
+    if (!wrong && !url.tls && root_is_set(given, "notify.mqtt.ca"))
+        mistake(mistakes, find_root(given, "notify.mqtt.ca")->key, "notify.mqtt.ca",
+                "is only for a broker with TLS (server: mqtts://HOST)");
+    if (root_is_set(given, "notify.mqtt.password") &&
+        !find_root(given, "notify.mqtt.user")->key.line)
+        mistake(mistakes, find_root(given, "notify.mqtt.password")->key, "notify.mqtt.password",
+                "has no user beside it (user: NAME)");
+    check_topic(mistakes, given, "notify.mqtt.topic", mqtt->topic);
+    check_topic(mistakes, given, "notify.mqtt.discovery", mqtt->discovery);
+}
+
+static void check_notify(struct mistakes *mistakes, const struct config *config,
+                         const struct given given[])
+{
+    check_webhook(mistakes, config, given);
+    check_mqtt(mistakes, config, given);
+}
+
+// --- cluster
+
+static void check_cluster_name(struct mistakes *mistakes, const struct given given[],
+                               const char *key, const char *name)
+{
+    if (root_is_set(given, key) && name && !is_cluster_name(name, CLUSTER_NAME_SIZE))
+        mistake(mistakes, find_root(given, key)->value, key,
+                "cannot be a name (1 to %d of A-Z a-z 0-9 . _ -)", CLUSTER_NAME_SIZE - 1);
+}
+
+static void check_together(struct mistakes *mistakes, const struct given given[], const char *key,
+                           const char *other, const char *what)
+{
+    if (root_is_set(given, key) && !find_root(given, other)->key.line)
+        mistake(mistakes, find_root(given, key)->key, key, "%s", what);
+}
+
+static void check_cluster_tls(struct mistakes *mistakes, const struct config *config,
+                              const struct given given[])
+{
+    static const char *const keys[] = {"cluster.ca", "cluster.certificate", "cluster.keyfile"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (root_is_set(given, keys[i]) && !endpoints_have_tls(&config->cluster.etcd))
+            mistake(mistakes, find_root(given, keys[i])->key, keys[i],
+                    "is only for an etcd with TLS (etcd: [https://HOST:PORT])");
+    check_together(mistakes, given, "cluster.certificate", "cluster.keyfile",
+                   "has no key beside it (keyfile: FILE)");
+    check_together(mistakes, given, "cluster.keyfile", "cluster.certificate",
+                   "has no certificate beside it (certificate: FILE)");
+}
+
+// Only the cluster's cameras are placed by labels, so `on` has no effect on the daemon's own.
+static void check_camera_labels(struct mistakes *mistakes, const struct config *config)
+{
+    const struct config_row *on = table_find(&camera_table, "on");
+    char dotted[KEY_MAX];
+    for (int i = 0; i < config->n_cameras; i++) {
+        const struct camera_config *camera = &config->cameras[i];
+        const struct place at = camera->places.value[on - camera_table.rows];
+        snprintf(dotted, sizeof dotted, "cameras.%s.on", camera->name);
+        if (at.line > 0)
+            mistake(mistakes, at, dotted,
+                    "has no effect on a camera of this daemon's own (framed cluster apply -f FILE "
+                    "gives cameras to the cluster)");
+    }
+}
+
+void check_cluster(struct mistakes *mistakes, const struct config *config,
+                   const struct given given[])
+{
+    const char *const prefix = "cluster.";
+    for (int i = 0; i < root_table.n && !find_root(given, "cluster.etcd")->key.line; i++) {
+        const struct config_row *row = &root_table.rows[i];
+        if (strncmp(row->key, prefix, strlen(prefix)) == 0 && !row->text && given[i].key.line)
+            mistake(mistakes, given[i].key, row->key,
+                    "has no effect without cluster.etcd (etcd: [http://HOST:2379])");
+    }
+    if (!root_is_set(given, "cluster.etcd"))
+        return;
+    if (!find_root(given, "cluster.site")->key.line)
+        mistake(mistakes, find_root(given, "cluster.etcd")->key, "cluster.site",
+                "is missing (for example site: yard)");
+    check_cluster_name(mistakes, given, "cluster.site", config->cluster.site);
+    check_cluster_name(mistakes, given, "cluster.node", config->cluster.node);
+    check_cluster_tls(mistakes, config, given);
+    check_together(mistakes, given, "cluster.password", "cluster.user",
+                   "has no user beside it (user: NAME)");
+    check_together(mistakes, given, "cluster.user", "cluster.password",
+                   "has no password beside it (password: ${NAME} of a credential)");
+    check_camera_labels(mistakes, config);
+}
+
+// --- the daemon's own sockets
 
 static const char *token_wrong(const char *token)
 {
@@ -155,7 +298,7 @@ static void check_gpus(struct mistakes *mistakes, const struct config *config,
 }
 
 // More threads than processors do not decode faster, and few streams keep more than four busy.
-static void settle_threads(struct config *config)
+static void choose_threads(struct config *config)
 {
     const struct processors allowed = processors_allowed();
     for (int i = 0; i < config->n_cameras; i++) {
@@ -178,7 +321,7 @@ static bool is_file_at_full_pace(const struct config *config, const struct camer
     return stat(config_url_path(camera->url), &st) < 0 || S_ISREG(st.st_mode);
 }
 
-static void settle_overflow(const struct config *config, struct camera_config *camera)
+static void choose_overflow(const struct config *config, struct camera_config *camera)
 {
     enum overflow chosen =
         is_file_at_full_pace(config, camera) ? OVERFLOW_WAIT : OVERFLOW_DROP_OLDEST;
@@ -225,9 +368,9 @@ void check_root(struct mistakes *mistakes, struct config *config, const struct g
     check_cluster(mistakes, config, given);
     check_descriptors(mistakes, config);
     check_gpus(mistakes, config, given);
-    settle_threads(config);
+    choose_threads(config);
     for (int i = 0; i < config->n_cameras; i++) {
-        settle_overflow(config, &config->cameras[i]);
+        choose_overflow(config, &config->cameras[i]);
         check_analysis(mistakes, &config->cameras[i]);
     }
 }
@@ -235,7 +378,7 @@ void check_root(struct mistakes *mistakes, struct config *config, const struct g
 // --- cameras
 
 // Schemes are case-insensitive (RFC 3986), but libavformat accepts only lower case.
-static void settle_scheme(struct camera_config *camera)
+static void lower_scheme(struct camera_config *camera)
 {
     if (!camera->url || config_url_kind(camera->url) == URL_NONE || !strchr(camera->url, ':'))
         return;
@@ -252,8 +395,8 @@ static const struct given *find_camera(const struct given given[], const char *k
 
 // Refuses tls.ca and tls.fingerprint without TLS: the user would rely on a check that never runs.
 // `defaults` may hold them, for the cameras that have TLS.
-static void check_tls(struct mistakes *mistakes, const struct camera_config *camera,
-                      const struct given given[], const char *path)
+static void check_camera_tls(struct mistakes *mistakes, const struct camera_config *camera,
+                             const struct given given[], const char *path)
 {
     static const char *const keys[] = {"tls.ca", "tls.fingerprint"};
     char dotted[KEY_MAX];
@@ -278,9 +421,9 @@ void check_camera(struct mistakes *mistakes, struct camera_config *camera,
                 GRID_CELLS_MAX);
     }
     const char *wrong = url->key.line && !url->wrong ? config_url_mistake(camera->url) : NULL;
-    settle_scheme(camera);
+    lower_scheme(camera);
     if (!wrong && camera->url)
-        check_tls(mistakes, camera, given, path);
+        check_camera_tls(mistakes, camera, given, path);
     if (!wrong)
         return;
     snprintf(dotted, sizeof dotted, "%s.url", path);

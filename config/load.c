@@ -5,16 +5,10 @@
 #include <string.h>
 
 #include "config/check.h"
-#include "config/check_cluster.h"
-#include "config/check_rivals.h"
-#include "config/crops.h"
 #include "config/drop_ins.h"
 #include "config/file.h"
 #include "config/mapping.h"
-#include "config/members.h"
 #include "config/object.h"
-#include "config/pauses.h"
-#include "config/regions.h"
 #include "config/schema.h"
 #include "config/url.h"
 #include "config/value.h"
@@ -291,10 +285,10 @@ static void read_all(struct load *load, const char *folder)
     }
     if (mapping || !mistakes->total)
         require_cameras(load);
-    pauses_settle(&load->pauses, mistakes, l->config);
+    pauses_apply(&load->pauses, mistakes, l->config);
     if (members_join(mistakes, l->config) < 0)
         l->reader.no_memory = true;
-    crops_settle(mistakes, l->config);
+    crops_apply(mistakes, l->config);
     if (regions_choose(mistakes, l->config) < 0)
         l->reader.no_memory = true;
     if (!l->config->closed && resolve_addresses(l->config) < 0)

@@ -431,13 +431,6 @@ struct output_config detections_as_output(const struct output_config *output)
     };
 }
 
-void detections_take(struct output_config *output, const struct output_config *lines)
-{
-    output->detections.open = lines->open;
-    output->detections.segment = lines->segment;
-    output->detections.keep = lines->keep;
-}
-
 bool detections_equal(const struct output_config *a, const struct output_config *b)
 {
     for (int i = 0; i < output_table.n; i++)
