@@ -1,13 +1,11 @@
-#include "config/mapping.h"
+#include "config/reader.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/check.h"
-#include "config/expand.h"
 #include "config/object.h"
-#include "config/schema.h"
 #include "config/url.h"
 #include "config/value.h"
 
