@@ -1,19 +1,177 @@
 #include "config/load.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "config/check.h"
-#include "config/drop_ins.h"
-#include "config/file.h"
 #include "config/object.h"
 #include "config/reader.h"
 #include "config/schema.h"
 #include "config/url.h"
 #include "config/value.h"
 
-enum { DEFAULTS_DEPTH = 8 };
+// --- texts of files
+
+enum { FILE_MAX = 1 << 20 }; // bytes
+
+const char *file_name(const char *path)
+{
+    return strcmp(path, FILE_STDIN) ? path : "stdin";
+}
+
+// Reads all of `f`, at most FILE_MAX bytes; the caller frees *ret.
+static int read_stream(FILE *f, char **ret, size_t *length)
+{
+    char *text = malloc(FILE_MAX + 1);
+    if (!text)
+        return -ENOMEM;
+    *length = fread(text, 1, FILE_MAX + 1, f);
+    int status = ferror(f) ? -errno : *length > FILE_MAX ? -EFBIG : 0;
+    if (status < 0)
+        free(text);
+    else
+        *ret = text;
+    return status;
+}
+
+// Returns true if the file is the folder owner's, or root's with a single name. A second name of
+// root's file may be a hard link that the folder's owner made.
+static bool is_for_root(const struct stat *st, const char *path)
+{
+    struct stat folder;
+    char *name = strdup(path);
+    bool good = name && stat(dirname(name), &folder) == 0 &&
+                (st->st_uid == folder.st_uid || (st->st_uid == 0 && st->st_nlink == 1));
+    free(name);
+    return good;
+}
+
+// Reads a file in a folder that another user may write to. Does not wait for a pipe. As root,
+// follows no link there, and reads only files of root and of the folder's owner. Returns 0 with
+// *ret to be freed, or a negative errno: -ENOTSUP: not a regular file; -ELOOP: a link; -EPERM:
+// another user's file.
+static int file_read_in_folder(char **ret, size_t *length, const char *path)
+{
+    const bool root = geteuid() == 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (root ? O_NOFOLLOW : 0));
+    struct stat st;
+    int status = fd < 0 || fstat(fd, &st) < 0      ? -errno
+                 : !S_ISREG(st.st_mode)            ? -ENOTSUP
+                 : root && !is_for_root(&st, path) ? -EPERM
+                                                   : 0;
+    FILE *f = status == 0 ? fdopen(fd, "r") : NULL;
+    if (status == 0)
+        status = f ? read_stream(f, ret, length) : -errno;
+    if (f)
+        fclose(f);
+    else if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+// Reads the whole file; the caller frees *ret. FILE_STDIN is standard input. 0 or negative errno.
+static int file_read(char **ret, size_t *length, const char *path)
+{
+    bool input = !strcmp(path, FILE_STDIN);
+    FILE *f = input ? stdin : fopen(path, "re");
+    int status = f ? read_stream(f, ret, length) : -errno;
+    if (f && !input)
+        fclose(f);
+    return status;
+}
+
+// --- drop-in files
+
+#define SUFFIX ".yaml"
+
+static size_t stem_length(const char *name)
+{
+    const size_t n = strlen(name), suffix = strlen(SUFFIX);
+    return n > suffix && strcmp(name + n - suffix, SUFFIX) == 0 ? n - suffix : n;
+}
+
+char *drop_ins_folder(const char *file)
+{
+    char *folder;
+    return asprintf(&folder, "%.*s.d", (int)stem_length(file), file) < 0 ? NULL : folder;
+}
+
+static bool is_drop_in(const char *name)
+{
+    return *name != '.' && name[stem_length(name)] == '.';
+}
+
+// Returns NULL if the file does not change. `changes` may be NULL.
+static const struct file_change *file_changes_find(const struct file_changes *changes,
+                                                   const char *path)
+{
+    for (int i = 0; changes && i < changes->n; i++)
+        if (strcmp(changes->list[i].path, path) == 0)
+            return &changes->list[i];
+    return NULL;
+}
+
+static bool has_path(const struct config_files *files, int from, const char *path)
+{
+    for (int i = from; i < files->n; i++)
+        if (strcmp(files->path[i], path) == 0)
+            return true;
+    return false;
+}
+
+static int add_present(struct config_files *files, DIR *dir, const char *folder,
+                       const struct file_changes *changes)
+{
+    int rc = 0;
+    errno = 0;
+    for (const struct dirent *entry; rc == 0 && (entry = readdir(dir)); errno = 0) {
+        char *path;
+        if (!is_drop_in(entry->d_name))
+            continue;
+        if (asprintf(&path, "%s/%s", folder, entry->d_name) < 0)
+            return -ENOMEM;
+        const struct file_change *change = file_changes_find(changes, path);
+        if (!change || change->text)
+            rc = config_files_add(files, path);
+        free(path);
+    }
+    return rc < 0 ? rc : -errno;
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+// Appends the paths of the drop-in files in `folder` to `files`, with `changes` applied (NULL:
+// none). A missing folder has no files. Returns 0 or a negative errno.
+static int drop_ins_list(struct config_files *files, const char *folder,
+                         const struct file_changes *changes)
+{
+    const int before = files->n;
+    const size_t length = strlen(folder);
+    DIR *dir = opendir(folder);
+    int rc = dir ? add_present(files, dir, folder, changes) : errno == ENOENT ? 0 : -errno;
+    if (dir)
+        closedir(dir);
+    for (int i = 0; rc == 0 && changes && i < changes->n; i++) {
+        const struct file_change *change = &changes->list[i];
+        if (change->text && strncmp(change->path, folder, length) == 0 &&
+            change->path[length] == '/' && !has_path(files, before, change->path))
+            rc = config_files_add(files, change->path);
+    }
+    qsort(files->path + before, (size_t)(files->n - before), sizeof *files->path, compare_paths);
+    return rc;
+}
+
+// --- the configuration itself
 
 // State while the files of one configuration are loaded.
 struct load {
@@ -23,7 +181,7 @@ struct load {
     bool cameras_given; // some file has the key, right or wrong
 };
 
-// --- the configuration itself
+enum { DEFAULTS_DEPTH = 8 };
 
 // Returns the approximate bytes of memory of a node's values, up to `most`. Values are nested less
 // deeply than `depth`, which also ends the recursion into a node that contains itself.
@@ -129,7 +287,7 @@ static bool read_keys(struct loader *l, struct target *target, bool drop_in)
     return root;
 }
 
-// --- its drop-in files
+// --- its files
 
 static int read_text(char **ret, size_t *length, const char *path,
                      const struct file_changes *changes)

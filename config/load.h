@@ -1,4 +1,7 @@
-// Loads a configuration file, and prints all of its mistakes in one go.
+// Loads a configuration file with its drop-in files, and prints all of their mistakes in one go.
+//
+// Drop-in files of FILE.yaml are the files in the folder FILE.d beside it whose names end in .yaml
+// and do not begin with a dot, in the order of their names' bytes.
 #ifndef FRAMED_CONFIG_LOAD_H
 #define FRAMED_CONFIG_LOAD_H
 
@@ -6,9 +9,28 @@
 
 #include "config/config.h"
 
-struct file_changes;
-struct mistakes;
 struct unit;
+
+#define FILE_STDIN "-"
+
+// Returns the name of the file at `path` for messages.
+const char *file_name(const char *path);
+// Returns "/etc/framed/framed.d" for "/etc/framed/framed.yaml", to be freed. NULL: no memory.
+char *drop_ins_folder(const char *file);
+
+// A proposed change to a file of the configuration.
+struct file_change {
+    const char *path;
+    const char *text; // new content; NULL: the file is removed
+    // The camera that a cluster has assigned with this text. The text may contain nothing else, and
+    // no references. NULL: the text is the user's.
+    const char *assigned;
+};
+
+struct file_changes {
+    const struct file_change *list;
+    int n;
+};
 
 // Notes mistakes of a configuration on this machine or in this process, beyond its text. If the
 // text has mistakes, members may be empty or hold a default: see object_is_known.
@@ -36,10 +58,10 @@ struct config_load_options {
     FILE *warnings;
 };
 
-// Reads the file at `path` ("-" is standard input) and its drop-in files (config/drop_ins.h), and
-// prints each mistake to `errors` as one line "file:line:column: key: what is wrong (what is
-// allowed)". Returns 0 with *ret for config_free; the number of mistakes; or a negative errno, also
-// printed, if the file cannot be read. Cameras may be missing only with `http_write` or a cluster.
+// Reads the file at `path` ("-" is standard input) and its drop-in files, and prints each mistake
+// to `errors` as one line "file:line:column: key: what is wrong (what is allowed)". Returns 0 with
+// *ret for config_free; the number of mistakes; or a negative errno, also printed, if the file
+// cannot be read. Cameras may be missing only with `http_write` or a cluster.
 int config_load(struct config **ret, const char *path, FILE *errors);
 int config_load_with(struct config **ret, const char *path, const struct config_load_options *,
                      FILE *errors);

@@ -11,7 +11,7 @@
 
 #include "config/config.h"
 #include "config/expand.h"
-#include "config/file.h"
+#include "config/load.h"
 #include "config/mistakes.h"
 #include "config/object.h"
 #include "daemon/base/exit_code.h"

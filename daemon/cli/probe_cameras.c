@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/file.h"
+#include "config/load.h"
 #include "config/mistakes.h"
 #include "config/object.h"
 #include "config/url.h"

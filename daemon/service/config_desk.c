@@ -6,8 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "config/drop_ins.h"
-#include "config/file.h"
 #include "config/load.h"
 #include "config/object.h"
 #include "config/print.h"

@@ -1,5 +1,5 @@
 // A change of one camera that outlasts framed: cameras and pauses made by the API are in drop-in
-// files of their own (config/drop_ins.h), and files written by people are not touched.
+// files of their own (config/load.h), and files written by people are not touched.
 //
 //     FILE.d/api-NAME.yaml      the camera
 //     FILE.d/paused-NAME.yaml   its pause, wherever the camera is defined
@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 
 #include "config/config.h"
-#include "config/drop_ins.h"
+#include "config/load.h"
 
 enum edit_kind {
     EDIT_PUT,

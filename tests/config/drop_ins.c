@@ -1,13 +1,12 @@
 // Drop-in files: what they add to a configuration, their order, and mistakes. Each mistake names
 // its own file, line and column, however broken the other files are.
-#include "config/drop_ins.h"
+#include "config/load.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/load.h"
 #include "config/schema.h"
 #include "tests/test.h"
 

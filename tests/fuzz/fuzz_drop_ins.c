@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/drop_ins.h"
 #include "config/load.h"
 #include "config/object.h"
 

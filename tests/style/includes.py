@@ -55,7 +55,7 @@ FOLDERS = {
 RANKS = {
     "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "scene", "output", "transform", "view", "camera", "supervisor", "alert", "cluster", "service", "onvif", "cli", ""],
     "kernels": ["", "cpu", "cuda"],
-    "config": ["url", "address", "expand", "mistakes", "file", "drop_ins", "cube", "types", "value", "config", "schema", "value_print", "object", "print", "reader", "check", "check_output", "check_links", "mapping", "load"],
+    "config": ["url", "address", "expand", "mistakes", "cube", "types", "value", "config", "schema", "value_print", "object", "print", "reader", "check", "check_output", "check_links", "mapping", "load"],
 }
 # What single files may include beyond that: the one module of each foreign library.
 FILES = [
