@@ -202,7 +202,8 @@ static bool row_is_of_detections(const struct config_row *row)
     return row_has_value(row) && strncmp(row->key, "detections.", strlen("detections.")) == 0;
 }
 
-bool object_equal(const struct table *table, const void *a, const void *b)
+// Returns true if all values are equal. Items, name and place are not compared.
+static bool object_equal(const struct table *table, const void *a, const void *b)
 {
     const bool outputs = table_is_of_outputs(table);
     const struct output_config *output = outputs ? a : NULL, *other = outputs ? b : NULL;

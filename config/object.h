@@ -13,9 +13,6 @@ int object_own(const struct table *, void *object);
 // Makes `to` a copy with name and place but without items (VALUE_ITEMS), for object_free. Returns
 // 0, or -ENOMEM with `to` empty.
 int object_copy_to(const struct table *, void *to, const void *object);
-// Returns true if all values are equal. Items, name, place, keys of other kernels, patterns, `rois`
-// and `detections` are not compared.
-bool object_equal(const struct table *, const void *a, const void *b);
 void object_free(const struct table *,
                  void *object); // frees its members and empties it, but not itself
 
