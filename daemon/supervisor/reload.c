@@ -8,6 +8,7 @@
 
 #include "config/load.h"
 #include "config/schema.h"
+#include "daemon/base/access.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/output/file_writers.h"
