@@ -20,7 +20,6 @@
 #include "daemon/decode/decoder.h"
 #include "daemon/device/budget.h"
 #include "daemon/device/devices.h"
-#include "daemon/device/pinning.h"
 #include "daemon/input/libav_log.h"
 #include "daemon/supervisor/machine_check.h"
 #include "kernels/cpu/versions.h"
