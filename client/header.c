@@ -1,4 +1,4 @@
-#include "client/header.h"
+#include "client/reader.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "client/ring.h"
+#include "client/reader.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,8 +6,6 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#include "client/header.h"
 
 enum {
     DRAIN_MAX = 1024, // messages taken before the newest frame is shown

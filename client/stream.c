@@ -1,4 +1,4 @@
-#include "client/stream.h"
+#include "client/reader.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // Trilinear interpolation for a program: passes its arrays, on the host or a GPU, to the kernels.
-#include "client/trilinear.h"
+#include "client/gpu.h"
 
 #include <errno.h>
 

@@ -13,7 +13,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/process.h"
-#include "daemon/cli/check.h"
+#include "daemon/cli/commands.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/device/devices.h"
 #include "daemon/input/libav_log.h"

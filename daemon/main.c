@@ -11,7 +11,6 @@
 #include "config/print.h"
 #include "config/url.h"
 #include "daemon/base/process.h"
-#include "daemon/cli/check.h"
 #include "daemon/cli/commands.h"
 #include "daemon/daemon.h"
 #include "daemon/supervisor/machine_check.h"

@@ -4,7 +4,7 @@
 #define FRAMED_DAEMON_ALERT_ALERT_FILE_H
 
 #include "daemon/alert/outbox.h"
-#include "daemon/camera/availability.h"
+#include "daemon/camera/camera.h"
 
 enum { WATCHED_MAX = 2048 }; // cameras, including those removed lately
 

@@ -1,5 +1,5 @@
 // Watches the cameras and notifies the targets of `notify` about those in trouble; keeps the
-// availability of each camera (camera/availability.h). A file keeps this state across a restart.
+// availability of each camera (camera/camera.h). A file keeps this state across a restart.
 // Loop thread only; deliveries have their own threads (alert/delivery.h).
 #ifndef FRAMED_DAEMON_ALERT_ALERTS_H
 #define FRAMED_DAEMON_ALERT_ALERTS_H

@@ -1,10 +1,132 @@
 #include "daemon/camera/camera_report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/log.h"
 #include "daemon/wire.h"
+
+// --- changes
+
+void camera_changes_open(struct camera_changes *changes)
+{
+    pthread_mutex_init(&changes->lock, NULL);
+}
+
+void camera_changes_close(struct camera_changes *changes)
+{
+    event_cancel(&changes->posted);
+    pthread_mutex_destroy(&changes->lock);
+}
+
+static void add_change(struct camera_changes *changes, struct camera_change *change)
+{
+    change->realtime_ns = realtime_ns();
+    pthread_mutex_lock(&changes->lock);
+    changes->list[changes->added++ % CAMERA_CHANGES_MAX] = *change;
+    if (changes->added - changes->taken > CAMERA_CHANGES_MAX)
+        changes->taken = changes->added - CAMERA_CHANGES_MAX;
+    pthread_mutex_unlock(&changes->lock);
+    if (changes->events)
+        event_post(changes->events, &changes->posted);
+}
+
+void camera_changes_state(struct camera_changes *changes, enum camera_state state, const char *why)
+{
+    struct camera_change change = {.state = state};
+    const int64_t now = monotonic_ns();
+    if (why)
+        log_scrub(change.why, sizeof change.why, why);
+    if (state == CAMERA_CONNECTING ||
+        (state == changes->state && (!why || strcmp(change.why, changes->why) == 0)))
+        return;
+    if (state == CAMERA_RUNNING && changes->down_ns > 0)
+        change.outage_ns = now - changes->down_ns;
+    if (state != CAMERA_RETRYING)
+        changes->down_ns = 0;
+    else if (changes->down_ns == 0)
+        changes->down_ns = now;
+    changes->state = state;
+    memcpy(changes->why, change.why, sizeof changes->why);
+    add_change(changes, &change);
+}
+
+void camera_changes_alarms(struct camera_changes *changes, unsigned alarms)
+{
+    const unsigned differ = alarms ^ changes->alarms;
+    changes->alarms = alarms;
+    for (int i = 0; differ >> i; i++)
+        if (differ >> i & 1)
+            add_change(changes, &(struct camera_change){.is_alarm = true,
+                                                        .alarm = (enum alarm)i,
+                                                        .raised = alarms >> i & 1});
+}
+
+bool camera_changes_take(struct camera_changes *changes, struct camera_change *ret)
+{
+    pthread_mutex_lock(&changes->lock);
+    const bool any = changes->taken < changes->added;
+    if (any)
+        *ret = changes->list[changes->taken++ % CAMERA_CHANGES_MAX];
+    pthread_mutex_unlock(&changes->lock);
+    return any;
+}
+
+// --- packets
+
+// Pictures that a mean covers, with fading weights: some seconds.
+enum { MEAN_PICTURES = 64 };
+
+static int64_t load(const _Atomic int64_t *from)
+{
+    return atomic_load_explicit(from, memory_order_relaxed);
+}
+
+static void store(_Atomic int64_t *to, int64_t value)
+{
+    atomic_store_explicit(to, value, memory_order_relaxed);
+}
+
+void packet_report_connect(struct packet_report *report)
+{
+    report->has_key = false;
+    atomic_store(&report->has_clock, false);
+}
+
+// A file that restarts goes back in time: the distance of its keyframes is unknown then.
+static void read_keyframe(struct packet_report *report, int64_t pts_ns)
+{
+    if (report->has_key && pts_ns > report->key_pts_ns)
+        store(&report->keyframe_ns, pts_ns - report->key_pts_ns);
+    report->has_key = pts_ns != INT64_MIN;
+    report->key_pts_ns = pts_ns;
+}
+
+static void read_clock(struct packet_report *report, int64_t off_ns)
+{
+    if (!atomic_load_explicit(&report->has_clock, memory_order_relaxed)) {
+        store(&report->offset_ns, off_ns);
+        store(&report->jitter_ns, 0);
+        atomic_store(&report->has_clock, true);
+        return;
+    }
+    const int64_t more_ns = off_ns - load(&report->offset_ns), jitter_ns = load(&report->jitter_ns);
+    store(&report->offset_ns, load(&report->offset_ns) + more_ns / MEAN_PICTURES);
+    store(&report->jitter_ns, jitter_ns + (llabs(more_ns) - jitter_ns) / MEAN_PICTURES);
+}
+
+void packet_report_read(struct packet_report *report, const struct packet *packet, int64_t came_ns)
+{
+    atomic_fetch_add_explicit(&report->bytes, packet->bytes, memory_order_relaxed);
+    if (packet->keyframe)
+        read_keyframe(report, packet->pts_ns);
+    if (packet->capture_clock)
+        read_clock(report, packet->capture_ns - came_ns);
+}
+
+// --- the report
 
 static const struct {
     uint32_t flag;

@@ -4,16 +4,91 @@
 #define FRAMED_DAEMON_CAMERA_CAMERA_REPORT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "config/config.h"
 #include "daemon/base/counters.h"
 #include "daemon/base/log.h"
+#include "daemon/base/loop.h"
 #include "daemon/base/stage_watch.h"
-#include "daemon/camera/camera_changes.h"
-#include "daemon/camera/packet_report.h"
 #include "daemon/decode/frame.h"
 #include "daemon/input/demux.h"
+#include "daemon/scene/alarms.h"
 #include "daemon/scene/scene_report.h"
+
+// --- changes
+// Changes of a running camera, on their way from its thread to the loop: its state with the reason,
+// and the alarms of its scene. A repeated failure is one change. The queue is short: if the loop is
+// late, the oldest changes are lost.
+
+enum { CAMERA_CHANGES_MAX = 8, CAMERA_WHY_MAX = 256 };
+
+enum camera_state {
+    CAMERA_CONNECTING,
+    CAMERA_RUNNING,
+    CAMERA_RETRYING,
+    CAMERA_ENDED,  // its file has ended, or it was stopped
+    CAMERA_FAILED, // its file cannot be read: a retry would not help
+    CAMERA_PAUSED, // closed for now on request: it has no thread
+};
+
+struct camera_change {
+    int64_t realtime_ns;
+    bool is_alarm; // else a change of state
+    enum camera_state state;
+    char why[CAMERA_WHY_MAX]; // of the state, without secrets; "": none needed
+    int64_t outage_ns;        // CAMERA_RUNNING: time without pictures before; 0: none
+    enum alarm alarm;
+    bool raised; // the alarm; else cleared
+};
+
+struct camera_changes {
+    struct event_queue *events; // for `posted`; NULL: it is not posted
+    struct event posted;        // changes wait
+    pthread_mutex_t lock;       // guards the next three
+    struct camera_change list[CAMERA_CHANGES_MAX];
+    uint64_t added, taken;
+    // camera thread:
+    enum camera_state state; // as reported last, with:
+    char why[CAMERA_WHY_MAX];
+    int64_t down_ns; // CLOCK_MONOTONIC: since when it retries; 0: it does not
+    unsigned alarms; // bit 1 << enum alarm
+};
+
+void camera_changes_open(struct camera_changes *); // must be zeroed
+void camera_changes_close(struct camera_changes *);
+
+// Camera thread. CAMERA_CONNECTING is no change, only its outcome is. `why` NULL: no reason, or the
+// same again.
+void camera_changes_state(struct camera_changes *, enum camera_state, const char *why);
+void camera_changes_alarms(struct camera_changes *, unsigned alarms); // raised now
+
+// Loop thread. Returns false if no change waits.
+bool camera_changes_take(struct camera_changes *, struct camera_change *ret);
+
+// --- packets
+// Figures from a camera's packets: their bytes, the distance of its keyframes, and the offset of
+// its clock from ours. Ready when zeroed.
+
+struct packet_report {
+    _Atomic uint64_t bytes;
+    _Atomic int64_t keyframe_ns; // between the last two keyframes; 0: unknown
+    _Atomic bool has_clock;      // capture times are from sender reports, the next two valid:
+    // Camera's clock minus ours when a picture's first packet arrives; if both clocks are right,
+    // this is minus the transit time. And the mean deviation of single pictures from it.
+    _Atomic int64_t offset_ns, jitter_ns;
+    // Private:
+    bool has_key;
+    int64_t key_pts_ns;
+};
+
+void packet_report_connect(struct packet_report *); // another connection begins
+// `came_ns`: arrival of its first network packet, since 1970.
+void packet_report_read(struct packet_report *, const struct packet *, int64_t came_ns);
+
+// --- report
 
 // Flags of pictures with a counter each.
 enum counted_flag { COUNTED_DAMAGED, COUNTED_INTERLACED, COUNTED_HDR, COUNTED_FLAGS };

@@ -4,10 +4,64 @@
 #ifndef FRAMED_DAEMON_CAMERA_STREAM_H
 #define FRAMED_DAEMON_CAMERA_STREAM_H
 
-#include "daemon/camera/capture_time.h"
-#include "daemon/camera/delay.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/decode/frame.h"
 #include "daemon/decode/video_signal.h"
 #include "daemon/output/subscriptions.h"
+
+// --- delay
+// How late a live camera's pictures arrive. Pictures that piled up while the camera or the network
+// stalled arrive all at once, and are old. Zeroing prepares or restarts it.
+
+enum { DELAY_BLOCKS = 4 };
+
+struct delay {
+    bool begun;
+    int64_t least_ns;      // from a picture's timestamp to its arrival, without delay
+    int64_t came_ns;       // arrival of the last picture
+    int64_t first_ns;      // of the window: the first such distance
+    int64_t window_ns;     // of the window: the least
+    int64_t window_age_ns; // of the window: its age, long pauses cut short
+    // In blocks of time:
+    int64_t block_ns, block_least_ns; // start of the block; its least distance
+    int pictures, waited;             // in the block; how many the input waited for
+    int64_t leasts[DELAY_BLOCKS];     // least distances of the last blocks, the newest last
+    int n_leasts;
+    bool drifts; // `leasts` grew steadily
+};
+
+// Returns the delay of the next picture, from its timestamp and its arrival time (CLOCK_MONOTONIC).
+// A distance that grows steadily means a slow clock if the input waited for the pictures
+// (`waited`), and a backlog if they were ready.
+int64_t delay_read(struct delay *, int64_t pts_ns, bool waited, int64_t came_ns);
+
+// --- capture times
+// Makes the capture times of one camera's pictures rise within an epoch: an arrival time may be
+// followed by an earlier time from a sender report, and a camera may set its clock.
+
+struct capture_time {
+    bool begun;
+    uint32_t epoch;
+    int64_t last_ns;          // of the last picture in that epoch
+    int64_t last_pts_ns;      // of that picture
+    bool by_clock;            // last_ns came from a sender report
+    int64_t last_received_ns; // CLOCK_MONOTONIC
+    int64_t doubted_until_ns; // CLOCK_MONOTONIC; 0: sender reports are trusted
+};
+
+// Call if the stream's own time jumps with this picture. The last sender report is from before the
+// jump, so capture times come from the time of arrival until the next report.
+void capture_time_doubt(struct capture_time *, const struct frame_info *);
+// True if the picture has to begin an epoch: its capture time is far back, or makes a step that the
+// pts do not make, because the camera set its clock.
+bool capture_time_jumps(const struct capture_time *, const struct frame_info *);
+// Call for each picture in display order, with its epoch. Moves a capture time that is not later
+// than the last one forward, and clears its flag for a sender report.
+void capture_time_rise(struct capture_time *, struct frame_info *);
+
+// --- stream
 
 struct stream {
     uint32_t epoch;             // of the last picture; settable before the first

@@ -1,4 +1,3 @@
-#include "daemon/cli/ask.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -1,4 +1,4 @@
-#include "daemon/cli/check.h"
+#include "daemon/cli/commands.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -16,11 +16,9 @@
 #include "config/object.h"
 #include "daemon/base/log.h"
 #include "daemon/base/process.h"
-#include "daemon/cli/probe_cameras.h"
 #include "daemon/decode/decoder.h"
 #include "daemon/device/budget.h"
 #include "daemon/device/devices.h"
-#include "daemon/device/pinning.h"
 #include "daemon/input/libav_log.h"
 #include "daemon/supervisor/machine_check.h"
 #include "kernels/cpu/versions.h"

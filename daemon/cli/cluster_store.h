@@ -5,8 +5,6 @@
 
 #include "daemon/cluster/site.h"
 
-enum { STORE_KEY_SIZE = 192 };
-
 struct cluster_store {
     char name[PLAN_NAME_SIZE]; // of the site
     struct etcd *etcd;
@@ -19,14 +17,17 @@ struct cluster_store {
 int cluster_store_open(struct cluster_store *, const char *config);
 void cluster_store_close(struct cluster_store *);
 int cluster_store_read(struct cluster_store *); // returns EXIT_OK or EXIT_RUNTIME
-// Writes all, or nothing if a comparison fails: *succeeded. Returns EXIT_OK or EXIT_RUNTIME.
-int cluster_store_write(struct cluster_store *, const struct etcd_compare[], int n_compares,
-                        const struct etcd_write[], int n_writes, bool *succeeded);
-
-// Writes "/framed/SITE/KIND/NAME" to `to` and returns it.
-char *cluster_store_key(const struct cluster_store *, const char *kind, const char *name,
-                        char to[STORE_KEY_SIZE]);
 // Returns true if the operator had the node drained. The node may be gone.
 bool cluster_store_drains(const struct cluster_store *, const char *node);
+
+// --- changes
+// Each prints its changes and returns an enum exit_code. cluster_apply makes the cluster's cameras
+// those in the file; `prune`: removes all others.
+int cluster_apply(struct cluster_store *, const char *file, bool prune);
+// Adds the cameras of the files. The cluster must have none of them.
+int cluster_add(struct cluster_store *, const char *const files[], int n);
+int cluster_remove(struct cluster_store *, const char *const names[], int n);
+int cluster_move(struct cluster_store *, const char *name, const char *node);
+int cluster_drain(struct cluster_store *, const char *node, bool drain);
 
 #endif

@@ -1,4 +1,4 @@
-#include "daemon/cli/probe_cameras.h"
+#include "daemon/cli/commands.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // Made by scripts/verify_clips, which says how.
-#include "daemon/cli/verify_clips.h"
+#include "daemon/cli/verify.h"
 
 VERIFY_CLIP(h264_8, "h264-8.mp4")
 VERIFY_CLIP(h264_10, "h264-10.mp4")

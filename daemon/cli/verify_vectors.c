@@ -1,5 +1,5 @@
 // Made by scripts/verify_vectors, which says how.
-#include "daemon/cli/verify_vectors.h"
+#include "daemon/cli/verify.h"
 
 // clang-format off
 const struct verify_vector verify_vectors[] = {

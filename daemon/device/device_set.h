@@ -1,5 +1,5 @@
-// Internals of devices.h: device_set.c opens and describes the devices, leases.c leases them to
-// cameras, keeper.c reopens failed ones. Private to these.
+// Internals of devices.h: device_set.c opens, describes and reopens the devices, leases.c leases
+// them to cameras. Private to these.
 #ifndef FRAMED_DAEMON_DEVICE_DEVICE_SET_H
 #define FRAMED_DAEMON_DEVICE_DEVICE_SET_H
 
@@ -8,8 +8,8 @@
 
 #include "daemon/base/machine.h"
 #include "daemon/decode/hardware_record.h"
+#include "daemon/device/budget.h"
 #include "daemon/device/devices.h"
-#include "daemon/device/placement.h"
 #include "daemon/input/retry.h"
 
 struct device {
@@ -54,17 +54,9 @@ static inline struct device *device_cpu(struct devices *devices)
     return &devices->device[devices->n_gpus];
 }
 
-// True if a GPU works.
-bool devices_have_gpu(const struct devices *);
 struct placement_gpu device_placement(const struct device *gpu); // under the lock
 
-// --- keeper.c: opening and closing. Under the lock, released while they call the driver.
+// Under the lock, released while it calls the driver.
 int device_open_backend(struct devices *, struct device *);
-int device_open_nvdec(struct devices *, struct device *);
-void device_shut_down(struct devices *, struct device *);
-
-// Starts the keeper: a thread that closes a failed GPU once it has no leases, reopens it with
-// back-off, and closes the CPU while it is not needed. Returns 0 or a negative errno.
-int devices_start_keeper(struct devices *);
 
 #endif

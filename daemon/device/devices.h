@@ -11,7 +11,7 @@
 
 #include "config/config.h"
 #include "daemon/decode/decoder.h"
-#include "daemon/device/placement.h"
+#include "daemon/device/budget.h"
 #include "kernels/backend.h"
 
 struct devices;
@@ -42,6 +42,9 @@ struct device_lease {
     struct device_lease *next;
 };
 
+// Returns a sentence with the processors in cpu.pin's list that this process may not use; the
+// caller frees it. NULL: it may use all of them, or there is no list. Any thread.
+char *pinning_left_out(const struct config *);
 // Returns the numbers of the configured GPUs: the list in cuda.devices, or all of this machine.
 struct gpu_list devices_wanted(const struct config *, const struct backend_driver *gpu);
 // Opens the configured devices that this machine has, and logs them. Returns 0, -ENODEV if a

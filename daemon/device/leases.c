@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/device/budget.h"
 
 enum { HEADROOM = 16 }; // divisor of the limit
 

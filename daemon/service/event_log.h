@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/camera/camera_changes.h"
+#include "daemon/camera/camera_report.h"
 #include "daemon/supervisor/edit.h"
 
 enum event_kind {

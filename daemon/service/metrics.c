@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/supervisor/batches.h"
+#include "daemon/supervisor/cameras.h"
 
 void metrics_print_head(FILE *to, const char *name, const char *type, const char *help)
 {

@@ -10,7 +10,7 @@
 #include "daemon/base/machine.h"
 #include "daemon/service/bottleneck.h"
 #include "daemon/service/status_camera.h"
-#include "daemon/supervisor/peak_memory.h"
+#include "daemon/supervisor/reload.h"
 
 static int count_running(const struct metrics *metrics)
 {

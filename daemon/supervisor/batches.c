@@ -1,4 +1,4 @@
-#include "daemon/supervisor/batches.h"
+#include "daemon/supervisor/cameras.h"
 
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #include "config/address.h"
 #include "daemon/base/access.h"
 #include "daemon/base/log.h"
-#include "daemon/supervisor/batches.h"
 
 enum {
     BURST = 16,      // cameras that start at once when none runs yet

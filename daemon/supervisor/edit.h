@@ -6,7 +6,7 @@
 //
 // A camera that a cluster assigns to this node, or takes from it, is such a change too, but nothing
 // is written: its file FILE.d/cluster-NAME.yaml exists in messages only, and its text is kept in
-// memory (supervisor/assigned.h).
+// memory (struct assigned).
 //
 // Each file is replaced or removed in one step, so that a framed killed at any moment leaves the
 // state before or after the change. The new text is first written to the disk under another name
@@ -15,6 +15,7 @@
 #define FRAMED_DAEMON_SUPERVISOR_EDIT_H
 
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "config/config.h"
 #include "config/load.h"
@@ -76,5 +77,37 @@ int edit_commit(const struct edit *, char *why, size_t size);
 void edit_abandon(const struct edit *); // removes the drafts
 // Call after edit_commit; returns once the change is on the disk. Any thread; blocks.
 void edit_sync(const struct edit *);
+
+// --- assigned cameras
+// The cameras that a cluster has assigned to this node. Their texts are only in memory, each like a
+// drop-in file, and every reload reads them with the files. Loop thread, except for
+// assigned_changes and assigned_mark while a reload reads.
+
+struct assigned_camera {
+    char camera[24];
+    char *path, *text;
+    uint32_t generation;
+    const _Atomic int64_t *fence_ns; // outlives the camera
+};
+
+// Empty when zeroed.
+struct assigned {
+    struct assigned_camera *list;
+    int n;
+};
+
+// Gives the changes to read the files with: those edits, and the cameras without an edit. The
+// caller frees the list; edits and cameras keep the texts. Returns 0 or -ENOMEM.
+int assigned_changes(const struct assigned *, struct edit *const edits[], int n_edits,
+                     struct file_changes *ret);
+// Marks the configuration's cameras that a cluster has assigned, by those changes. Returns the
+// number of edits whose text lacks their camera, each with a line in `errors`.
+int assigned_mark(const struct assigned *, struct edit *const edits[], int n_edits, struct config *,
+                  FILE *errors);
+// Makes room for the additions of these edits, so that assigned_commit cannot fail. 0 or -ENOMEM.
+int assigned_prepare(struct assigned *, int n_edits);
+// Call once the edits' configuration runs. An edit's text is moved, not copied.
+void assigned_commit(struct assigned *, struct edit *const edits[], int n_edits);
+void assigned_free(struct assigned *);
 
 #endif

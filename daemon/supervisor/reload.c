@@ -13,7 +13,6 @@
 #include "daemon/base/log.h"
 #include "daemon/output/file_writers.h"
 #include "daemon/supervisor/machine_check.h"
-#include "daemon/supervisor/reconfigure.h"
 
 static void warn_of_writers(const struct config *config)
 {

@@ -4,8 +4,48 @@
 #define FRAMED_DAEMON_SUPERVISOR_RELOAD_H
 
 #include "daemon/base/loop.h"
-#include "daemon/supervisor/assigned.h"
-#include "daemon/supervisor/reconfigure.h"
+#include "daemon/supervisor/cameras.h"
+#include "daemon/supervisor/edit.h"
+
+// --- peak memory
+// A configuration together with cameras and outputs that still exist when it takes their place: all
+// need room at once.
+
+struct peak_memory {
+    struct config config;          // shares data with the configurations it is made from
+    struct output_config *outputs; // CAMERA_OUTPUTS_MAX per camera
+};
+
+// Makes room for `more` cameras than `config` has. Returns 0 or -ENOMEM.
+int peak_memory_open(struct peak_memory *, const struct config *, int more);
+void peak_memory_close(struct peak_memory *);
+void peak_memory_add_camera(struct peak_memory *, const struct camera *);
+// Adds to the camera of that number in the configuration, up to CAMERA_OUTPUTS_MAX outputs.
+void peak_memory_add_output(struct peak_memory *, int camera, const struct output *);
+
+// --- applying a configuration
+// Applies a new configuration to cameras: builds the changed cameras and outputs beside the running
+// ones, prepares their sinks, then puts all of it in place at once, or drops it without a trace.
+// Loop thread, which does nothing else in between.
+
+struct reconfigure;
+
+// Numbers of cameras and outputs by outcome.
+struct reload_result {
+    int kept, added, removed, changed;                   // cameras
+    int outputs_added, outputs_removed, outputs_changed; // of kept cameras
+};
+
+// Builds everything; groups must have been looked up. Returns 0; -EINVAL: something is not
+// available, with a line per reason in `errors`, which already has `mistakes` of them; or -ENOMEM.
+// `file` names the configuration there.
+int reconfigure_open(struct reconfigure **ret, struct cameras *, const struct config *,
+                     const char *file, int mistakes, FILE *errors);
+// Puts it in place; cannot fail. Afterwards the configuration is not needed any more.
+void reconfigure_apply(struct reconfigure *, struct reload_result *);
+void reconfigure_close(struct reconfigure *); // drops it unless applied; accepts NULL
+
+// --- reloads
 
 enum { RELOAD_EDITS_MAX = 64 }; // in one reload
 

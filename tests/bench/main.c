@@ -6,7 +6,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/process.h"
-#include "daemon/cli/check.h"
+#include "daemon/cli/commands.h"
 #include "daemon/input/libav_log.h"
 #include "tests/bench/alone.h"
 

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 #include "config/load.h"
-#include "daemon/cli/ask.h"
+#include "daemon/cli/commands.h"
 #include "tests/daemon/clips.h"
 
 enum { HANGING = 12, WAIT_MS = 3000 };

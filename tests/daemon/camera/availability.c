@@ -1,5 +1,5 @@
 // Availability over hours, days, clock changes, and invalid files.
-#include "daemon/camera/availability.h"
+#include "daemon/camera/camera.h"
 
 #include "tests/test.h"
 

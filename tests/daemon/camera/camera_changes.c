@@ -1,5 +1,5 @@
 // The states and alarms of a camera that count as changes, and changes that nobody takes.
-#include "daemon/camera/camera_changes.h"
+#include "daemon/camera/camera_report.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/camera/capture_time.h"
+#include "daemon/camera/stream.h"
 
 #include "daemon/wire.h"
 #include "tests/test.h"

@@ -1,6 +1,6 @@
 // A picture's delay: after a standstill, with a drifting clock, after a permanent pause.
-#include "daemon/camera/delay.h"
 #include "daemon/base/clock.h"
+#include "daemon/camera/stream.h"
 
 #include "daemon/decode/frame.h"
 #include "tests/test.h"

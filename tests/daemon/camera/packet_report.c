@@ -1,6 +1,6 @@
 // Stream facts from packets: keyframe distances over rewinds and connections, and a clock that is
 // off, jitters, or comes without a report.
-#include "daemon/camera/packet_report.h"
+#include "daemon/camera/camera_report.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // The choice of a camera's GPU: each rule, and its precedence over the rules after it.
-#include "daemon/device/placement.h"
+#include "daemon/device/budget.h"
 
 #include <string.h>
 

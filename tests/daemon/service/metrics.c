@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "config/load.h"
-#include "daemon/supervisor/batches.h"
+#include "daemon/supervisor/cameras.h"
 #include "tests/test.h"
 
 static const char text[] = "{backend: cpu, cameras: {gate: {url: /a}, yard: {url: /b}}, batches: {"

@@ -11,7 +11,7 @@
 #include "daemon/decode/frame.h"
 #include "daemon/service/status_camera.h"
 #include "daemon/service/status_summary.h"
-#include "daemon/supervisor/batches.h"
+#include "daemon/supervisor/cameras.h"
 #include "daemon/wire.h"
 #include "tests/test.h"
 

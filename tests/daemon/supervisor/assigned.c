@@ -1,6 +1,6 @@
 // Cameras assigned by a cluster: the texts that are read beside the files, the cameras of a
 // configuration that come from them, and the effect of edits.
-#include "daemon/supervisor/assigned.h"
+#include "daemon/supervisor/edit.h"
 
 #include <errno.h>
 #include <stdlib.h>

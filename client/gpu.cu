@@ -1,12 +1,14 @@
-// Detection on CUDA: a workspace on the device, and page-locked memory to which kernels write the
-// results directly.
-#include "client/detector.h"
+// Detection and trilinear interpolation on CUDA.
+#include "client/gpu.h"
 
 #include <stdlib.h>
 
-#include "client/gpu.cuh"
+#include "kernels/cuda/cuda_errno.h"
 #include "kernels/cuda/detect_cuda.h"
+#include "kernels/cuda/trilinear_cuda.h"
 
+// The detector's workspace on the device, and page-locked memory to which kernels write the results
+// directly.
 struct gpu_detector {
     int device, pictures;
     bool is_ready; // workspace is initialised
@@ -16,6 +18,33 @@ struct gpu_detector {
 
 namespace
 {
+
+// Makes a device the thread's current one during its lifetime, then restores the program's device.
+class on_device
+{
+  public:
+    explicit on_device(int device)
+    {
+        error_ = cudaGetDevice(&before_);
+        if (error_ == cudaSuccess && before_ != device)
+            error_ = cudaSetDevice(device);
+        is_other_ = error_ == cudaSuccess && before_ != device;
+    }
+    ~on_device()
+    {
+        if (is_other_)
+            cudaSetDevice(before_);
+    }
+    cudaError_t error() const
+    {
+        return error_;
+    }
+
+  private:
+    cudaError_t error_;
+    int before_ = 0;
+    bool is_other_;
+};
 
 cudaError_t make_ready(struct gpu_detector *gpu, const struct detect *detect)
 {
@@ -88,4 +117,26 @@ int gpu_detector_run(struct gpu_detector *gpu, const struct detect *detect,
     gpu->is_ready = false;
     *ret_why = cudaGetErrorString(error);
     return cuda_errno(error) == -ENOMEM ? -ENOMEM : -EIO;
+}
+
+int gpu_trilinear_forward(float *out, const float *features, const float *points, size_t n,
+                          size_t f, const struct framed_place *place)
+{
+    const on_device here(place->device);
+    cudaError_t error = here.error();
+    if (error == cudaSuccess)
+        error = trilinear_cuda_forward(out, features, points, n, f, (cudaStream_t)place->stream);
+    return cuda_errno(error);
+}
+
+int gpu_trilinear_backward(float *grad_features, float *grad_points, const float *grad_out,
+                           const float *features, const float *points, size_t n, size_t f,
+                           const struct framed_place *place)
+{
+    const on_device here(place->device);
+    cudaError_t error = here.error();
+    if (error == cudaSuccess)
+        error = trilinear_cuda_backward(grad_features, grad_points, grad_out, features, points, n,
+                                        f, (cudaStream_t)place->stream);
+    return cuda_errno(error);
 }

@@ -1,7 +1,10 @@
-// Detection with a model's outputs on a GPU.
-#ifndef FRAMED_CLIENT_DETECTOR_H
-#define FRAMED_CLIENT_DETECTOR_H
+// Detection and trilinear interpolation with the arrays on a GPU.
+#ifndef FRAMED_CLIENT_GPU_H
+#define FRAMED_CLIENT_GPU_H
 
+#include <stddef.h>
+
+#include "client/framed.h"
 #include "kernels/detect.h"
 
 #ifdef __cplusplus
@@ -19,6 +22,13 @@ void gpu_detector_close(struct gpu_detector *);
 // owns the results, one after the other, until its next call. -EIO.
 int gpu_detector_run(struct gpu_detector *, const struct detect *, const struct detect_input in[],
                      int n, void *stream, const struct detect_result **ret, const char **ret_why);
+
+// Like their public namesakes, with checked parameters and n above 0. -ENODEV, -EIO.
+int gpu_trilinear_forward(float *out, const float *features, const float *points, size_t n,
+                          size_t f, const struct framed_place *);
+int gpu_trilinear_backward(float *grad_features, float *grad_points, const float *grad_out,
+                           const float *features, const float *points, size_t n, size_t f,
+                           const struct framed_place *);
 
 #ifdef __cplusplus
 }
