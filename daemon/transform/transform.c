@@ -8,7 +8,6 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/device/budget.h"
-#include "daemon/output/stats_outputs.h"
 #include "daemon/transform/claim.h"
 #include "daemon/transform/crops_list.h"
 #include "daemon/transform/geometry.h"
