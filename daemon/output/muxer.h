@@ -16,8 +16,8 @@ struct AVPacket;
 struct muxer;
 
 // --- times of packets
-// A camera's own times may restart with each connection, jump, or
-// be missing; a file's times have to rise. One thread uses a timeline; zeroed it is ready.
+// A camera's own times may restart with each connection, jump, or be missing; a file's times have
+// to rise. One thread uses a timeline; zeroed it is ready.
 enum { TIMELINE_DELAY_MAX = 16 }; // pictures: the most that H.264 and H.265 may reorder by
 
 // In ns; dts rises from packet to packet and never exceeds pts.
