@@ -26,7 +26,7 @@
 // - libuv's threads run blocking work for the loop (base/loop.h): they write files and to RTSP
 //   servers, read the configuration of a reload, look up groups, open NVDEC, follow links, scan
 //   folders, and release the device of a camera that has ended. Files and servers never get the
-//   last of these threads (output/file_writers.h).
+//   last of these threads (output/sink.h).
 // - While the process stops, a thread ends it if it takes too long: it waits for nothing else.
 //
 // Frames pass from a camera's thread through the backend into an output's pool, where the loop

@@ -10,7 +10,7 @@
 
 #include "daemon/base/access.h"
 #include "daemon/base/clock.h"
-#include "daemon/output/file_writers.h"
+
 #include "daemon/output/muxer.h"
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/segment.h"

@@ -10,7 +10,7 @@
 #include "config/schema.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/output/file_writers.h"
+#include "daemon/output/sink.h"
 #include "daemon/supervisor/machine_check.h"
 #include "daemon/supervisor/reconfigure.h"
 
