@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "daemon/base/access.h"
 #include "daemon/base/log.h"
-#include "daemon/output/line_queue.h"
+#include "daemon/output/lines.h"
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
 #include "daemon/output/results.h"
