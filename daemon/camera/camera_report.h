@@ -13,7 +13,7 @@
 #include "daemon/camera/packet_report.h"
 #include "daemon/decode/frame.h"
 #include "daemon/input/demux.h"
-#include "daemon/scene/scene_report.h"
+#include "daemon/scene/scene.h"
 
 // Flags of pictures with a counter each.
 enum counted_flag { COUNTED_DAMAGED, COUNTED_INTERLACED, COUNTED_HDR, COUNTED_FLAGS };

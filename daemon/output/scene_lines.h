@@ -8,7 +8,7 @@
 #include "daemon/base/counters.h"
 #include "daemon/output/lines.h"
 #include "daemon/scene/alarms.h"
-#include "daemon/scene/scene_record.h"
+#include "daemon/scene/scene.h"
 
 // A picture's analysis as a line of JSON, for readers of `kernel: stats`:
 //
