@@ -11,7 +11,7 @@
 //   driver. The camera's thread waits for it, for 3 s at most, and goes on without it.
 // - The backend's threads (the workers of the CPU; the completion thread of CUDA, whose jobs the
 //   camera's thread puts on the streams) finish jobs. They wait only for work.
-// - Each batch has a collector (transform/collector.h), which waits for pictures that found no
+// - Each batch has a collector (transform/transform.h), which waits for pictures that found no
 //   room at first, submits them, closes batches whose wait is over, and fills their empty
 //   elements. It may block in the drivers, like a camera's thread.
 // - Each output with `crops` has a thread (transform/crops.h), which waits for boxes that clients
