@@ -7,7 +7,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/process.h"
 #include "daemon/cli/table.h"
-#include "daemon/cluster/document_fields.h"
+#include "daemon/cluster/documents.h"
 #include "daemon/cluster/site_state.h"
 
 // --- for people

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/cluster/document_fields.h"
 #include "daemon/supervisor/edit.h"
 
 // --- keys
