@@ -8,7 +8,7 @@
 #include "config/print.h"
 #include "config/value.h"
 #include "daemon/base/process.h"
-#include "daemon/cluster/site_state.h"
+#include "daemon/cluster/site.h"
 
 // etcd accepts 128 writes and 1.5 MiB in a transaction.
 enum { BATCH_WRITES = 100, BATCH_BYTES = 512 << 10 };

@@ -8,7 +8,7 @@
 #include "daemon/base/process.h"
 #include "daemon/cli/table.h"
 #include "daemon/cluster/documents.h"
-#include "daemon/cluster/site_state.h"
+#include "daemon/cluster/site.h"
 
 // --- for people
 

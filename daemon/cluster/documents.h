@@ -64,7 +64,7 @@ struct trouble_document {
 int camera_document_parse(struct camera_document *ret, const char *json, size_t length);
 int node_document_parse(struct node_document *ret, const char *json, size_t length);
 int trouble_document_parse(struct trouble_document *ret, const char *json, size_t length);
-int plan_parse(struct plan **ret, const char *json, size_t length); // for plan_free
+int plan_parse(struct plan **ret, const char *json, size_t length); // *ret is for plan_free
 // Return a text to be freed; NULL: no memory. A camera's has passwords: for secret_free.
 char *camera_document_print(const struct camera_document *);
 char *node_document_print(const struct node_document *);
