@@ -18,7 +18,7 @@
 #include "daemon/device/devices.h"
 #include "daemon/input/libav_log.h"
 #include "daemon/input/login_pause.h"
-#include "daemon/output/file_writers.h"
+#include "daemon/output/sink.h"
 #include "daemon/service/metrics.h"
 #include "daemon/service/notify.h"
 #include "daemon/service/service.h"

@@ -11,7 +11,7 @@
 //   driver. The camera's thread waits for it, for 3 s at most, and goes on without it.
 // - The backend's threads (the workers of the CPU; the completion thread of CUDA, whose jobs the
 //   camera's thread puts on the streams) finish jobs. They wait only for work.
-// - Each batch has a collector (transform/collector.h), which waits for pictures that found no
+// - Each batch has a collector (transform/transform.h), which waits for pictures that found no
 //   room at first, submits them, closes batches whose wait is over, and fills their empty
 //   elements. It may block in the drivers, like a camera's thread.
 // - Each output with `crops` has a thread (transform/crops.h), which waits for boxes that clients
@@ -26,7 +26,7 @@
 // - libuv's threads run blocking work for the loop (base/loop.h): they write files and to RTSP
 //   servers, read the configuration of a reload, look up groups, open NVDEC, follow links, scan
 //   folders, and release the device of a camera that has ended. Files and servers never get the
-//   last of these threads (output/file_writers.h).
+//   last of these threads (output/sink.h).
 // - While the process stops, a thread ends it if it takes too long: it waits for nothing else.
 //
 // Frames pass from a camera's thread through the backend into an output's pool, where the loop
@@ -39,7 +39,7 @@
 // (transform/transform.c), crops (transform/crops.h) and their pictures, previews
 // (view/previews.h), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
 // batch too (output/batch.h). The locks of a camera's texts, of its scene report
-// (scene/scene_report.h), of its pictures and their buffers, a semaphore, the event queue, the
+// (scene/scene.h), of its pictures and their buffers, a semaphore, the event queue, the
 // alerts' outbox and the log are taken last. Two are held while a thread waits: the lock of a
 // pool's memory, while memory is mapped and pinned, and the lock of the log, while a line is
 // written.

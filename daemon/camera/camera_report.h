@@ -17,6 +17,7 @@
 #include "daemon/input/demux.h"
 #include "daemon/scene/alarms.h"
 #include "daemon/scene/scene_report.h"
+#include "daemon/scene/scene.h"
 
 // --- changes
 // Changes of a running camera, on their way from its thread to the loop: its state with the reason,

@@ -17,7 +17,7 @@
 #include "daemon/decode/stall.h"
 #include "daemon/device/budget.h"
 #include "daemon/input/demux.h"
-#include "daemon/output/copies.h"
+#include "daemon/output/subscriptions.h"
 
 static const int64_t LOGIN_NS = INT64_C(1000000000);    // between checks for a reload
 static const int64_t WARM_NS = 2500 * INT64_C(1000000); // of a pause, with everything kept open

@@ -1,4 +1,6 @@
-// Documents in etcd below /framed/SITE/ beside the plan (plan.h), as JSON:
+// Documents in etcd below /framed/SITE/, as JSON:
+//   plan          {"schema":1,"version":7,"removed":0,
+//                 "cameras":{"gate":{"node":"box1","bound":5210,"generation":3,"cost":1.5}}}
 //   camera/NAME   {"schema":1,"text":"cameras: {gate: {...}}\n","on":{"vlan":"a"},"wish":"box2",
 //                 "cost":1.0}
 //                 text is YAML of a configuration with that camera alone, all defaults expanded
@@ -17,6 +19,8 @@
 #include <stddef.h>
 
 #include "daemon/cluster/plan.h"
+
+struct json_t;
 
 enum { DOCUMENT_URL_SIZE = 256, DOCUMENT_VERSION_SIZE = 64, DOCUMENT_WHY_SIZE = 512 };
 #define DOCUMENT_MS_MAX (INT64_C(1) << 53)
@@ -60,12 +64,17 @@ struct trouble_document {
 int camera_document_parse(struct camera_document *ret, const char *json, size_t length);
 int node_document_parse(struct node_document *ret, const char *json, size_t length);
 int trouble_document_parse(struct trouble_document *ret, const char *json, size_t length);
+int plan_parse(struct plan **ret, const char *json, size_t length); // *ret is for plan_free
 // Return a text to be freed; NULL: no memory. A camera's has passwords: for secret_free.
 char *camera_document_print(const struct camera_document *);
 char *node_document_print(const struct node_document *);
 char *trouble_document_print(const struct trouble_document *);
+char *plan_print(const struct plan *);
 // Free the members and empty the document.
 void camera_document_clear(struct camera_document *);
 void node_document_clear(struct node_document *);
+
+bool is_document_name(const char *name);
+struct json_t *document_of_labels(const struct plan_labels *); // accepts NULL; NULL: no memory
 
 #endif

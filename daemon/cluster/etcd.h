@@ -5,7 +5,7 @@
 #ifndef FRAMED_DAEMON_CLUSTER_ETCD_H
 #define FRAMED_DAEMON_CLUSTER_ETCD_H
 
-#include "daemon/cluster/etcd_types.h"
+#include "daemon/cluster/etcd_json.h"
 
 struct etcd;
 

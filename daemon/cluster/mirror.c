@@ -1,4 +1,4 @@
-#include "daemon/cluster/mirror.h"
+#include "daemon/cluster/site.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -90,11 +90,4 @@ bool plan_is_newer(uint32_t a, uint32_t b);
 // Returns true if the node has all labels in `wanted`; NULL: none.
 bool plan_labels_fit(const struct plan_labels *of_node, const struct plan_labels *wanted);
 
-// JSON in etcd (plan_json.c); unknown keys of the same schema are ignored:
-//   {"schema":1,"version":7,"removed":0,
-//    "cameras":{"gate":{"node":"box1","bound":5210,"generation":3,"cost":1.5}}}
-char *plan_print(const struct plan *); // to be freed; NULL: no memory
-// Returns 0; -EBADMSG; -EPROTONOSUPPORT: a newer schema; or -ENOMEM.
-int plan_parse(struct plan **ret, const char *json, size_t length);
-
 #endif

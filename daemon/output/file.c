@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "daemon/base/access.h"
-#include "daemon/output/file_writers.h"
 #include "daemon/output/segment.h"
 #include "daemon/output/sink.h"
 

@@ -5,14 +5,44 @@
 #define FRAMED_DAEMON_OUTPUT_MUXER_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "config/config.h"
-#include "daemon/output/timeline.h"
 
 struct AVCodecParameters;
+struct AVIOContext;
 struct AVPacket;
 struct muxer;
 
+// --- times of packets
+// A camera's own times may restart with each connection, jump, or be missing; a file's times have
+// to rise. One thread uses a timeline; zeroed it is ready.
+enum { TIMELINE_DELAY_MAX = 16 }; // pictures: the most that H.264 and H.265 may reorder by
+
+// In ns; dts rises from packet to packet and never exceeds pts.
+struct packet_times {
+    int64_t pts, dts;
+};
+
+struct timeline {
+    bool begun;
+    int64_t pts_ns, received_ns; // of the last packet, not shifted
+    int64_t shift_ns;            // from the camera's times to continuous ones
+    int64_t interval_ns;         // between the last two pictures, by dts; 0: unknown
+    int delay;                   // pictures that may be decoded ahead of the one shown
+    int64_t last_dts;
+    int n;                                   // entries of:
+    int64_t pending[TIMELINE_DELAY_MAX + 1]; // pts not yet used as dts, rising
+};
+
+// Call before a keyframe: dts lags pts by `delay` pictures, or by more if the stream needed more.
+void timeline_begin(struct timeline *, int delay);
+// Returns the times of the next packet, in decoding order. `pts_ns` INT64_MIN: unknown. If the
+// camera's times restart, they continue from the last packet, later by the time between arrivals.
+struct packet_times timeline_next(struct timeline *, int64_t pts_ns, int64_t received_ns);
+
+// --- the muxer
 // Supported codecs, as errors name them.
 #define MUXER_CODECS "h264, h265 and mjpeg"
 bool muxer_takes(const struct AVCodecParameters *);
@@ -44,5 +74,25 @@ int64_t muxer_bytes(const struct muxer *); // size of the file so far
 // Ends the file, or the session with the server. Returns 0 or a negative errno.
 int muxer_finish(struct muxer *);
 void muxer_close(struct muxer *); // writes nothing to a file; accepts NULL
+
+// --- index of the keyframes of a fragmented MP4
+// The mfra box at the file's end, which lets players seek without reading the file from the start.
+// Bounded: for a long file it lists only every second keyframe, or every fourth and so on.
+enum { MP4_INDEX_MAX = 16384 }; // keyframes: four and a half hours of one each second
+
+struct mp4_index {
+    struct {
+        int64_t pts;    // in the track's time base
+        int64_t offset; // of the moof that begins with it
+    } keyframe[MP4_INDEX_MAX];
+    int n;
+    int64_t seen, step; // keyframes so far; one in `step` is in the index
+};
+
+void mp4_index_init(struct mp4_index *);
+// Adds the file's next keyframe.
+void mp4_index_add(struct mp4_index *, int64_t pts, int64_t offset);
+// Appends the box for track 1 to the file.
+void mp4_index_write(const struct mp4_index *, struct AVIOContext *);
 
 #endif

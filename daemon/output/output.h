@@ -10,13 +10,12 @@
 #include "daemon/base/loop.h"
 #include "daemon/output/batch.h"
 #include "daemon/output/crop_requests.h"
+#include "daemon/output/gate.h"
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
-#include "daemon/output/rate.h"
 #include "daemon/output/result_lines.h"
 #include "daemon/output/scene_lines.h"
 #include "daemon/output/sink.h"
-#include "daemon/scene/gate.h"
 #include "kernels/backend.h"
 
 struct output {

@@ -11,7 +11,6 @@
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/input/retry.h"
-#include "daemon/output/file_writers.h"
 #include "daemon/output/muxer.h"
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/sink.h"

@@ -12,7 +12,7 @@
 
 #include "config/config.h"
 #include "daemon/base/counters.h"
-#include "daemon/output/line_queue.h"
+#include "daemon/output/lines.h"
 #include "daemon/output/pool.h"
 #include "daemon/wire.h"
 

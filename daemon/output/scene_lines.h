@@ -4,9 +4,34 @@
 #ifndef FRAMED_DAEMON_OUTPUT_SCENE_LINES_H
 #define FRAMED_DAEMON_OUTPUT_SCENE_LINES_H
 
+#include "config/config.h"
 #include "daemon/base/counters.h"
-#include "daemon/output/line_queue.h"
-#include "daemon/output/scene_line.h"
+#include "daemon/output/lines.h"
+#include "daemon/scene/alarms.h"
+#include "daemon/scene/scene.h"
+
+// A picture's analysis as a line of JSON, for readers of `kernel: stats`:
+//
+//     {"camera":"gate","output":"scene","seq":41,"epoch":0,"time":1760000000.123456,"pts":1.64,
+//     "width":1920,"height":1080,"luma":{"mean":98.31,"variance":1702.5,"min":3,"max":251,
+//     "black":0.0012,"white":0.031,"sharpness":5.81,"histogram":[64 numbers of pixels]},
+//     "grid":{"columns":32,"rows":18,"means":[576 levels, row by row]},
+//     "fingerprint":"9f3c01ab55e07d12","light":true,"learning":true,"moving":true,"changed":12,
+//     "boxes":[[640,360,720,480]],"alarms":["dark"],"raised":["dark"],"cleared":["moved"]}
+//
+// `black` and `white` are shares of clipped pixels, `sharpness` is the mean of the absolute
+// Laplacian, `changed` counts cells that moved; kernels/statistics.h and motion.h define them.
+// Boxes are corners in pixels of the coded picture, as edges. `light`, `learning`, `raised` and
+// `cleared` are omitted if false or empty.
+enum {
+    SCENE_LINE_BYTES_MAX = 4096 + 11 * STATISTICS_BINS +
+                           4 * STATISTICS_GRID_MAX * STATISTICS_GRID_MAX + 48 * MOTION_BOXES_MAX,
+};
+
+// Writes the line with a newline and no final zero. Names of camera and output have at most 64
+// bytes; without an output (NULL) the line has no sequence either. Returns the bytes.
+size_t scene_line(char to[SCENE_LINE_BYTES_MAX], const char *camera, const char *output,
+                  uint64_t sequence, const struct scene_record *);
 
 struct scene_lines;
 

@@ -3,19 +3,69 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "config/address.h"
 #include "daemon/base/clock.h"
-#include "daemon/output/file_recovery.h"
 
 #define NS INT64_C(1000000000)
+enum { COPIES_MAX = 1000000 }; // files with the same name
+
+// --- unique names: a number is added to a name that is taken, and nothing is ever overwritten
+
+// Makes "gate.3.y4m" of "gate.y4m" and 3; keeps the name for 0. Returns 0 or -ENAMETOOLONG.
+static int number_path(const char *path, int number, char to[PATH_BYTES])
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    size_t stem = dot && dot > name ? (size_t)(dot - path) : strlen(path);
+    int n = number == 0
+                ? snprintf(to, PATH_BYTES, "%s", path)
+                : snprintf(to, PATH_BYTES, "%.*s.%d%s", (int)stem, path, number, path + stem);
+    return n < PATH_BYTES ? 0 : -ENAMETOOLONG;
+}
+
+static int rename_new(const char *from, const char *to)
+{
+    struct stat st;
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL)
+        return -errno;
+    // File systems without the flag, such as NFS.
+    if (lstat(to, &st) == 0)
+        return -EEXIST;
+    return rename(from, to) < 0 ? -errno : 0;
+}
+
+// Renames `from` to `to`, with the first free number from `number` on. 0 or a negative errno.
+static int rename_unique(const char *from, const char *to, int number)
+{
+    char path[PATH_BYTES];
+    int rc = -EEXIST;
+    for (int i = number; rc == -EEXIST && i < COPIES_MAX; i++) {
+        rc = number_path(to, i, path);
+        if (rc == 0)
+            rc = rename_new(from, path);
+    }
+    return rc;
+}
+
+int segment_give_name(const char *part)
+{
+    char final[PATH_BYTES];
+    snprintf(final, sizeof final, "%.*s", (int)(strlen(part) - strlen(SEGMENT_PART)), part);
+    return rename_unique(part, final, 0);
+}
+
+// --- the state of the file
 
 static bool is_timed(const struct segment *segment)
 {
@@ -72,19 +122,6 @@ static bool is_in_place(const struct segment *segment)
     return st.st_dev == segment->device && st.st_ino == segment->inode;
 }
 
-// Makes "gate.y4m" of "gate.y4m.part".
-static void final_name(const char *part, char to[PATH_BYTES])
-{
-    snprintf(to, PATH_BYTES, "%.*s", (int)(strlen(part) - strlen(SEGMENT_PART)), part);
-}
-
-static int give_final_name(const char *part)
-{
-    char final[PATH_BYTES];
-    final_name(part, final);
-    return unique_path_rename(part, final, 0);
-}
-
 // --- making the file
 
 // The writer of a file holds its lock, so that two outputs with one path do not move each other's
@@ -134,7 +171,7 @@ static int move_aside(const char *path)
         return errno == ENOENT ? 0 : -errno;
     if (st.st_size == 0)
         return unlink(path) < 0 ? -errno : 0;
-    return unique_path_rename(path, path, 1);
+    return rename_unique(path, path, 1);
 }
 
 static mode_t mode_of(const struct segment *segment)
@@ -162,7 +199,7 @@ static int create_part(struct segment *segment, int64_t time_ns)
     struct stat st;
     int rc = pattern_at(segment->config->sink.path, (time_t)(time_ns / NS), name, sizeof name);
     for (int i = 0; rc == 0 && i < COPIES_MAX; i++) {
-        rc = unique_path_numbered(name, i, numbered);
+        rc = number_path(name, i, numbered);
         if (rc < 0 || lstat(numbered, &st) == 0)
             continue;
         if (snprintf(segment->path, PATH_BYTES, "%s" SEGMENT_PART, numbered) >= PATH_BYTES)
@@ -329,7 +366,7 @@ int segment_finish(struct segment *segment)
         if (segment->whole == 0)
             rc = unlink(segment->path) < 0 ? -errno : 0;
         else if (is_timed(segment))
-            rc = give_final_name(segment->path);
+            rc = segment_give_name(segment->path);
         keep_file_finished(&segment->keep);
     }
     if (rc == 0)
@@ -347,75 +384,120 @@ bool segment_keep_is_due(const struct segment *segment)
     return keep_is_due(&segment->keep, segment->fd < 0 ? 0 : segment->whole);
 }
 
-// --- leftovers
+// --- finished files that are kept
 
-static int cut_and_name(const struct output_config *config, const char *part, int fd)
+static const int64_t LOOK_NS = 60 * INT64_C(1000000000);
+
+struct kept_file {
+    char *path;
+    int64_t bytes, modified_ns; // CLOCK_REALTIME
+};
+
+struct kept_files {
+    struct kept_file *list;
+    size_t n, room;
+    int64_t bytes; // of all files
+};
+
+void keep_init(struct keep *keep, const struct output_config *config)
 {
-    struct stat st;
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
-        return -errno;
-    off_t whole = S_ISREG(st.st_mode) ? file_recovery_whole(config->protocol, fd) : -EILSEQ;
-    if (whole < 0)
-        return (int)whole;
-    if (whole == 0)
-        return unlink(part) < 0 ? -errno : 0;
-    if (whole < st.st_size && ftruncate(fd, whole) < 0)
-        return -errno;
-    return give_final_name(part);
+    *keep = (struct keep){.config = config};
 }
 
-static int finish_leftover(const struct output_config *config, const char *part)
+void keep_file_finished(struct keep *keep)
 {
-    int fd = open(part, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
+    keep->next_ns = 0;
+}
+
+bool keep_is_due(const struct keep *keep, int64_t writing_bytes)
+{
+    const struct split *limit = &keep->config->keep;
+    if (!limit->ns && !limit->bytes)
+        return false;
+    return monotonic_ns() >= keep->next_ns || (limit->bytes && keep->finished_bytes > 0 &&
+                                               keep->finished_bytes + writing_bytes > limit->bytes);
+}
+
+static int add_file(struct kept_files *files, const char *path)
+{
+    struct stat st;
+    if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        return 0;
+    if (files->n == files->room) {
+        const size_t room = 2 * files->room + 64;
+        struct kept_file *list = reallocarray(files->list, room, sizeof *list);
+        if (!list)
+            return -ENOMEM;
+        files->list = list;
+        files->room = room;
+    }
+    struct kept_file *file = &files->list[files->n];
+    *file = (struct kept_file){
+        .path = strdup(path),
+        .bytes = st.st_size,
+        .modified_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec,
+    };
+    if (!file->path)
+        return -ENOMEM;
+    files->n++;
+    files->bytes += file->bytes;
+    return 0;
+}
+
+static int find_files(const char *pattern, struct kept_files *files)
+{
+    char folder[PATH_BYTES], path[PATH_BYTES];
+    const char *slash = strrchr(pattern, '/');
+    const int length = slash ? (int)(slash + 1 - pattern) : 0;
+    snprintf(folder, sizeof folder, "%.*s", length, pattern);
+    DIR *entries = opendir(length ? folder : ".");
+    if (!entries)
         return -errno;
-    int rc = cut_and_name(config, part, fd);
-    close(fd);
+    int rc = 0;
+    for (struct dirent *entry; rc == 0 && (entry = readdir(entries));)
+        if (pattern_matches(pattern, entry->d_name) &&
+            snprintf(path, sizeof path, "%s%s", folder, entry->d_name) < PATH_BYTES)
+            rc = add_file(files, path);
+    closedir(entries);
     return rc;
 }
 
-bool segment_is_leftover(const char *pattern, const char *name)
+static int compare_ages(const void *a, const void *b)
 {
-    static const char *const numbers[] = {"", ".[0-9]*"};
-    char glob[PATH_BYTES], with_part[PATH_BYTES + sizeof SEGMENT_PART];
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        if (pattern_glob(pattern, numbers[i], glob, sizeof glob) < 0)
-            continue;
-        snprintf(with_part, sizeof with_part, "%s" SEGMENT_PART, glob);
-        if (fnmatch(with_part, name, 0) == 0)
-            return true;
-    }
-    return false;
+    const struct kept_file *first = a, *second = b;
+    if (first->modified_ns != second->modified_ns)
+        return first->modified_ns < second->modified_ns ? -1 : 1;
+    return strcmp(first->path, second->path);
 }
 
-// A locked file is being written and a missing one was finished, both elsewhere: neither is stuck.
-static void count_leftover(struct leftovers *left, const char *part, int rc)
+void keep_enforce(struct keep *keep, int64_t writing_bytes)
 {
-    if (rc == 0)
-        left->finished++;
-    if (rc == 0 || rc == -EWOULDBLOCK || rc == -ENOENT)
+    const struct split *limit = &keep->config->keep;
+    struct kept_files files = {0};
+    if (!keep_is_due(keep, writing_bytes))
         return;
-    if (left->stuck++ == 0) {
-        left->error = rc;
-        snprintf(left->first_stuck, sizeof left->first_stuck, "%s", part);
+    keep->next_ns = monotonic_ns() + LOOK_NS;
+    keep->failed[0] = 0;
+    keep->error = find_files(keep->config->sink.path, &files);
+    if (files.n > 0)
+        qsort(files.list, files.n, sizeof *files.list, compare_ages);
+    const int64_t now_ns = realtime_ns();
+    for (size_t i = 0; i < files.n; i++) {
+        const struct kept_file *file = &files.list[i];
+        const bool old = limit->ns && now_ns - file->modified_ns > limit->ns;
+        if (!old && (!limit->bytes || files.bytes + writing_bytes <= limit->bytes))
+            break;
+        if (unlink(file->path) == 0 || errno == ENOENT) {
+            files.bytes -= file->bytes;
+        } else if (keep->error == 0) {
+            keep->error = -errno;
+            snprintf(keep->failed, sizeof keep->failed, "%s", file->path);
+        }
     }
-}
-
-int segment_finish_leftovers(const struct output_config *config, struct leftovers *ret)
-{
-    char folder[PATH_BYTES], path[PATH_BYTES];
-    const char *slash = strrchr(config->sink.path, '/');
-    int length = slash ? (int)(slash + 1 - config->sink.path) : 0;
-    *ret = (struct leftovers){0};
-    snprintf(folder, sizeof folder, "%.*s", length, config->sink.path);
-    DIR *files = opendir(length ? folder : ".");
-    if (!files)
-        return -errno;
-    for (struct dirent *file; (file = readdir(files));) {
-        if (segment_is_leftover(config->sink.path, file->d_name) &&
-            snprintf(path, sizeof path, "%s%s", folder, file->d_name) < PATH_BYTES)
-            count_leftover(ret, path, finish_leftover(config, path));
-    }
-    closedir(files);
-    return 0;
+    // Undeletable files, or an open file above the limit, cause only one scan a minute.
+    keep->finished_bytes =
+        limit->bytes && files.bytes + writing_bytes > limit->bytes ? 0 : files.bytes;
+    for (size_t i = 0; i < files.n; i++)
+        free(files.list[i].path);
+    free(files.list);
 }

@@ -8,12 +8,34 @@
 #include <sys/stat.h>
 
 #include "config/config.h"
-#include "daemon/output/keep.h"
 #include "daemon/output/protocol.h"
-#include "daemon/output/unique_path.h"
 
 #define SEGMENT_PART ".part"
+enum { PATH_BYTES = 4096 };
 
+// --- finished files
+// Enforces `keep` for an output whose path is a pattern: deletes the oldest finished files. Never
+// touches files whose names do not match the pattern, nor files that are being written, which have
+// other names.
+struct keep {
+    const struct output_config *config; // outlives it
+    int64_t next_ns;                    // CLOCK_MONOTONIC: latest time of the next scan
+    int64_t finished_bytes;             // of all finished files at the last scan; 0: still too many
+    int error;        // of the last scan: negative errno; 0: everything due was deleted
+    char failed[256]; // first file that could not be deleted; "": the folder could not be read
+    bool logged;      // owned by the caller: `error` was logged
+};
+
+void keep_init(struct keep *, const struct output_config *);
+// Reports a finished file: the next keep_enforce scans the folder.
+void keep_file_finished(struct keep *);
+// Returns true if keep_enforce would scan: once a minute, after a file was finished, and when
+// finished files and the `writing_bytes` of the open file exceed the limit together.
+bool keep_is_due(const struct keep *, int64_t writing_bytes);
+// Deletes finished files that are too old or exceed the limit of bytes.
+void keep_enforce(struct keep *, int64_t writing_bytes);
+
+// --- the file being written
 // Run of `segment` that a time lies in, counted in local time: a day's first begins at midnight.
 struct segment_run {
     int64_t number;
@@ -71,7 +93,14 @@ void segment_close(struct segment *); // without any change
 // Deletes finished files by `keep`; cheap if there is nothing to do.
 void segment_keep(struct segment *);
 bool segment_keep_is_due(const struct segment *);
+// Returns true if an output of this or another process writes the file; false if unknown. Takes the
+// file's lock for a moment.
+bool segment_is_written(const char *path);
+// Renames a finished "gate.y4m.part" to "gate.y4m", or to the first free name with a number.
+// Returns 0 or a negative errno.
+int segment_give_name(const char *part);
 
+// --- files left by an earlier process (leftovers.c)
 struct leftovers {
     int finished, stuck;
     int error; // of the first stuck one: negative errno; -EILSEQ: not of the protocol
@@ -84,8 +113,5 @@ struct leftovers {
 int segment_finish_leftovers(const struct output_config *, struct leftovers *ret);
 // Returns true if a file of that name, without its folder, is such a leftover.
 bool segment_is_leftover(const char *pattern, const char *name);
-// Returns true if an output of this or another process writes the file; false if unknown. Takes the
-// file's lock for a moment.
-bool segment_is_written(const char *path);
 
 #endif

@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "daemon/base/access.h"
 #include "daemon/base/log.h"
-#include "daemon/output/line_queue.h"
+#include "daemon/output/lines.h"
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
 #include "daemon/output/results.h"
@@ -103,5 +103,28 @@ struct listener_options sink_listener_options(const struct output_config *);
 // Logs one line with the names of camera and output.
 __attribute__((format(printf, 3, 4))) void sink_event(const struct sink *, enum log_level level,
                                                       const char *format, ...);
+
+// --- writers
+// Jobs that write files or publish, on libuv's threads, whose number is fixed with the first job. A
+// disk or server that hangs keeps its job's thread: jobs never take the last threads, which are for
+// struct work (base/work.h), for example a reload. Loop thread only, except `run`.
+
+// A member of its sink, which owns `request.data`.
+struct writer_job {
+    uv_work_t request;
+    // Private to sink.c:
+    uv_loop_t *loop;
+    uv_work_cb run;
+    uv_after_work_cb done;
+    struct writer_job *next;
+};
+
+// Sets the number of threads, for these files and some later ones. Call before the first job.
+void writers_prepare(const struct config *);
+// Returns how many files can be written at once if these files are more; else 0.
+int writers_missing(const struct config *);
+// Calls `run` on a thread as soon as one is free, then `done`, as uv_queue_work does. The job must
+// not be pending.
+void writers_start(uv_loop_t *, struct writer_job *, uv_work_cb run, uv_after_work_cb done);
 
 #endif

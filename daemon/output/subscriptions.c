@@ -6,6 +6,8 @@
 
 #include "config/config.h"
 #include "config/object.h"
+#include "daemon/output/packet_queue.h"
+#include "daemon/wire.h"
 
 // Shares may differ only in each camera's own settings: the overflow that `auto` chose and the
 // position of its regions.
@@ -151,4 +153,80 @@ struct output *subscriptions_find_same(const struct subscriptions *subscriptions
 {
     struct output *output = subscriptions_find(subscriptions, config->name);
     return output && config_same_output(output->config, config) ? output : NULL;
+}
+
+// --- copies of packets
+
+void copies_packet(const struct subscriptions *subscriptions, struct event_queue *events,
+                   const struct packet *packet, const struct AVCodecParameters *stream,
+                   const _Atomic bool *stop, struct stage_watch *stages)
+{
+    for (int i = subscriptions->n_pools; i < subscriptions->n_packets; i++) {
+        struct output *output = subscriptions->list[i].output;
+        if (output->config->overflow == OVERFLOW_WAIT)
+            stage_enter(stages, STAGE_SUBMIT, STAGE_NO_LIMIT);
+        if (packet_queue_add(output->packets, packet, stream, stop))
+            event_post(events, &output->ready);
+    }
+}
+
+int copies_request(const struct subscriptions *subscriptions, int64_t until_ns)
+{
+    int n = 0;
+    for (int i = subscriptions->n_pools; i < subscriptions->n_packets; i++)
+        n += packet_queue_request(subscriptions->list[i].output->packets, until_ns);
+    return n;
+}
+
+bool copies_take_requests(const struct subscriptions *subscriptions)
+{
+    for (int i = subscriptions->n_pools; i < subscriptions->n_packets; i++)
+        if (subscriptions->list[i].output->config->before.ns > 0)
+            return true;
+    return false;
+}
+
+// --- lines of the analysis
+
+// Returns the reason to skip the picture, or LOSSES to use it.
+static enum loss stats_loss(struct output *output, const struct frame_info *info, bool known)
+{
+    if (!gate_opens(&output->gate, &output->config->gate, info))
+        return LOSS_STILL;
+    if (!rate_keeps(&output->rate, info->pts_ns))
+        return LOSS_THINNED;
+    return known                               ? LOSSES
+           : info->flags & FRAMED_FLAG_DAMAGED ? LOSS_DAMAGED
+           : info->scene.refused               ? LOSS_CONFIG
+                                               : LOSS_BACKEND;
+}
+
+void stats_outputs_offer(const struct subscriptions *subscriptions, struct event_queue *events,
+                         const struct frame_info *info, const struct scene_record *record,
+                         const _Atomic bool *stop)
+{
+    for (int i = subscriptions->n_packets; i < subscriptions->n; i++) {
+        struct output *output = subscriptions->list[i].output;
+        const uint64_t sequence = output->sequence++;
+        const enum loss loss = stats_loss(output, info, record != NULL);
+        ledger_offer(&output->ledger);
+        if (loss != LOSSES) {
+            ledger_lose(&output->ledger, loss);
+            continue;
+        }
+        gate_passed(&output->gate, info);
+        const bool waits = output->config->overflow == OVERFLOW_WAIT;
+        if (scene_lines_add(output->scene, sequence, record, waits ? stop : NULL))
+            event_post(events, &output->ready);
+    }
+}
+
+void stats_outputs_lose(const struct subscriptions *subscriptions, enum loss reason)
+{
+    for (int i = subscriptions->n_packets; i < subscriptions->n; i++) {
+        struct output *output = subscriptions->list[i].output;
+        output->sequence++;
+        ledger_offer(&output->ledger);
+        ledger_lose(&output->ledger, reason);
+    }
 }

@@ -53,4 +53,27 @@ struct output *subscriptions_find(const struct subscriptions *, const char *name
 // Returns the output of that name if its configuration is the same; else NULL.
 struct output *subscriptions_find_same(const struct subscriptions *, const struct output_config *);
 
+// --- outputs that copy the camera's packets
+// Adds the packet, of stream `stream`, to each copy's queue. Waits for room only under `overflow:
+// wait`, announces that to `stages`, and stops waiting when *stop is set. Camera thread.
+void copies_packet(const struct subscriptions *, struct event_queue *, const struct packet *,
+                   const struct AVCodecParameters *stream, const _Atomic bool *stop,
+                   struct stage_watch *stages);
+
+// Makes each copy with `before` write until `until_ns` (CLOCK_MONOTONIC). Returns the number of
+// copies that do. Loop thread.
+int copies_request(const struct subscriptions *, int64_t until_ns);
+// Returns true if any copy has `before`. Loop thread.
+bool copies_take_requests(const struct subscriptions *);
+
+// --- outputs that write lines about the camera's analysis
+// Offers a picture's record to each of these outputs; NULL: the picture is damaged, or its analysis
+// failed. Waits for room only in outputs with `overflow: wait`, until *stop is set. Camera thread.
+void stats_outputs_offer(const struct subscriptions *, struct event_queue *,
+                         const struct frame_info *, const struct scene_record *,
+                         const _Atomic bool *stop);
+// Counts a picture without analysis as lost: it cannot be decoded or exceeds the camera's `fps`.
+// Camera thread.
+void stats_outputs_lose(const struct subscriptions *, enum loss);
+
 #endif

@@ -7,7 +7,6 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/scene/mask.h"
 #include "daemon/wire.h"
 
 enum {
@@ -39,6 +38,95 @@ struct scene {
     struct alarms alarms;
     struct scene_record record; // of the last picture
 };
+
+// --- the report
+
+void scene_report_open(struct scene_report *report)
+{
+    pthread_mutex_init(&report->lock, NULL);
+}
+
+void scene_report_close(struct scene_report *report)
+{
+    pthread_mutex_destroy(&report->lock);
+}
+
+static void count_one(_Atomic uint64_t *counter)
+{
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+static void put_report(struct scene_report *report, const struct scene_record *record)
+{
+    count_one(&report->analysed);
+    if (record->motion.moving)
+        count_one(&report->moving);
+    for (int i = 0; i < ALARMS; i++)
+        if (record->raised >> i & 1)
+            count_one(&report->raised[i]);
+    atomic_store(&report->alarms, record->alarms);
+    pthread_mutex_lock(&report->lock);
+    report->known = true;
+    report->last = *record;
+    pthread_mutex_unlock(&report->lock);
+}
+
+// Pictures are no longer analysed: no alarm is raised, and there is no last record.
+static void end_report(struct scene_report *report)
+{
+    atomic_store(&report->alarms, 0);
+    pthread_mutex_lock(&report->lock);
+    report->known = false;
+    pthread_mutex_unlock(&report->lock);
+}
+
+bool scene_report_last(struct scene_report *report, struct scene_record *ret)
+{
+    pthread_mutex_lock(&report->lock);
+    const bool known = report->known;
+    if (known)
+        *ret = report->last;
+    pthread_mutex_unlock(&report->lock);
+    return known;
+}
+
+// --- the mask
+
+// True if a ray from (x, y) to the right crosses the edge from a to b. x and y are doubled, as the
+// middle of a cell may lie between two pixels.
+static bool crosses(struct point a, struct point b, int64_t x, int64_t y)
+{
+    const int64_t ay = 2 * a.y, by = 2 * b.y;
+    if ((ay > y) == (by > y))
+        return false;
+    const int64_t left = (x - 2 * a.x) * (by - ay), right = 2 * (int64_t)(b.x - a.x) * (y - ay);
+    return by > ay ? left < right : left > right;
+}
+
+static bool is_inside(const struct polygon *polygon, int64_t x, int64_t y)
+{
+    bool inside = false;
+    for (int i = 0, before = polygon->n - 1; i < polygon->n; before = i++)
+        inside ^= crosses(polygon->point[before], polygon->point[i], x, y);
+    return inside;
+}
+
+void mask_cells(const struct polygons *polygons, const struct statistics *cells, uint8_t *mask)
+{
+    for (int row = 0; row < cells->rows; row++) {
+        const int64_t y = (int64_t)cells->row_edges[row] + cells->row_edges[row + 1];
+        for (int column = 0; column < cells->columns; column++) {
+            const int64_t x =
+                (int64_t)cells->column_edges[column] + cells->column_edges[column + 1];
+            uint8_t *cell = &mask[row * cells->columns + column];
+            *cell = 1;
+            for (int i = 0; i < polygons->n; i++)
+                *cell &= !is_inside(&polygons->list[i], x, y);
+        }
+    }
+}
+
+// --- the scene
 
 int scene_open(struct scene **ret, const struct scene_context *context)
 {
@@ -82,12 +170,12 @@ void scene_want(struct scene *scene, bool wanted)
     close_analyser(scene);
     scene->alarms = (struct alarms){0};
     scene->record.alarms = 0;
-    scene_report_end(scene->context.report);
+    end_report(scene->context.report);
 }
 
 // --- the analysis of one geometry
 
-static bool fits(const struct scene *scene, const struct image *image)
+static bool fits_source(const struct scene *scene, const struct image *image)
 {
     const struct image *source = &scene->source;
     return source->format == image->format && source->width == image->width &&
@@ -133,7 +221,7 @@ static int init_analysis(struct scene *scene, const struct image *image)
 
 // Opens an analyser for such pictures on their device. Returns 0; -EAGAIN: not now, since a try has
 // failed; or another negative errno.
-static int prepare(struct scene *scene, const struct image *image)
+static int prepare_analyser(struct scene *scene, const struct image *image)
 {
     const struct device_lease *lease = scene->context.lease;
     const bool on_device = image->memory == MEMORY_CUDA;
@@ -158,7 +246,7 @@ static int prepare(struct scene *scene, const struct image *image)
 
 static void follow_geometry(struct scene *scene, const struct image *image)
 {
-    if (fits(scene, image))
+    if (fits_source(scene, image))
         return;
     close_analyser(scene);
     alarms_restart(&scene->alarms);
@@ -226,7 +314,8 @@ static bool is_light(const struct motion_boxes *motion)
            abs(motion->light.shift) > LIGHT_SHIFT;
 }
 
-static void note(struct scene *scene, struct frame *frame, const struct analysis_result *found)
+static void note_picture(struct scene *scene, struct frame *frame,
+                         const struct analysis_result *found)
 {
     const struct statistics *statistics = &scene->analysis.statistics;
     struct scene_record *record = &scene->record;
@@ -259,7 +348,7 @@ static void note(struct scene *scene, struct frame *frame, const struct analysis
     record->alarms = frame->info.scene.alarms = alarms;
     record->info = frame->info;
     note_alarms(record);
-    scene_report_put(scene->context.report, record);
+    put_report(scene->context.report, record);
 }
 
 const struct scene_record *scene_observe(struct scene *scene, struct frame *frame)
@@ -271,11 +360,11 @@ const struct scene_record *scene_observe(struct scene *scene, struct frame *fram
         return NULL;
     follow_geometry(scene, &frame->image);
     follow_rate(scene, frame);
-    int rc = prepare(scene, &frame->image);
+    int rc = prepare_analyser(scene, &frame->image);
     if (rc == 0)
         rc = scene->driver->analyse(scene->analyser, &frame->image, &found);
     if (rc == 0)
-        note(scene, frame, &found);
+        note_picture(scene, frame, &found);
     else if (rc == -EIO || rc == -ENODEV)
         device_failed(scene->context.lease, rc);
     frame->info.scene.refused = scene->retry_ns == NEVER;

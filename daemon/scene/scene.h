@@ -5,9 +5,44 @@
 #ifndef FRAMED_DAEMON_SCENE_SCENE_H
 #define FRAMED_DAEMON_SCENE_SCENE_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "config/types.h"
 #include "daemon/decode/frame.h"
 #include "daemon/device/devices.h"
-#include "daemon/scene/scene_report.h"
+#include "daemon/scene/alarms.h"
+#include "kernels/motion.h"
+#include "kernels/statistics.h"
+
+// The analysis of one picture.
+struct scene_record {
+    struct frame_info info; // of the picture; info.scene is known
+    struct luma_statistics luma;
+    int columns, rows;                                       // of the grid
+    uint8_t grid[STATISTICS_GRID_MAX * STATISTICS_GRID_MAX]; // means of its cells, row by row
+    struct motion_boxes motion;
+    // Bit 1 << enum alarm: alarms that are raised, and alarms that this picture raised or cleared.
+    unsigned alarms, raised, cleared;
+};
+
+// Results of a camera's analysis, for status and metrics. The camera's thread writes; any thread
+// reads.
+struct scene_report {
+    _Atomic unsigned alarms;         // raised now: bit 1 << enum alarm
+    _Atomic uint64_t analysed;       // pictures; of these:
+    _Atomic uint64_t moving;         // with motion
+    _Atomic uint64_t raised[ALARMS]; // how often
+    pthread_mutex_t lock;            // guards the next two
+    bool known;                      // there is a last record
+    struct scene_record last;
+};
+
+void scene_report_open(struct scene_report *);
+void scene_report_close(struct scene_report *);
+
+// Any thread. False: no picture was analysed yet, or pictures are not analysed any more.
+bool scene_report_last(struct scene_report *, struct scene_record *ret);
 
 struct scene;
 
@@ -30,5 +65,9 @@ const struct scene_record *scene_observe(struct scene *, struct frame *);
 // once the camera's has ended.
 void scene_detach(struct scene *);
 void scene_close(struct scene *); // after scene_detach; accepts NULL
+
+// Fills `mask`, columns x rows bytes, row by row: 0 if the middle of the cell is in one of the
+// polygons, which may cross themselves (even-odd), else 1. Pure.
+void mask_cells(const struct polygons *, const struct statistics *, uint8_t *mask);
 
 #endif

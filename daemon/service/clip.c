@@ -6,7 +6,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/output/copies.h"
+#include "daemon/output/subscriptions.h"
 #include "daemon/service/control.h"
 #include "daemon/service/reply.h"
 

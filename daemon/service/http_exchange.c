@@ -13,7 +13,7 @@
 
 #include "config/address.h"
 #include "daemon/base/access.h"
-#include "daemon/output/json_text.h"
+#include "daemon/output/lines.h"
 #include "daemon/service/http_client.h"
 #include "daemon/service/http_guard.h"
 

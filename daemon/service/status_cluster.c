@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/cluster/document_fields.h"
+#include "daemon/cluster/documents.h"
 #include "daemon/cluster/member.h"
 #include "daemon/service/status_camera.h"
 

@@ -2,7 +2,7 @@
 #ifndef FRAMED_DAEMON_SERVICE_STATUS_CLUSTER_H
 #define FRAMED_DAEMON_SERVICE_STATUS_CLUSTER_H
 
-#include "daemon/cluster/site_state.h"
+#include "daemon/cluster/site.h"
 #include "daemon/service/http.h"
 #include "daemon/service/metrics.h"
 

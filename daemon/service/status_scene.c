@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/output/scene_line.h"
+#include "daemon/output/scene_lines.h"
 
 static json_t *alarms_json(unsigned alarms)
 {

@@ -7,7 +7,6 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/view/view_messages.h"
-#include "daemon/view/view_parts.h"
 
 enum {
     TICK_MS = 1000,

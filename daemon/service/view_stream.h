@@ -5,8 +5,7 @@
 // it is tried again every second. A sign of life is sent after 5 s without anything else. An
 // output's pictures have its own size, whatever WIDTH is.
 //
-// GET /api/v1/cameras/NAME/stream.mjpg?width=W&fps=F: one camera as multipart/x-mixed-replace
-// (view/view_parts.h).
+// GET /api/v1/cameras/NAME/stream.mjpg?width=W&fps=F: one camera as multipart/x-mixed-replace.
 //
 // Loop thread only.
 #ifndef FRAMED_DAEMON_SERVICE_VIEW_STREAM_H

@@ -11,7 +11,7 @@
 #include "daemon/base/access.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/output/file_writers.h"
+#include "daemon/output/sink.h"
 #include "daemon/supervisor/machine_check.h"
 
 static void warn_of_writers(const struct config *config)

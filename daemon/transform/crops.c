@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/log.h"
 #include "daemon/device/budget.h"
 #include "daemon/output/crop_requests.h"
 #include "daemon/transform/claim.h"
 #include "daemon/transform/geometry.h"
-#include "daemon/transform/kept_pictures.h"
 #include "daemon/wire.h"
 
 // One request in the backend: the job, its picture, and the batch that it fills.
@@ -26,7 +26,8 @@ struct crop_job {
 };
 
 struct crops {
-    struct crops_context context;
+    const struct device_lease *lease;
+    struct event_queue *events;
     struct subscription subscription;
     struct output *output;
     int most; // elements per batch
@@ -49,14 +50,9 @@ struct crops {
     struct crop_job jobs[FRAMES_IN_FLIGHT_MAX];
 };
 
-const struct output *crops_output(const struct crops *crops)
-{
-    return crops->output;
-}
-
 // --- the end of a request
 
-static void lose(struct crops *crops, enum loss reason)
+static void lose_request(struct crops *crops, enum loss reason)
 {
     ledger_lose(&crops->output->ledger, reason);
 }
@@ -74,23 +70,23 @@ static void release_job(struct crop_job *job)
     pthread_mutex_unlock(&crops->lock);
 }
 
-static void complete(struct crop_job *job, int status)
+static void complete_job(struct crop_job *job, int status)
 {
     struct crops *crops = job->crops;
     struct output *output = crops->output;
     if (status == -EIO || status == -ENODEV)
-        device_failed(crops->context.lease, status);
+        device_failed(crops->lease, status);
     if (status == 0)
         latency_observe(&output->latency, monotonic_ns() - job->frame.info.received_ns);
     pool_complete(output->pool, job->result, 0, job->n, status);
-    event_post(crops->context.events, &output->ready);
+    event_post(crops->events, &output->ready);
     release_job(job);
 }
 
 // Backend thread.
 static void job_done(struct job *job, int status)
 {
-    complete(job->opaque, status);
+    complete_job(job->opaque, status);
 }
 
 // --- a request
@@ -144,7 +140,7 @@ static void make_elements(struct crop_job *job, struct crop_request *request)
     }
 }
 
-static void describe(struct crop_job *job, const struct crop_request *request)
+static void describe_batch(struct crop_job *job, const struct crop_request *request)
 {
     struct crops *crops = job->crops;
     struct result *result = job->result;
@@ -188,13 +184,13 @@ static int claim_batch(struct crop_job *job, const struct crop_request *request)
         return rc;
     job->result->format =
         claim_format(&crops->whole, output, job->frame.info.field_order, 0, 0, job->result->data);
-    describe(job, request);
+    describe_batch(job, request);
     if (job->n < crops->most)
         pool_complete(output->pool, job->result, job->n, crops->most - job->n, -ECANCELED);
     return 0;
 }
 
-static void submit(struct crop_job *job)
+static void submit_job(struct crop_job *job)
 {
     const struct crops *crops = job->crops;
     memset(job->results, 0, (size_t)crops->most * sizeof *job->results);
@@ -213,17 +209,17 @@ static void submit(struct crop_job *job)
         .done = job_done,
         .opaque = job,
     };
-    int rc = crops->context.lease->driver->submit(crops->plan, &job->job);
+    int rc = crops->lease->driver->submit(crops->plan, &job->job);
     if (rc < 0)
-        complete(job, rc);
+        complete_job(job, rc);
 }
 
-static void answer(struct crops *crops, struct crop_request *request)
+static void answer_request(struct crops *crops, struct crop_request *request)
 {
     const int64_t max_age_ns = crops->output->config->max_age.ns;
     struct crop_job *job = begin_job(crops, request);
     if (!job) {
-        lose(crops, LOSS_LATE);
+        lose_request(crops, LOSS_LATE);
         return;
     }
     enum loss reason = LOSS_LATE;
@@ -236,14 +232,14 @@ static void answer(struct crops *crops, struct crop_request *request)
             reason = claim_loss(rc = claim_batch(job, request), false);
     }
     if (rc == 0) {
-        submit(job);
+        submit_job(job);
         return;
     }
-    lose(crops, reason);
+    lose_request(crops, reason);
     release_job(job);
 }
 
-static int64_t expire(struct crops *crops)
+static int64_t expire_pictures(struct crops *crops)
 {
     int64_t until_ns = INT64_MAX;
     pthread_mutex_lock(&crops->lock);
@@ -253,7 +249,7 @@ static int64_t expire(struct crops *crops)
     return until_ns;
 }
 
-static void *work(void *opaque)
+static void *run_crops(void *opaque)
 {
     struct crops *crops = opaque;
     struct crop_request request;
@@ -262,21 +258,21 @@ static void *work(void *opaque)
     pthread_setname_np(pthread_self(), "crops");
     while ((rc = crop_requests_take(crops->output->requests, &request, until_ns)) != -ESHUTDOWN) {
         if (rc == 0)
-            answer(crops, &request);
-        until_ns = expire(crops);
+            answer_request(crops, &request);
+        until_ns = expire_pictures(crops);
     }
     return NULL;
 }
 
 // --- pictures
 
-void crops_keep(struct crops *crops, struct frame *frame)
+static void crops_keep(struct crops *crops, struct frame *frame)
 {
     const int rc = crops->pictures ? kept_pictures_add(crops->pictures, frame) : 0;
     if (rc > 0)
         crop_requests_wake(crops->output->requests); // so that the thread releases it in time
     else if (rc == -EIO)
-        device_failed(crops->context.lease, rc);
+        device_failed(crops->lease, rc);
 }
 
 static void wait_for_jobs(struct crops *crops)
@@ -286,7 +282,7 @@ static void wait_for_jobs(struct crops *crops)
             pthread_cond_wait(&crops->done, &crops->lock);
 }
 
-void crops_drain(struct crops *crops)
+static void crops_drain(struct crops *crops)
 {
     pthread_mutex_lock(&crops->lock);
     struct kept_pictures *pictures = crops->pictures;
@@ -298,9 +294,9 @@ void crops_drain(struct crops *crops)
     pthread_mutex_unlock(&crops->lock);
     kept_pictures_close(pictures);
     if (crops->plan)
-        crops->context.lease->driver->plan_close(crops->plan);
+        crops->lease->driver->plan_close(crops->plan);
     if (crops->reserved)
-        device_unreserve(crops->context.lease, crops->reserved);
+        device_unreserve(crops->lease, crops->reserved);
     op_finish(&crops->whole);
     crops->plan = NULL;
     crops->reserved = 0;
@@ -311,7 +307,7 @@ static int open_plan(struct crops *crops, const struct image *source, int most, 
                      size_t size)
 {
     const struct output_config *config = crops->output->config;
-    const struct backend_driver *driver = crops->context.lease->driver;
+    const struct backend_driver *driver = crops->lease->driver;
     const struct op *ops[PLAN_OPS_MAX];
     for (int i = 0; i < crops->most; i++)
         ops[i] = &crops->whole;
@@ -321,8 +317,8 @@ static int open_plan(struct crops *crops, const struct image *source, int most, 
         bytes += pool_region_need(REGION_DEVICE, config->slots,
                                   crops->whole.dst_bytes * (size_t)crops->most)
                      .device;
-    return geometry_open_plan(&crops->plan, &crops->reserved, bytes, crops->context.lease, source,
-                              ops, crops->most, notice, size);
+    return geometry_open_plan(&crops->plan, &crops->reserved, bytes, crops->lease, source, ops,
+                              crops->most, notice, size);
 }
 
 // Opens a plan, unless the output cannot be made from such pictures.
@@ -340,11 +336,11 @@ static int open_geometry(struct crops *crops, const struct image *source, int mo
     return rc == -ENOMEM ? rc : 0;
 }
 
-int crops_prepare(struct crops *crops, const struct frame *frame, int num, int den, char *notice,
-                  size_t size)
+static int crops_prepare(struct crops *crops, const struct frame *frame, int num, int den,
+                         char *notice, size_t size)
 {
     const struct crops_config *config = &crops->output->config->crops;
-    const struct device_lease *lease = crops->context.lease;
+    const struct device_lease *lease = crops->lease;
     const struct kept_pictures_options options = {
         lease, &frame->image, budget_kept_pictures(config, num, den), config->keep.ns};
     struct kept_pictures *pictures = NULL;
@@ -394,13 +390,15 @@ static void free_crops(struct crops *crops)
     free(crops);
 }
 
-int crops_open(struct crops **ret, const struct crops_context *context)
+static int crops_open(struct crops **ret, const struct subscription *subscription,
+                      const struct device_lease *lease, struct event_queue *events)
 {
     struct crops *crops = calloc(1, sizeof *crops);
     if (!crops)
         return -ENOMEM;
-    crops->context = *context;
-    crops->subscription = *context->subscription;
+    crops->lease = lease;
+    crops->events = events;
+    crops->subscription = *subscription;
     crops->output = crops->subscription.output;
     crops->most = crops->output->config->capacity;
     crops->source.format = PIXEL_NONE;
@@ -409,7 +407,7 @@ int crops_open(struct crops **ret, const struct crops_context *context)
     crop_requests_stop(crops->output->requests, false);
     int rc = open_jobs(crops);
     if (rc == 0)
-        rc = -pthread_create(&crops->thread, NULL, work, crops);
+        rc = -pthread_create(&crops->thread, NULL, run_crops, crops);
     if (rc < 0) {
         free_crops(crops);
         return rc;
@@ -418,12 +416,92 @@ int crops_open(struct crops **ret, const struct crops_context *context)
     return 0;
 }
 
-void crops_close(struct crops *crops)
+static void crops_close(struct crops *crops)
 {
-    if (!crops)
-        return;
     crops_drain(crops);
     crop_requests_stop(crops->output->requests, true);
     pthread_join(crops->thread, NULL);
     free_crops(crops);
+}
+
+// --- all of a camera
+
+// Removes the crops of that output from the list and returns them; NULL: there are none.
+static struct crops *take_crops(struct crops_list *list, const struct output *output)
+{
+    for (int i = 0; i < list->n; i++) {
+        struct crops *crops = list->list[i].crops;
+        if (crops->output != output)
+            continue;
+        list->list[i] = list->list[--list->n];
+        return crops;
+    }
+    return NULL;
+}
+
+static void log_failure(const struct output *output, int rc)
+{
+    log_event(LOG_LEVEL_ERROR, "output=%s no thread: %s", output->config->name, strerror(-rc));
+}
+
+void crops_list_subscribe(struct crops_list *list, const struct subscriptions *subscriptions,
+                          const struct device_lease *lease, struct event_queue *events)
+{
+    struct crops_list next = {0};
+    for (int i = subscriptions->n_pictures; i < subscriptions->n_pools; i++) {
+        const struct subscription *own = &subscriptions->list[i];
+        struct crops_entry *entry = &next.list[next.n];
+        int rc = 0;
+        entry->of = subscriptions_find(subscriptions, own->output->config->crops.of);
+        entry->crops = take_crops(list, own->output);
+        if (!entry->crops)
+            rc = crops_open(&entry->crops, own, lease, events);
+        if (rc < 0)
+            log_failure(own->output, rc);
+        next.n += rc == 0;
+    }
+    crops_list_close(list);
+    *list = next;
+}
+
+void crops_list_close(struct crops_list *list)
+{
+    while (list->n > 0)
+        crops_close(list->list[--list->n].crops);
+}
+
+int crops_list_prepare(struct crops_list *list, const struct frame *frame, int num, int den,
+                       char *notice, size_t size)
+{
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < list->n; i++)
+        rc = crops_prepare(list->list[i].crops, frame, num, den, notice, size);
+    return rc;
+}
+
+void crops_list_keep(struct crops_list *list, struct frame *frame)
+{
+    for (int i = 0; i < list->n; i++) {
+        struct crops_entry *entry = &list->list[i];
+        if (!entry->of || entry->of->ordinal == entry->ordinal)
+            continue;
+        entry->ordinal = entry->of->ordinal;
+        crops_keep(entry->crops, frame);
+    }
+}
+
+int64_t crops_list_keep_ns(const struct crops_list *list)
+{
+    int64_t longest_ns = 0;
+    for (int i = 0; i < list->n; i++) {
+        const int64_t ns = list->list[i].crops->output->config->crops.keep.ns;
+        longest_ns = ns > longest_ns ? ns : longest_ns;
+    }
+    return longest_ns;
+}
+
+void crops_list_drain(struct crops_list *list)
+{
+    for (int i = 0; i < list->n; i++)
+        crops_drain(list->list[i].crops);
 }

@@ -1,4 +1,4 @@
-#include "daemon/transform/kept_pictures.h"
+#include "daemon/transform/crops.h"
 
 #include <errno.h>
 #include <pthread.h>

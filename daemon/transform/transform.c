@@ -8,9 +8,8 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/device/budget.h"
-#include "daemon/output/stats_outputs.h"
 #include "daemon/transform/claim.h"
-#include "daemon/transform/crops_list.h"
+#include "daemon/transform/crops.h"
 #include "daemon/transform/geometry.h"
 
 static const int64_t NOMINAL_NS = 40000000; // between frames of a stream without a rate
@@ -592,4 +591,62 @@ lost:
     frame_release(frame);
     claim_lost(transform->subscriptions, reason);
     return rc == -EAGAIN ? 0 : report_failure(transform, rc);
+}
+
+// --- the thread of a batch
+
+struct collector {
+    struct output *output;
+    struct event_queue *events;
+    pthread_t thread;
+    _Atomic bool ended;
+};
+
+static void *collect(void *opaque)
+{
+    struct collector *collector = opaque;
+    struct batch_grant grant;
+    pthread_setname_np(pthread_self(), "batch");
+    while (batch_take(collector->output->batch, &grant) == 0) {
+        if (grant.moved)
+            pool_close_unused_regions(collector->output->pool);
+        if (grant.member)
+            transform_resume(&grant);
+        else
+            event_post(collector->events, &collector->output->ready);
+    }
+    atomic_store(&collector->ended, true);
+    return NULL;
+}
+
+int collector_open(struct collector **ret, struct output *output, struct event_queue *events)
+{
+    struct collector *collector = malloc(sizeof *collector);
+    if (!collector)
+        return -ENOMEM;
+    *collector = (struct collector){.output = output, .events = events};
+    int rc = pthread_create(&collector->thread, NULL, collect, collector);
+    if (rc != 0) {
+        free(collector);
+        return -rc;
+    }
+    *ret = collector;
+    return 0;
+}
+
+bool collector_stop(struct collector *collector)
+{
+    if (!collector)
+        return true;
+    batch_stop(collector->output->batch);
+    return atomic_load(&collector->ended);
+}
+
+void collector_close(struct collector *collector)
+{
+    if (!collector)
+        return;
+    collector_stop(collector);
+    pthread_join(collector->thread, NULL);
+    free(collector);
 }

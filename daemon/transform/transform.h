@@ -9,6 +9,7 @@
 #include "daemon/base/stage_watch.h"
 #include "daemon/decode/frame.h"
 #include "daemon/device/devices.h"
+#include "daemon/output/output.h"
 #include "daemon/output/subscriptions.h"
 #include "daemon/scene/scene.h"
 
@@ -59,5 +60,18 @@ const char *transform_notice(struct transform *);
 void transform_wake(struct transform *);  // any thread: ends waits once *stop is set
 void transform_drain(struct transform *); // waits for frames in flight, frees buffers
 void transform_close(struct transform *); // drains; accepts NULL
+
+// --- the collector: the thread of one batch
+// It submits parked pictures once there is room for them, and closes the batch when its wait is
+// over (output/batch.h).
+struct collector;
+
+// Starts the thread of a batch's own output, which outlives it. Loop thread. 0 or negative errno.
+int collector_open(struct collector **ret, struct output *, struct event_queue *);
+// Requests the thread's end, once the batch has no members. True: it has ended, and collector_close
+// does not block. Accepts NULL.
+bool collector_stop(struct collector *);
+// Waits for the thread to end. Accepts NULL.
+void collector_close(struct collector *);
 
 #endif

@@ -1,4 +1,4 @@
-// Internals of the previews, for preview_thread.c and preview_askers.c: the data that the previews'
+// Internals of the previews, for preview.c and preview_thread.c: the data that the previews'
 // threads, the cameras' threads and the loop share, and its lists. All functions are called with
 // previews->lock held, except for the last group.
 #ifndef FRAMED_DAEMON_VIEW_PREVIEW_H

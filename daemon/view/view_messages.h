@@ -1,14 +1,14 @@
-// Messages for one viewer of many cameras, each a header and a body. A newer picture replaces one
-// of the same index that has not begun to be sent, so that a slow link shows fewer pictures and
-// never older ones. Loop thread.
-//
-// A header is VIEW_HEADER_BYTES bytes, little-endian: u32 length of the body, u16 kind, u16 index
-// in the viewer's list, u32 epoch, u32 flags (enum framed_flags), u64 capture_ns, u64 sequence.
+// Data for one viewer: messages of many cameras, or parts of one. A newer picture replaces one of
+// the same camera that has not begun to be sent, so that a slow link shows fewer pictures and never
+// older ones. Loop thread.
 #ifndef FRAMED_DAEMON_VIEW_VIEW_MESSAGES_H
 #define FRAMED_DAEMON_VIEW_VIEW_MESSAGES_H
 
 #include "daemon/view/previews.h"
 
+// --- messages, each a header and a body
+// A header is VIEW_HEADER_BYTES bytes, little-endian: u32 length of the body, u16 kind, u16 index
+// in the viewer's list, u32 epoch, u32 flags (enum framed_flags), u64 capture_ns, u64 sequence.
 enum {
     VIEW_HEADER_BYTES = 32,
     VIEW_PICTURES_MAX = 64, // indices of one viewer
@@ -29,5 +29,23 @@ void view_messages_put(struct view_messages *, int index, struct preview_picture
 void view_messages_put_alive(struct view_messages *);
 // Fills up to `room` bytes with the next data to send; returns how many, 0: there is none.
 size_t view_messages_fill(struct view_messages *, char *to, size_t room);
+
+// --- one camera as multipart/x-mixed-replace: parts of a JPEG each
+// The header of each part is sent with the part before, since browsers show a part when the next
+// one begins; so no part can contain its length.
+#define VIEW_PARTS_TYPE "multipart/x-mixed-replace; boundary=framed"
+
+struct view_parts {               // zeroed: nothing was sent
+    struct preview_picture *next; // a reference, or NULL
+    struct preview_picture *part; // a reference, or NULL: being sent
+    bool begun;                   // the first header was sent, or is being sent
+    size_t at;                    // bytes sent, of the part or of that header
+};
+
+void view_parts_close(struct view_parts *);
+// Takes a reference of a picture with a JPEG.
+void view_parts_put(struct view_parts *, struct preview_picture *);
+// As view_messages_fill.
+size_t view_parts_fill(struct view_parts *, char *to, size_t room);
 
 #endif

@@ -13,6 +13,7 @@ FOLDERS = ("client", "config", "daemon", "kernels")
 SHORT = 50  # lines
 LIMITS = {"lines": 105_600, "files": 725, "short files": 261}
 LIMITS = {"lines": 105_207, "files": 663, "short files": 217}
+LIMITS = {"lines": 105_350, "files": 677, "short files": 223}
 SLACK = {"lines": 250, "files": 2, "short files": 2}  # by which a limit may lie above the tree
 
 

@@ -3,7 +3,7 @@
 #ifndef FRAMED_TESTS_CLUSTER_SIMULATION_STORE_H
 #define FRAMED_TESTS_CLUSTER_SIMULATION_STORE_H
 
-#include "daemon/cluster/etcd_types.h"
+#include "daemon/cluster/etcd_json.h"
 
 enum { STORE_KEYS_MAX = 64, STORE_LEASES_MAX = 64, STORE_KEY_SIZE = 96 };
 

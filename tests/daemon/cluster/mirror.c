@@ -1,5 +1,5 @@
 // Detection of changes that a mirror missed, by an answer with only the latest changes.
-#include "daemon/cluster/mirror.h"
+#include "daemon/cluster/site.h"
 
 #include "tests/test.h"
 

@@ -1,6 +1,7 @@
 // Assignment of cameras to nodes, over thousands of random sites whose nodes die, come back, drain
 // and refuse cameras. Each step is checked against the rules of plan.h, written in another way.
 #include "daemon/cluster/plan.h"
+#include "daemon/cluster/documents.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 // Files that `keep` deletes, and its errors.
-#include "daemon/output/keep.h"
+#include "daemon/output/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>

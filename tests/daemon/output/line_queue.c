@@ -1,5 +1,5 @@
 // Lines of any length, readers of any speed: each gets whole lines in order, and counts the rest.
-#include "daemon/output/line_queue.h"
+#include "daemon/output/lines.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // The index of a file of any length has a limited size, and covers the whole file.
-#include "daemon/output/mp4_index.h"
+#include "daemon/output/muxer.h"
 
 #include "tests/test.h"
 

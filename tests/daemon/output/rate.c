@@ -1,5 +1,5 @@
 // A limit of frames per second with timestamps that jitter, pause, jump and are extremely large.
-#include "daemon/output/rate.h"
+#include "daemon/output/gate.h"
 #include "tests/test.h"
 
 static const int64_t MS = 1000000;

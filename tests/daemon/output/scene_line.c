@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/output/scene_lines.h"
-#include "daemon/output/stats_outputs.h"
+#include "daemon/output/subscriptions.h"
 #include "daemon/wire.h"
 #include "tests/test.h"
 

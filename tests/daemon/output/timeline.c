@@ -1,5 +1,5 @@
 // Times of a copy: dts rises and never exceeds pts, with any times of the camera.
-#include "daemon/output/timeline.h"
+#include "daemon/output/muxer.h"
 
 #include <stdlib.h>
 

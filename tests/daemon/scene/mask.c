@@ -1,5 +1,5 @@
 // Cells in polygons, compared with a test of each cell's middle by hand.
-#include "daemon/scene/mask.h"
+#include "daemon/scene/scene.h"
 
 #include <string.h>
 

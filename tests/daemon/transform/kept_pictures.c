@@ -1,6 +1,6 @@
 // Kept pictures: lookup, number and lifetimes; and copies of pictures on a device, in memory of
 // their own.
-#include "daemon/transform/kept_pictures.h"
+#include "daemon/transform/crops.h"
 
 #include <errno.h>
 #include <string.h>

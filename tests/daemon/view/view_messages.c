@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/view/view_parts.h"
 #include "tests/test.h"
 
 // Makes a picture with `size` bytes of `fill`.

@@ -1,12 +1,25 @@
-// Ring of the newest lines for a sink's readers. A slow reader loses the oldest lines, always whole
-// ones. Memory is bounded and independent of the number of readers. Loop thread only.
-#ifndef FRAMED_DAEMON_OUTPUT_LINE_QUEUE_H
-#define FRAMED_DAEMON_OUTPUT_LINE_QUEUE_H
+// Lines of JSON for a sink's readers: how a line is written, and where it waits.
+#ifndef FRAMED_DAEMON_OUTPUT_LINES_H
+#define FRAMED_DAEMON_OUTPUT_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+// --- JSON, piece by piece
+// Each function writes at `to`, which must have room, and returns the end. Formats numbers without
+// printf, which takes ten times as long and uses the locale's decimal point.
+char *json_put(char *to, const char *text); // without escapes
+char *json_put_unsigned(char *to, uint64_t n);
+char *json_put_signed(char *to, int64_t n);
+char *json_put_decimal(char *to, int64_t n, int places); // n * 10^-places, without trailing zeros
+char *json_put_seconds(char *to, int64_t ns);            // seconds to the microsecond
+// Quotes and escapes a text: at most 6 bytes per byte of it. Invalid UTF-8 becomes question marks.
+char *json_put_text(char *to, const char *text);
+
+// --- the queue
+// Ring of the newest lines for a sink's readers. A slow reader loses the oldest lines, always whole
+// ones. Memory is bounded and independent of the number of readers. Loop thread only.
 enum { LINE_QUEUE_BYTES = 1 << 20, LINE_QUEUE_LINES = 4096 };
 
 struct line {

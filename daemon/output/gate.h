@@ -1,8 +1,8 @@
-// Decides which pictures an output's `gate` lets pass: pictures with motion, pictures that differ
-// from the last one passed, and one now and then. It counts by timestamps, so that a file at full
-// pace gives the same pictures as a camera. Pure.
-#ifndef FRAMED_DAEMON_SCENE_GATE_H
-#define FRAMED_DAEMON_SCENE_GATE_H
+// Decides which pictures an output gets: at most so many per second (`fps`), and with `gate` only
+// pictures with motion, pictures that differ from the last one passed, and one now and then. It
+// counts by timestamps, so that a file at full pace gives the same pictures as a camera. Pure.
+#ifndef FRAMED_DAEMON_OUTPUT_GATE_H
+#define FRAMED_DAEMON_OUTPUT_GATE_H
 
 #include "daemon/decode/frame.h"
 
@@ -25,5 +25,17 @@ struct gate {
 bool gate_opens(struct gate *, const struct gate_config *, const struct frame_info *);
 // Call when the picture has passed and its output got it.
 void gate_passed(struct gate *, const struct frame_info *);
+
+// Limits frames per second.
+struct rate {
+    double fps;     // 0 keeps all
+    bool begun;     // due_ns is valid
+    int64_t due_ns; // the first frame at this pts or later is kept
+};
+
+bool rate_keeps(struct rate *, int64_t pts_ns);
+// Limits a nominal rate of *num / *den frames per second; 0/0: unknown.
+void rate_limit(const struct rate *, int *num, int *den);
+void rate_restart(struct rate *); // timestamps restart: the next frame is kept
 
 #endif

@@ -1,14 +1,20 @@
-#include "daemon/output/file_recovery.h"
-
+// Files that an earlier process left unfinished: finds their whole frames, cuts off the rest, and
+// gives them their names.
+#include <dirent.h>
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/address.h"
 #include "daemon/base/number.h"
+#include "daemon/output/segment.h"
 #include "daemon/wire.h"
 
 enum { TEXT_BYTES = 1024 }; // of the longest header, with a zero
@@ -186,7 +192,10 @@ static off_t lines_whole(int fd, off_t end)
     return 0;
 }
 
-off_t file_recovery_whole(enum protocol protocol, int fd)
+// Returns the bytes of the whole frames at the file's start, headers included; all bytes of a raw
+// file, which has no frame boundaries; -EILSEQ if the file is not of this protocol; or another
+// negative errno.
+static off_t count_whole(enum protocol protocol, int fd)
 {
     static const char *const magics[] = {
         [PROTOCOL_FRAMED] = FRAMED_MAGIC, [PROTOCOL_Y4M] = "YUV4MPEG2 ",
@@ -213,4 +222,77 @@ off_t file_recovery_whole(enum protocol protocol, int fd)
            : protocol == PROTOCOL_Y4M ? y4m_whole(fd, st.st_size)
            : protocol == PROTOCOL_NPY ? sum_records(npy_record, fd, st.st_size)
                                       : sum_records(framed_record, fd, st.st_size);
+}
+
+// --- the files
+
+static int cut_and_name(const struct output_config *config, const char *part, int fd)
+{
+    struct stat st;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    off_t whole = S_ISREG(st.st_mode) ? count_whole(config->protocol, fd) : -EILSEQ;
+    if (whole < 0)
+        return (int)whole;
+    if (whole == 0)
+        return unlink(part) < 0 ? -errno : 0;
+    if (whole < st.st_size && ftruncate(fd, whole) < 0)
+        return -errno;
+    return segment_give_name(part);
+}
+
+static int finish_leftover(const struct output_config *config, const char *part)
+{
+    int fd = open(part, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int rc = cut_and_name(config, part, fd);
+    close(fd);
+    return rc;
+}
+
+bool segment_is_leftover(const char *pattern, const char *name)
+{
+    static const char *const numbers[] = {"", ".[0-9]*"};
+    char glob[PATH_BYTES], with_part[PATH_BYTES + sizeof SEGMENT_PART];
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (pattern_glob(pattern, numbers[i], glob, sizeof glob) < 0)
+            continue;
+        snprintf(with_part, sizeof with_part, "%s" SEGMENT_PART, glob);
+        if (fnmatch(with_part, name, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
+// A locked file is being written and a missing one was finished, both elsewhere: neither is stuck.
+static void count_leftover(struct leftovers *left, const char *part, int rc)
+{
+    if (rc == 0)
+        left->finished++;
+    if (rc == 0 || rc == -EWOULDBLOCK || rc == -ENOENT)
+        return;
+    if (left->stuck++ == 0) {
+        left->error = rc;
+        snprintf(left->first_stuck, sizeof left->first_stuck, "%s", part);
+    }
+}
+
+int segment_finish_leftovers(const struct output_config *config, struct leftovers *ret)
+{
+    char folder[PATH_BYTES], path[PATH_BYTES];
+    const char *slash = strrchr(config->sink.path, '/');
+    int length = slash ? (int)(slash + 1 - config->sink.path) : 0;
+    *ret = (struct leftovers){0};
+    snprintf(folder, sizeof folder, "%.*s", length, config->sink.path);
+    DIR *files = opendir(length ? folder : ".");
+    if (!files)
+        return -errno;
+    for (struct dirent *file; (file = readdir(files));) {
+        if (segment_is_leftover(config->sink.path, file->d_name) &&
+            snprintf(path, sizeof path, "%s%s", folder, file->d_name) < PATH_BYTES)
+            count_leftover(ret, path, finish_leftover(config, path));
+    }
+    closedir(files);
+    return 0;
 }

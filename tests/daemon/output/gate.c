@@ -1,6 +1,6 @@
 // Pictures that a gate passes: motion with its hold time, changes of the fingerprint, one now and
 // then, damage, unknown pictures, new epochs and sizes.
-#include "daemon/scene/gate.h"
+#include "daemon/output/gate.h"
 
 #include "daemon/wire.h"
 #include "tests/test.h"

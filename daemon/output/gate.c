@@ -1,11 +1,12 @@
-#include "daemon/scene/gate.h"
+#include "daemon/output/gate.h"
 
-#include "kernels/fingerprint.h"
+#include <math.h>
 
 #include "daemon/wire.h"
+#include "kernels/fingerprint.h"
 
 // Timestamps of another epoch, and fingerprints of another geometry, cannot be compared.
-static void follow(struct gate *gate, const struct frame_info *info)
+static void follow_stream(struct gate *gate, const struct frame_info *info)
 {
     if (gate->epoch == info->epoch && gate->width == info->source_width &&
         gate->height == info->source_height)
@@ -40,7 +41,7 @@ bool gate_opens(struct gate *gate, const struct gate_config *config, const struc
     const struct scene_facts *scene = &info->scene;
     if (!config->motion && config->change == 0)
         return true;
-    follow(gate, info);
+    follow_stream(gate, info);
     if (info->flags & FRAMED_FLAG_DAMAGED)
         return gate->begun &&
                (is_held(gate, config, info->pts_ns) || is_due(gate, config, info->pts_ns));
@@ -62,4 +63,56 @@ void gate_passed(struct gate *gate, const struct frame_info *info)
         return;
     gate->has_reference = true;
     gate->reference = info->scene.fingerprint;
+}
+
+// --- frames per second
+
+static const double FPS_MIN = 1e-6; // keeps intervals far from overflow
+
+static double limit_of(const struct rate *rate)
+{
+    return rate->fps > FPS_MIN ? rate->fps : FPS_MIN;
+}
+
+// Accepts frames an eighth of the interval early, as timestamps are rounded. The due time moves by
+// whole intervals, so that 25 frames/s thin to 10 evenly; after a gap it restarts at the frame.
+bool rate_keeps(struct rate *rate, int64_t pts_ns)
+{
+    if (rate->fps <= 0)
+        return true;
+    int64_t interval = (int64_t)(1e9 / limit_of(rate));
+    if (rate->begun && pts_ns < rate->due_ns - interval / 8)
+        return false;
+    if (!rate->begun || rate->due_ns + interval <= pts_ns)
+        rate->due_ns = pts_ns;
+    rate->begun = true;
+    rate->due_ns += interval;
+    return true;
+}
+
+static int common_divisor(int a, int b)
+{
+    while (b > 0) {
+        int rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+void rate_limit(const struct rate *rate, int *num, int *den)
+{
+    static const int MILLION = 1000000; // the limit to six decimals
+    if (rate->fps <= 0 || (*den > 0 && (double)*num / *den <= limit_of(rate)))
+        return;
+    *num = (int)lround(limit_of(rate) * MILLION);
+    *den = MILLION;
+    int common = common_divisor(*num, *den);
+    *num /= common;
+    *den /= common;
+}
+
+void rate_restart(struct rate *rate)
+{
+    rate->begun = false;
 }
