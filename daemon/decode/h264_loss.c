@@ -1,6 +1,5 @@
 #include "daemon/decode/h264_loss.h"
 
-#include "daemon/bitstream/h264_headers.h"
 #include "daemon/bitstream/nal.h"
 
 enum {

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/bitstream/h264_headers.h"
-#include "daemon/bitstream/hevc_headers.h"
 #include "daemon/bitstream/nal.h"
 #include "daemon/input/libav_version.h"
 

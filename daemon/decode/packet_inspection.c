@@ -2,8 +2,6 @@
 
 #include <libavcodec/avcodec.h>
 
-#include "daemon/bitstream/h264_headers.h"
-#include "daemon/bitstream/hevc_headers.h"
 #include "daemon/bitstream/nal.h"
 
 enum {

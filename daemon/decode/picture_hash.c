@@ -9,7 +9,6 @@
 #include <libavutil/pixdesc.h>
 #include <string.h>
 
-#include "daemon/bitstream/hevc_headers.h"
 #include "daemon/bitstream/nal.h"
 
 enum {

@@ -4,8 +4,6 @@
 #include <libavcodec/avcodec.h>
 #include <stdlib.h>
 
-#include "daemon/bitstream/h264_headers.h"
-#include "daemon/bitstream/hevc_headers.h"
 #include "daemon/bitstream/nal.h"
 
 enum {

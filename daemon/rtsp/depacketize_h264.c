@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "daemon/base/number.h"
-#include "daemon/bitstream/h264_headers.h"
 #include "daemon/bitstream/nal.h"
 #include "daemon/rtsp/depacketize.h"
 #include "daemon/rtsp/nal_assembly.h"

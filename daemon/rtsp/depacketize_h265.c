@@ -1,7 +1,6 @@
 // H.265 in RTP (RFC 7798): single NAL units, aggregation packets, fragmentation units, with and
 // without decoding order numbers, which are skipped.
 #include "daemon/base/number.h"
-#include "daemon/bitstream/hevc_headers.h"
 #include "daemon/bitstream/nal.h"
 #include "daemon/rtsp/depacketize.h"
 #include "daemon/rtsp/nal_assembly.h"

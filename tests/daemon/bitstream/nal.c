@@ -1,6 +1,5 @@
 // NAL units and a picture's hash are found in both packet forms, and no byte after the end is read.
 #include "daemon/bitstream/nal.h"
-#include "daemon/bitstream/h264_headers.h"
 
 #include <string.h>
 
