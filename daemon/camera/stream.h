@@ -6,7 +6,7 @@
 
 #include "daemon/camera/capture_time.h"
 #include "daemon/camera/delay.h"
-#include "daemon/decode/video_signal.h"
+#include "daemon/decode/frame.h"
 #include "daemon/output/subscriptions.h"
 
 struct stream {

@@ -7,7 +7,6 @@
 
 #include "daemon/bitstream/nal.h"
 #include "daemon/decode/buffers.h"
-#include "daemon/decode/dpb.h"
 #include "daemon/decode/packet_inspection.h"
 #include "daemon/decode/picture.h"
 #include "daemon/decode/picture_filter.h"
