@@ -4,10 +4,82 @@
 #ifndef FRAMED_DAEMON_RTSP_ASSEMBLY_H
 #define FRAMED_DAEMON_RTSP_ASSEMBLY_H
 
-#include "daemon/rtsp/access_unit.h"
-#include "daemon/rtsp/picture_end.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct rtp_packet;
+
+enum { ACCESS_UNIT_PADDING = 64 };
+
+// An access unit received over RTP: one picture and the data that belongs to it.
+struct access_unit {
+    // H.264 and H.265: NAL units with start codes, both fields where a frame has two; MJPEG: a JFIF
+    // picture. Followed by ACCESS_UNIT_PADDING zero bytes, which `bytes` does not count.
+    const uint8_t *data;
+    size_t bytes;
+    uint32_t timestamp;
+    int64_t received_ns, arrived_ns; // first and last packet, CLOCK_MONOTONIC
+    bool keyframe;                   // IDR, IRAP, a recovery point with intra slices only, any JPEG
+    bool has_sets;                   // contains parameter sets
+    bool disposable; // no other picture references it (nal_ref_idc 0; sub-layer non-reference)
+    bool damaged;    // one of its packets is missing
+    // Missing packets before it were, or may have been, whole pictures. False if the same loss
+    // damaged the picture before it and others reference that one.
+    bool reference_lost;
+    uint32_t lost;  // packets missing in it and before it, since the previous unit
+    bool hole;      // packets are missing, perhaps an unknown number
+    bool restarted; // first unit of a restarted sender
+};
+
+// --- the end of a picture: learns from a camera's last 64 pictures how reliably its markers end a
+// picture. Zeroed: nothing learnt. Kept over connections.
+
+enum picture_end {
+    PICTURE_END_LEARNING,
+    PICTURE_END_MARKER,    // trusted: a picture ends with its marker
+    PICTURE_END_PER_SLICE, // every slice is marked: a picture ends with its n-th marker
+    PICTURE_END_NONE,      // no markers: a picture ends with silence
+};
+
+enum { PICTURE_END_HISTORY = 64 };
+
+struct picture_end_verdict {
+    enum picture_end end;
+    uint64_t unmarked, early;            // private from here on; a bit per picture, bit 0 the last
+    int pictures;                        // number learnt, at most PICTURE_END_HISTORY
+    int markers;                         // of the last picture
+    int steady;                          // pictures in a row with that many markers
+    int64_t gap_ns[PICTURE_END_HISTORY]; // longest silence inside each; a ring
+    int next_gap;
+    int64_t usual_gap_ns; // of those, without stalls
+    int64_t split_ns;     // minimum silence, doubled when silence split a picture
+    int64_t interval_ns;  // mean time from picture to picture; 0: unknown
+};
+
+// The facts about one picture, complete or not.
+struct picture_end_signs {
+    int markers;         // after its slices
+    bool early;          // some of its packets followed a marker
+    bool unmarked;       // it had no marker
+    bool damaged;        // packets are missing, perhaps its marker
+    int64_t gap_ns;      // the longest silence between its packets
+    int64_t interval_ns; // since the previous picture; 0: unknown
+};
+
+const char *picture_end_name(enum picture_end); // "marker", for the status
+// Learns from a complete picture; ignores a damaged one.
+void picture_end_learn(struct picture_end_verdict *, const struct picture_end_signs *);
+// Reports that the last picture continued after the marker or silence that ended it.
+void picture_end_went_on(struct picture_end_verdict *, bool marked, bool silent);
+// Returns true if the marker just received, already counted in `signs`, ends the picture now.
+bool picture_end_at_marker(const struct picture_end_verdict *, const struct picture_end_signs *);
+// Returns the silence that ends a picture with slices; INT64_MAX: only the next picture ends it.
+// `marked`: a marker followed the last slice.
+int64_t picture_end_silence_ns(const struct picture_end_verdict *, const struct picture_end_signs *,
+                               bool marked);
+
+// --- the assembly
 
 enum {
     ASSEMBLY_UNITS = 8,            // the open one, and as many as one packet can complete

@@ -3,9 +3,10 @@
 
 #include "daemon/base/number.h"
 #include "daemon/bitstream/nal.h"
-#include "daemon/rtsp/depacketize.h"
+#include "daemon/rtsp/depacketizer.h"
 #include "daemon/rtsp/nal_assembly.h"
 #include "daemon/rtsp/rtp_receiver.h"
+#include "daemon/rtsp/sdp.h"
 
 enum { STAP_A = 24, STAP_B, MTAP16, MTAP24, FU_A, FU_B }; // payload structures by NAL unit type
 enum { FU_START = 0x80, FU_END = 0x40 };

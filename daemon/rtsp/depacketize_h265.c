@@ -2,9 +2,10 @@
 // without decoding order numbers, which are skipped.
 #include "daemon/base/number.h"
 #include "daemon/bitstream/nal.h"
-#include "daemon/rtsp/depacketize.h"
+#include "daemon/rtsp/depacketizer.h"
 #include "daemon/rtsp/nal_assembly.h"
 #include "daemon/rtsp/rtp_receiver.h"
+#include "daemon/rtsp/sdp.h"
 
 enum { AGGREGATION = 48, FRAGMENTATION, PACI };
 enum { FU_START = 0x80, FU_END = 0x40 };

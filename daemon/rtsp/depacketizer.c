@@ -3,8 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/rtsp/depacketize.h"
+#include "daemon/rtsp/nal_assembly.h"
 #include "daemon/rtsp/rtp_receiver.h"
+#include "daemon/rtsp/sdp.h"
 
 struct depacketizer {
     const struct depacketize_codec *codec;

@@ -1,21 +1,15 @@
 // Makes access units from RTP payloads: H.264 (RFC 6184), H.265 (RFC 7798), MJPEG (RFC 2435).
 // Detects the end of a unit by three signals: a NAL unit that begins another unit, a new timestamp,
-// a marker after a slice. Learns how reliable a camera's markers are (picture_end.h). Pure: the
-// caller passes the time. One thread uses a depacketizer.
+// a marker after a slice. Learns how reliable a camera's markers are (struct picture_end_verdict).
+// Pure: the caller passes the time. One thread uses a depacketizer.
 #ifndef FRAMED_DAEMON_RTSP_DEPACKETIZER_H
 #define FRAMED_DAEMON_RTSP_DEPACKETIZER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "daemon/rtsp/assembly.h"
 
-#include "daemon/rtsp/access_unit.h"
-
-struct rtp_packet;
-struct sdp_media;
-
-struct picture_end_verdict; // picture_end.h
 struct depacketizer;
+struct parameter_sets;
+struct sdp_media;
 
 // Reads `media` during the call. The owner keeps *verdict over connections, and the depacketizer
 // updates it; NULL: starts with nothing learnt. Returns 0; -ENOTSUP: another codec; -ENOMEM.
@@ -35,5 +29,18 @@ void depacketizer_flush(struct depacketizer *); // completes the open unit: the 
 const uint8_t *depacketizer_sets(const struct depacketizer *, size_t *bytes);
 // Returns what is wrong with the stream, for people, or NULL; valid until close.
 const char *depacketizer_complaint(const struct depacketizer *);
+
+// The interface of a codec's depacketizer.
+struct depacketize_codec {
+    size_t bytes; // size of its state, which is zeroed before open
+    void (*open)(void *state, struct assembly *, const struct sdp_media *);
+    void (*packet)(void *state, const struct rtp_packet *);
+    void (*flush)(void *state); // no packet follows: drops an incomplete piece
+    const struct parameter_sets *(*sets)(const void *state); // NULL: the codec has none
+    // For people: what is wrong with the stream, or NULL; lives with the state. May be NULL.
+    const char *(*complaint)(const void *state);
+};
+
+extern const struct depacketize_codec depacketize_h264, depacketize_h265, depacketize_jpeg;
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef FRAMED_DAEMON_RTSP_RTSP_MEMORY_H
 #define FRAMED_DAEMON_RTSP_RTSP_MEMORY_H
 
-#include "daemon/rtsp/picture_end.h"
+#include "daemon/rtsp/assembly.h"
 
 struct rtsp_memory {
     struct picture_end_verdict verdict;

@@ -7,7 +7,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/number.h"
-#include "daemon/rtsp/rtp_packet.h"
+#include "daemon/rtsp/rtp_receiver.h"
 #include "daemon/rtsp/rtsp_dialogue.h"
 
 static const int64_t SECOND_NS = 1000000000,

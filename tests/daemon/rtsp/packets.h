@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "daemon/bitstream/nal.h"
+#include "daemon/rtsp/assembly.h"
 #include "daemon/rtsp/depacketizer.h"
-#include "daemon/rtsp/picture_end.h"
 #include "daemon/rtsp/rtp_receiver.h"
 #include "daemon/rtsp/sdp.h"
 #include "tests/test.h"
