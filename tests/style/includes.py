@@ -71,7 +71,7 @@ FILES = [
     (r"daemon/onvif/soap\.c", ["curl/curl.h", "openssl/"]),
     (r"daemon/decode/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
     (r"daemon/input/libav_log\.c", ["libavutil/log.h"]),
-    (r"daemon/(input/login_pause|rtsp/rtsp_(auth|tls)|cli/verify_(image|clip))\.c", ["openssl/"]),
+    (r"daemon/(input/login_pause|rtsp/rtsp_(exchange|connection)|cli/verify_(image|clip))\.c", ["openssl/"]),
     (r"tests/daemon/rtsp/rtsp_connection\.c", ["openssl/"]),
     (r"tests/faults/va_driver\.c", ["va/va_backend.h"]),
     (r"daemon/output/socket\.c", ["linux/"]),
