@@ -205,9 +205,11 @@ static void h264_flush(void *state)
     nal_assembly_flush(&((struct h264 *)state)->nals);
 }
 
-static const struct parameter_sets *h264_sets(const void *state)
+static const uint8_t *h264_sets(const void *state, size_t *bytes)
 {
-    return &((const struct h264 *)state)->nals.sets;
+    const struct parameter_sets *sets = &((const struct h264 *)state)->nals.sets;
+    *bytes = sets->bytes;
+    return sets->data;
 }
 
 const struct depacketize_codec depacketize_h264 = {sizeof(struct h264), h264_open, h264_packet,

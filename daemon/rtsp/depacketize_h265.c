@@ -192,9 +192,11 @@ static void h265_flush(void *state)
     nal_assembly_flush(&((struct h265 *)state)->nals);
 }
 
-static const struct parameter_sets *h265_sets(const void *state)
+static const uint8_t *h265_sets(const void *state, size_t *bytes)
 {
-    return &((const struct h265 *)state)->nals.sets;
+    const struct parameter_sets *sets = &((const struct h265 *)state)->nals.sets;
+    *bytes = sets->bytes;
+    return sets->data;
 }
 
 const struct depacketize_codec depacketize_h265 = {sizeof(struct h265), h265_open, h265_packet,

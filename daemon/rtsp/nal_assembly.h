@@ -3,7 +3,7 @@
 #ifndef FRAMED_DAEMON_RTSP_NAL_ASSEMBLY_H
 #define FRAMED_DAEMON_RTSP_NAL_ASSEMBLY_H
 
-#include "daemon/rtsp/assembly.h"
+#include "daemon/rtsp/depacketizer.h"
 
 enum { PARAMETER_SETS_BYTES = 16384, PARAMETER_SETS_MAX = 64 };
 

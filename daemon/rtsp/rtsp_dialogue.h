@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/rtsp/assembly.h"
+#include "daemon/rtsp/depacketizer.h"
 #include "daemon/rtsp/rtsp_carriage.h"
 #include "daemon/rtsp/rtsp_exchange.h"
 #include "daemon/rtsp/rtsp_track.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/rtsp/assembly.h"
 #include "daemon/rtsp/depacketizer.h"
 #include "daemon/rtsp/rtp_receiver.h"
 #include "tests/fuzz/turns.h"

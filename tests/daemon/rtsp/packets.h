@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "daemon/bitstream/nal.h"
-#include "daemon/rtsp/assembly.h"
 #include "daemon/rtsp/depacketizer.h"
 #include "daemon/rtsp/rtp_receiver.h"
 #include "daemon/rtsp/sdp.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "daemon/rtsp/assembly.h"
+#include "daemon/rtsp/depacketizer.h"
 #include "tests/test.h"
 
 enum { KEYFRAME = 0x65, OTHER = 0x41, PICTURES = 5 };
