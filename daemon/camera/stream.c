@@ -1,7 +1,7 @@
 #include "daemon/camera/stream.h"
 
 #include "daemon/base/log.h"
-#include "daemon/input/orientation.h"
+#include "daemon/input/demux.h"
 
 static const int64_t JUMP_NS = 10 * INT64_C(1000000000); // between two pictures of a file: a cut
 static const int64_t AHEAD_NS =

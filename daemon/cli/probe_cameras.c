@@ -16,8 +16,6 @@
 #include "daemon/decode/decoder.h"
 #include "daemon/device/devices.h"
 #include "daemon/input/demux.h"
-#include "daemon/input/orientation.h"
-#include "daemon/input/url.h"
 #include "daemon/supervisor/machine_check.h"
 
 enum { THREADS_MAX = 32 };

@@ -12,9 +12,9 @@
 #include "daemon/decode/picture_filter.h"
 #include "daemon/decode/pixel_format_map.h"
 #include "daemon/decode/takeover.h"
+#include "daemon/input/demux.h"
 #include "daemon/input/libav_log.h"
 #include "daemon/input/libav_version.h"
-#include "daemon/input/orientation.h"
 #include "daemon/wire.h"
 
 // While the first picture waits for NVDEC, a newer keyframe replaces packets older than this.

@@ -61,7 +61,7 @@ RANKS = {
 FILES = [
     (r"((tests/)?kernels|tests/bench)/cuda/.*|tests/bench/(detect|fingerprint)/time_cuda.cu|tests/bench/analysis/main.cu", ["cuda.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h"]),
     (r"client/(\w+_cuda\.cu|gpu\.cuh)", ["cuda_runtime_api.h"]),
-    (r"daemon/input/demux_(libav|options)\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
+    (r"daemon/input/demux_libav\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
     (r"daemon/input/libav_version\.h", ["libavcodec/", "libavformat/"]),
     (r"daemon/input/rtsp_video\.c", ["libavcodec/", "libavutil/"]),
     (r"daemon/cli/(probe_report|stream_probe)\.c", ["libavcodec/"]),
