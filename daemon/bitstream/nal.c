@@ -4,11 +4,6 @@
 
 #include "daemon/base/number.h"
 
-enum {
-    HVCC_LENGTH_SIZE = 21, // offset of the length size in a HEVCDecoderConfigurationRecord
-    HVCC_BYTES = 23,       // before its parameter sets
-};
-
 size_t nal_find_start(const uint8_t *data, size_t size, size_t at)
 {
     while (at + 3 <= size) {
@@ -142,6 +137,8 @@ bool nal_find_sei(const struct nal *unit, size_t header_bytes, uint32_t type, st
     return false;
 }
 
+// --- H.264
+
 int h264_unit_type(const struct nal *nal)
 {
     return nal->size > 0 ? nal->data[0] & 31 : -1;
@@ -151,6 +148,133 @@ int h264_length_bytes(const uint8_t *extradata, size_t size)
 {
     return extradata && size > 4 && extradata[0] == 1 ? (extradata[4] & 3) + 1 : 0;
 }
+
+static struct nal_bits bits_of_unit(const uint8_t *unit, size_t bytes)
+{
+    return (struct nal_bits){.data = unit, .size = bytes, .at = bytes > 0 ? 1 : 0};
+}
+
+static void skip_scaling_list(struct nal_bits *bits, int size)
+{
+    int last = 8, next = 8;
+    for (int i = 0; i < size; i++) {
+        if (next != 0)
+            next = (last + nal_se(bits) % 256 + 256) & 255;
+        last = next ? next : last;
+    }
+}
+
+static bool has_chroma_format(uint32_t profile)
+{
+    static const uint8_t profiles[] = {100, 110, 122, 244, 44,  83, 86,
+                                       118, 128, 138, 139, 134, 135};
+    for (size_t i = 0; i < sizeof profiles; i++)
+        if (profiles[i] == profile)
+            return true;
+    return false;
+}
+
+static void read_chroma_format(struct h264_sps *sps, struct nal_bits *bits)
+{
+    const uint32_t format = nal_ue(bits);
+    sps->plane_bits = format == 3 && nal_u(bits, 1) ? 2 : 0;
+    nal_ue(bits); // bit depths
+    nal_ue(bits);
+    nal_u(bits, 1);
+    const bool lists = nal_u(bits, 1);
+    for (int i = 0; lists && i < (format == 3 ? 12 : 8); i++)
+        if (nal_u(bits, 1))
+            skip_scaling_list(bits, i < 6 ? 16 : 64);
+}
+
+static void read_order(struct h264_sps *sps, struct nal_bits *bits)
+{
+    sps->poc_type = nal_ue(bits);
+    if (sps->poc_type == 0)
+        sps->poc_lsb_bits = nal_ue(bits) + 4;
+    if (sps->poc_type != 1)
+        return;
+    nal_u(bits, 1);
+    nal_se(bits);
+    nal_se(bits);
+    for (uint32_t n = nal_ue(bits) & 0xff; n > 0; n--)
+        nal_se(bits);
+}
+
+struct h264_sps h264_sps_read(const uint8_t *unit, size_t bytes)
+{
+    struct nal_bits bits = bits_of_unit(unit, bytes);
+    struct h264_sps sps = {.profile = (uint8_t)nal_u(&bits, 8)};
+    sps.constraints = (uint8_t)nal_u(&bits, 8);
+    sps.level = (uint8_t)nal_u(&bits, 8);
+    sps.id = nal_ue(&bits);
+    if (has_chroma_format(sps.profile))
+        read_chroma_format(&sps, &bits);
+    sps.frame_num_bits = nal_ue(&bits) + 4;
+    read_order(&sps, &bits);
+    sps.references = nal_ue(&bits);
+    sps.gaps = nal_u(&bits, 1);
+    nal_ue(&bits); // pic_width_in_mbs_minus1
+    nal_ue(&bits); // pic_height_in_map_units_minus1
+    sps.fields = !nal_u(&bits, 1);
+    return sps;
+}
+
+void h264_pps_read(const uint8_t *unit, size_t bytes, uint32_t *id, uint32_t *sps)
+{
+    struct nal_bits bits = bits_of_unit(unit, bytes);
+    *id = nal_ue(&bits);
+    *sps = nal_ue(&bits);
+}
+
+static struct h264_slice read_slice_begin(struct nal_bits *bits)
+{
+    struct h264_slice slice = {.first_mb = nal_ue(bits)};
+    slice.type = nal_ue(bits);
+    slice.pps = nal_ue(bits);
+    return slice;
+}
+
+struct h264_slice h264_slice_read(const uint8_t *unit, size_t bytes)
+{
+    struct nal_bits bits = bits_of_unit(unit, bytes);
+    return read_slice_begin(&bits);
+}
+
+void h264_slice_read_field(struct h264_slice *slice, const struct h264_sps *sps,
+                           const uint8_t *unit, size_t bytes)
+{
+    struct nal_bits bits = bits_of_unit(unit, bytes);
+    *slice = read_slice_begin(&bits);
+    nal_skip(&bits, (size_t)sps->plane_bits);
+    slice->frame_num = nal_u(&bits, sps->frame_num_bits <= 16 ? (int)sps->frame_num_bits : 16);
+    slice->field = sps->fields && nal_u(&bits, 1);
+    slice->bottom = slice->field && nal_u(&bits, 1);
+}
+
+bool h264_begins_idr(const uint8_t *data, size_t size, int length_bytes)
+{
+    struct nal_reader reader = {.data = data, .size = size, .length_bytes = length_bytes};
+    struct nal nal;
+    while (nal_next(&reader, &nal)) {
+        const int type = h264_unit_type(&nal);
+        if (type >= H264_UNIT_SLICE && type <= H264_UNIT_IDR) // 2 to 4 are parts of slices
+            return type == H264_UNIT_IDR;
+    }
+    return false;
+}
+
+// --- H.265
+
+enum {
+    HVCC_LENGTH_SIZE = 21, // offset of the length size in a HEVCDecoderConfigurationRecord
+    HVCC_BYTES = 23,       // before its parameter sets
+    SPS_ID_MAX = 15,
+    SIZE_MAX_LUMA = 16384, // luma samples of a row or a column
+    SETS_MAX = 64,
+    REFERENCES_MAX = 16,
+    ANY = 0x7ffffffe,
+};
 
 int hevc_unit_type(const struct nal *nal)
 {
@@ -163,4 +287,203 @@ int hevc_length_bytes(const uint8_t *extradata, size_t size)
     bool record =
         extradata && size >= HVCC_BYTES && (extradata[0] || extradata[1] || extradata[2] > 1);
     return record ? (extradata[HVCC_LENGTH_SIZE] & 3) + 1 : 0;
+}
+
+struct sps_bits {
+    struct nal_bits bits;
+    bool failed; // read past the end, or a value is out of range: all values are 0 from then on
+};
+
+struct reference_set { // st_ref_pic_set
+    int negatives, positives;
+    int delta[REFERENCES_MAX]; // differences of picture order count, negatives first
+};
+
+static uint32_t read_u(struct sps_bits *b, int n)
+{
+    const uint32_t value = b->failed ? 0 : nal_u(&b->bits, n);
+    b->failed |= nal_ended(&b->bits);
+    return b->failed ? 0 : value;
+}
+
+static bool read_flag(struct sps_bits *b)
+{
+    return read_u(b, 1);
+}
+
+static void skip_bits(struct sps_bits *b, size_t n)
+{
+    nal_skip(&b->bits, n);
+    b->failed |= nal_ended(&b->bits);
+}
+
+static uint32_t read_ue(struct sps_bits *b, uint32_t max)
+{
+    const uint32_t value = b->failed ? 0 : nal_ue(&b->bits);
+    b->failed |= nal_ended(&b->bits) || value > max;
+    return b->failed ? 0 : value;
+}
+
+static void skip_se(struct sps_bits *b, int min, int max)
+{
+    const int value = b->failed ? 0 : nal_se(&b->bits);
+    b->failed |= nal_ended(&b->bits) || value < min || value > max;
+}
+
+static void skip_profile_tier_level(struct sps_bits *b, int sub_layers)
+{
+    bool profile[8] = {0}, level[8] = {0};
+    skip_bits(b, 88 + 8);
+    for (int i = 0; i < sub_layers; i++) {
+        profile[i] = read_flag(b);
+        level[i] = read_flag(b);
+    }
+    if (sub_layers > 0)
+        skip_bits(b, 2 * (size_t)(8 - sub_layers));
+    for (int i = 0; i < sub_layers; i++)
+        skip_bits(b, (profile[i] ? 88 : 0) + (level[i] ? 8 : 0));
+}
+
+static void skip_scaling_lists(struct sps_bits *b)
+{
+    for (int size = 0; size < 4; size++)
+        for (int matrix = 0; matrix < 6; matrix += size == 3 ? 3 : 1) {
+            if (!read_flag(b)) {
+                read_ue(b, 5);
+                continue;
+            }
+            if (size > 1)
+                skip_se(b, -7, 247);
+            for (int i = 0; i < (size == 0 ? 16 : 64); i++)
+                skip_se(b, -128, 127);
+        }
+}
+
+static void skip_block_sizes(struct sps_bits *b, uint32_t width, uint32_t height)
+{
+    const uint32_t min_cb_log2 = read_ue(b, 3) + 3, ctb_log2 = min_cb_log2 + read_ue(b, 3);
+    const uint32_t min_tb_log2 = read_ue(b, 3) + 2, max_tb_log2 = min_tb_log2 + read_ue(b, 3);
+    const uint32_t mask = (UINT32_C(1) << min_cb_log2) - 1;
+    read_ue(b, 4); // max_transform_hierarchy_depth_inter and _intra
+    read_ue(b, 4);
+    b->failed |= ctb_log2 < 4 || ctb_log2 > 6 || min_tb_log2 >= min_cb_log2 || max_tb_log2 > 5 ||
+                 max_tb_log2 > ctb_log2 || width == 0 || height == 0 || (width & mask) ||
+                 (height & mask);
+}
+
+static void add_reference(struct reference_set *set, struct sps_bits *b, int delta)
+{
+    const int n = set->negatives + set->positives;
+    if (n == REFERENCES_MAX) {
+        b->failed = true;
+        return;
+    }
+    set->delta[n] = delta;
+    if (delta < 0)
+        set->negatives++;
+    else
+        set->positives++;
+}
+
+// Predicts a set from another one: that set's pictures and the picture that it belongs to (entry
+// n), shifted by a difference. Negatives come first, nearest first.
+static void predict_reference_set(struct reference_set *set, struct sps_bits *b,
+                                  const struct reference_set *from)
+{
+    const int n = from->negatives + from->positives;
+    bool kept[REFERENCES_MAX + 1];
+    const bool negative = read_flag(b);
+    const int magnitude = (int)read_ue(b, 32767) + 1, move = negative ? -magnitude : magnitude;
+    for (int j = 0; j <= n; j++) {
+        kept[j] = read_flag(b) || read_flag(b); // used_by_curr_pic_flag, use_delta_flag
+        // no picture refers to itself
+        b->failed |= kept[j] && (j < n ? from->delta[j] : 0) + move == 0;
+    }
+    for (int sign = -1; sign <= 1; sign += 2) {
+        const int far_from = sign < 0 ? from->negatives : 0;
+        const int far_to = sign < 0 ? n : from->negatives;
+        const int near_from = sign < 0 ? 0 : from->negatives;
+        const int near_to = sign < 0 ? from->negatives : n;
+        for (int j = far_to - 1; j >= far_from; j--)
+            if ((from->delta[j] + move) * sign > 0 && kept[j])
+                add_reference(set, b, from->delta[j] + move);
+        if (move * sign > 0 && kept[n])
+            add_reference(set, b, move);
+        for (int j = near_from; j < near_to; j++)
+            if ((from->delta[j] + move) * sign > 0 && kept[j])
+                add_reference(set, b, from->delta[j] + move);
+    }
+}
+
+static void read_reference_set(struct reference_set *set, struct sps_bits *b,
+                               const struct reference_set *before)
+{
+    *set = (struct reference_set){0};
+    if (before && read_flag(b)) { // inter_ref_pic_set_prediction_flag
+        predict_reference_set(set, b, before);
+        return;
+    }
+    const int negatives = (int)read_ue(b, REFERENCES_MAX);
+    const int positives = (int)read_ue(b, REFERENCES_MAX - (uint32_t)negatives);
+    for (int i = 0, delta = 0; i < negatives; i++) {
+        add_reference(set, b, delta -= (int)read_ue(b, 32767) + 1);
+        skip_bits(b, 1);
+    }
+    for (int i = 0, delta = 0; i < positives; i++) {
+        add_reference(set, b, delta += (int)read_ue(b, 32767) + 1);
+        skip_bits(b, 1);
+    }
+}
+
+static void skip_reference_sets(struct sps_bits *b, uint32_t poc_lsb_bits)
+{
+    struct reference_set set[2];
+    const int sets = (int)read_ue(b, SETS_MAX);
+    for (int i = 0; i < sets; i++)
+        read_reference_set(&set[i % 2], b, i > 0 ? &set[(i + 1) % 2] : NULL);
+    if (read_flag(b)) // long_term_ref_pics_present_flag
+        for (uint32_t n = read_ue(b, 32); n > 0; n--)
+            skip_bits(b, poc_lsb_bits + 1);
+}
+
+// Skips up to the reference picture sets: no later count could become absurd in a damaged SPS.
+static void skip_sps(struct sps_bits *b)
+{
+    skip_bits(b, 4);
+    const int sub_layers = (int)read_u(b, 3);
+    b->failed |= sub_layers == 7;
+    skip_bits(b, 1);
+    skip_profile_tier_level(b, b->failed ? 0 : sub_layers);
+    read_ue(b, SPS_ID_MAX);
+    if (read_ue(b, 3) == 3) // chroma_format_idc
+        skip_bits(b, 1);
+    const uint32_t width = read_ue(b, SIZE_MAX_LUMA), height = read_ue(b, SIZE_MAX_LUMA);
+    for (int i = read_flag(b) ? 0 : 4; i < 4; i++) // conformance_window_flag
+        read_ue(b, SIZE_MAX_LUMA);
+    read_ue(b, 8); // bit depths
+    read_ue(b, 8);
+    const uint32_t poc_lsb_bits = read_ue(b, 12) + 4;
+    for (int i = read_flag(b) ? 0 : sub_layers; i <= sub_layers; i++)
+        for (int j = 0; j < 3; j++)
+            read_ue(b, ANY);
+    skip_block_sizes(b, width, height);
+    if (read_flag(b) && read_flag(b)) // scaling_list_enabled_flag, sps_scaling_list_data_present
+        skip_scaling_lists(b);
+    skip_bits(b, 2);    // amp_enabled_flag, sample_adaptive_offset_enabled_flag
+    if (read_flag(b)) { // pcm_enabled_flag
+        skip_bits(b, 4 + 4);
+        read_ue(b, 2);
+        read_ue(b, 2);
+        skip_bits(b, 1);
+    }
+    skip_reference_sets(b, poc_lsb_bits);
+}
+
+bool hevc_sps_is_readable(const struct nal *nal)
+{
+    struct sps_bits b = {.bits = {.data = nal->data, .size = nal->size, .at = 2}};
+    if (hevc_unit_type(nal) != HEVC_UNIT_SPS || nal->data[1] != 1) // TemporalId is 0
+        return false;
+    skip_sps(&b);
+    return !b.failed;
 }

@@ -1,5 +1,5 @@
-// The NAL units of a packet of H.264 or H.265, and their syntax elements. Accepts any bytes;
-// nothing is read beyond their end.
+// The NAL units of a packet of H.264 or H.265, their syntax elements and their headers (7.3 of both
+// standards). Accepts any bytes; nothing is read beyond their end.
 #ifndef FRAMED_DAEMON_BITSTREAM_NAL_H
 #define FRAMED_DAEMON_BITSTREAM_NAL_H
 
@@ -44,16 +44,99 @@ bool nal_ended(const struct nal_bits *);    // bits beyond the end were read
 bool nal_find_sei(const struct nal *, size_t header_bytes, uint32_t type, struct nal_bits *ret);
 
 // --- H.264
+
+enum h264_unit { // nal_unit_type
+    H264_UNIT_SLICE = 1,
+    H264_UNIT_PARTITION_A = 2,
+    H264_UNIT_PARTITION_B = 3,
+    H264_UNIT_PARTITION_C = 4,
+    H264_UNIT_IDR = 5,
+    H264_UNIT_SEI = 6,
+    H264_UNIT_SPS = 7,
+    H264_UNIT_PPS = 8,
+    H264_UNIT_AUD = 9,
+    H264_UNIT_END_OF_SEQUENCE = 10,
+    H264_UNIT_END_OF_STREAM = 11,
+    H264_UNIT_SPS_EXTENSION = 13,
+    H264_UNIT_PREFIX = 14,
+    H264_UNIT_RESERVED_18 = 18,
+    H264_UNIT_AUXILIARY = 19,
+    H264_UNIT_EXTENSION = 20,
+    H264_UNIT_DEPTH_EXTENSION = 21,
+};
+
 // Returns nal_unit_type; -1: there is no header.
 int h264_unit_type(const struct nal *);
 // Returns length_bytes from the extradata of an H.264 stream, which may be NULL.
 int h264_length_bytes(const uint8_t *extradata, size_t size);
 
+// Parameter sets and slice headers, as far as they distinguish pictures. Values are returned
+// unchecked, even if the standard does not allow them: the caller bounds what it uses.
+enum { H264_SPS_MAX = 32, H264_PPS_MAX = 256 };
+
+struct h264_sps {
+    uint8_t profile, constraints, level;
+    uint32_t id;
+    int plane_bits; // of colour_plane_id, which precedes frame_num: 0 or 2
+    uint32_t frame_num_bits;
+    uint32_t references; // max_num_ref_frames
+    bool gaps;           // gaps_in_frame_num_value_allowed_flag
+    uint32_t poc_type;
+    uint32_t poc_lsb_bits; // 0: poc_type is not 0
+    bool fields;           // frame_mbs_only_flag is 0: pictures may be fields
+};
+
+// Fields up to frame_num, `field` and `bottom`.
+struct h264_slice {
+    uint32_t first_mb, type, pps;
+    uint32_t frame_num;
+    bool field, bottom;
+};
+
+// Returns true if a packet's picture is an IDR: nothing after it refers to anything before it.
+// `length_bytes` as in struct nal_reader.
+bool h264_begins_idr(const uint8_t *data, size_t size, int length_bytes);
+
+// Units start at their header byte.
+struct h264_sps h264_sps_read(const uint8_t *unit, size_t bytes);
+void h264_pps_read(const uint8_t *unit, size_t bytes, uint32_t *id, uint32_t *sps);
+// Reads first_mb, type and pps. The rest needs the SPS that the PPS belongs to.
+struct h264_slice h264_slice_read(const uint8_t *unit, size_t bytes);
+void h264_slice_read_field(struct h264_slice *, const struct h264_sps *, const uint8_t *unit,
+                           size_t bytes);
+
 // --- H.265
+
+enum hevc_unit { // nal_unit_type
+    HEVC_UNIT_RASL_R = 9,
+    HEVC_UNIT_RSV_VCL_N14 = 14, // up to here even types are of pictures that no other picture of
+                                // their sub-layer refers to
+    HEVC_UNIT_BLA_W_LP = 16,
+    HEVC_UNIT_BLA_N_LP = 18,
+    HEVC_UNIT_IDR_W_RADL = 19,
+    HEVC_UNIT_IDR_N_LP = 20,
+    HEVC_UNIT_CRA = 21,
+    HEVC_UNIT_RSV_IRAP_VCL23 = 23,
+    HEVC_UNIT_RSV_VCL31 = 31, // the last slice segment
+    HEVC_UNIT_VPS = 32,
+    HEVC_UNIT_SPS = 33,
+    HEVC_UNIT_PPS = 34,
+    HEVC_UNIT_AUD = 35,
+    HEVC_UNIT_END_OF_SEQUENCE = 36,
+    HEVC_UNIT_END_OF_BITSTREAM = 37,
+    HEVC_UNIT_PREFIX_SEI = 39,
+    HEVC_UNIT_SUFFIX_SEI = 40,
+    HEVC_UNIT_RSV_NVCL41 = 41, // to 44: precede a picture, like 48 to 55
+    HEVC_UNIT_RSV_NVCL44 = 44,
+};
+
 // Returns nal_unit_type of a unit of the base layer; -1: of another layer, or an incomplete header.
 int hevc_unit_type(const struct nal *);
-
 // Returns length_bytes from the extradata of an H.265 stream, which may be NULL.
 int hevc_length_bytes(const uint8_t *extradata, size_t size);
+
+// Returns true if a unit is an SPS of the base layer, of any profile, that is complete to the end
+// of its reference picture sets and contains only values that the standard allows there.
+bool hevc_sps_is_readable(const struct nal *);
 
 #endif

@@ -12,12 +12,10 @@
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/process.h"
+#include "daemon/decode/buffers.h"
 #include "daemon/decode/decoder.h"
-#include "daemon/decode/dpb.h"
 #include "daemon/device/devices.h"
 #include "daemon/input/demux.h"
-#include "daemon/input/orientation.h"
-#include "daemon/input/url.h"
 #include "daemon/supervisor/machine_check.h"
 
 enum { THREADS_MAX = 32 };

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 
-#include "daemon/bitstream/h264_headers.h"
 #include "daemon/bitstream/nal.h"
 #include "daemon/decode/buffers.h"
 #include "daemon/decode/decode_options.h"

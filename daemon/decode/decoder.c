@@ -7,15 +7,14 @@
 
 #include "daemon/bitstream/nal.h"
 #include "daemon/decode/buffers.h"
-#include "daemon/decode/dpb.h"
 #include "daemon/decode/packet_inspection.h"
 #include "daemon/decode/picture.h"
 #include "daemon/decode/picture_filter.h"
 #include "daemon/decode/pixel_format_map.h"
 #include "daemon/decode/takeover.h"
+#include "daemon/input/demux.h"
 #include "daemon/input/libav_log.h"
 #include "daemon/input/libav_version.h"
-#include "daemon/input/orientation.h"
 #include "daemon/wire.h"
 
 // While the first picture waits for NVDEC, a newer keyframe replaces packets older than this.

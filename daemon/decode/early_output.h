@@ -4,7 +4,7 @@
 // here the picture is taken from the buffer, and shown when output_order allows. Later output of
 // libavcodec is dropped, except pictures that could not be taken. If the buffer does not hold the
 // picture, libavcodec is made to give out each picture when it is decoded
-// (daemon/decode/held_pictures.h). Frame threads rule all of this out. Only the codec's thread uses
+// (struct held_pictures). Frame threads rule all of this out. Only the codec's thread uses
 // it.
 #ifndef FRAMED_DAEMON_DECODE_EARLY_OUTPUT_H
 #define FRAMED_DAEMON_DECODE_EARLY_OUTPUT_H

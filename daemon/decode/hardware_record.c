@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/base/process.h"
-#include "daemon/bitstream/h264_headers.h"
-#include "daemon/bitstream/hevc_headers.h"
+#include "daemon/bitstream/nal.h"
 #include "daemon/decode/hardware.h"
 
 #define TITLE "framed decoders "

@@ -13,7 +13,6 @@
 
 #include "daemon/decode/corruption.h"
 #include "daemon/decode/frame.h"
-#include "daemon/decode/picture_hash.h"
 #include "daemon/input/demux.h"
 
 struct AVFrame;
@@ -34,7 +33,7 @@ struct packet_info {
     bool reference_lost;  // pictures before it, perhaps references, are missing
     bool lacks_reference; // the same, and libavcodec will not report it
     bool waited;          // the demux waited for it
-    int64_t whole_from;   // as recovery_packet returns it
+    int64_t whole_from;   // see packet_inspection_order
     bool skipped;         // no decoder gets it
     bool unskipped;       // no longer skipped, and not sent to the decoder yet
     bool settled;         // its picture was given out or counted, or there is none

@@ -11,7 +11,7 @@
 #include "config/url.h"
 #include "daemon/base/machine.h"
 #include "daemon/base/region.h"
-#include "daemon/decode/dpb.h"
+#include "daemon/decode/buffers.h"
 #include "daemon/decode/packet_history.h"
 
 // --- placement

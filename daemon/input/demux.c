@@ -4,9 +4,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "config/url.h"
 #include "daemon/input/demux_driver.h"
+
+static const struct url_input sources[] = {
+    {URL_RTSP, false, true, "rtsp,rtp,tcp,udp,tls", "over rtsp"},
+    {URL_TCP, false, true, "tcp", "over tcp"},
+    {URL_UNIX, false, true, "unix", "over a unix socket"},
+    {URL_PIPE, false, false, "pipe", "from a pipe"},
+    {URL_FILE, false, false, "file", "from a file"},
+    {URL_FILE, true, true, "pipe", "from a fifo"},
+};
+
+const struct url_input *url_input_of(const char *url)
+{
+    struct stat st;
+    enum url_kind kind = config_url_kind(url);
+    bool is_fifo = kind == URL_FILE && stat(config_url_path(url), &st) == 0 && S_ISFIFO(st.st_mode);
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+        if (sources[i].kind == kind && sources[i].fifo == is_fifo)
+            return &sources[i];
+    return NULL;
+}
 
 int demux_memory_open(struct demux_memory **ret)
 {
@@ -138,4 +159,44 @@ void demux_close(struct demux *demux)
 {
     if (demux)
         demux->driver->close(demux);
+}
+
+// --- the orientation
+
+// Returns true if `part` is tiny next to `whole`: matrices are computed from angles and rounded.
+static bool negligible(int64_t part, int64_t whole)
+{
+    return llabs(part) * 256 < llabs(whole);
+}
+
+int orientation_of(const int32_t matrix[9])
+{
+    // A pixel at (x, y) is shown at (a*x + b*y, c*x + d*y).
+    const int64_t a = matrix[0], b = matrix[3], c = matrix[1], d = matrix[4];
+    if (!a && !b && !c && !d) // from muxers that leave the field empty
+        return ORIENTATION_UPRIGHT;
+    if (negligible(b, a) && negligible(c, a) && negligible(b, d) && negligible(c, d))
+        return a > 0   ? d > 0 ? ORIENTATION_UPRIGHT : ORIENTATION_MIRRORED | ORIENTATION_HALF
+               : d > 0 ? ORIENTATION_MIRRORED
+                       : ORIENTATION_HALF;
+    if (negligible(a, b) && negligible(d, b) && negligible(a, c) && negligible(d, c))
+        return b < 0   ? c > 0 ? ORIENTATION_QUARTER : ORIENTATION_MIRRORED | ORIENTATION_QUARTER
+               : c > 0 ? ORIENTATION_MIRRORED | ORIENTATION_THREE_QUARTERS
+                       : ORIENTATION_THREE_QUARTERS;
+    return -EINVAL;
+}
+
+const char *orientation_name(enum orientation orientation)
+{
+    static const char *const names[] = {
+        "upright",
+        "turned by 90 degrees clockwise",
+        "turned by 180 degrees clockwise",
+        "turned by 270 degrees clockwise",
+        "mirrored",
+        "mirrored, then turned by 90 degrees clockwise",
+        "mirrored, then turned by 180 degrees clockwise",
+        "mirrored, then turned by 270 degrees clockwise",
+    };
+    return names[orientation];
 }

@@ -7,7 +7,9 @@
 #include <stdatomic.h>
 
 #include "config/config.h"
+#include "config/url.h"
 #include "daemon/base/stage_watch.h"
+#include "kernels/image.h"
 
 struct AVPacket;
 struct AVCodecParameters;
@@ -97,5 +99,36 @@ int demux_read(struct demux *, struct packet *);
 const char *demux_why(const struct demux *);
 int demux_rewind(struct demux *); // to the start, for `loop`; negative errno if it cannot seek
 void demux_close(struct demux *); // within close_timeout; accepts NULL
+
+// --- before anything is opened
+
+// The kind of input behind a camera's URL.
+struct url_input {
+    enum url_kind kind;
+    bool fifo;             // the file is a fifo
+    bool live;             // it can come back: its end is an outage, unlike others'
+    const char *whitelist; // libavformat's protocols that are allowed: a file that is really a
+                           // playlist must not reach the network
+    const char *name;      // for people: "over rtsp"
+};
+
+const struct url_input *url_input_of(const char *url); // NULL: framed does not support it
+
+// Look up libavformat's demuxers and their options.
+bool demuxer_exists(const char *name);
+// Returns true if demux_open accepts an option of that name: of the camera's demuxer, of
+// libavformat itself, or of the protocol in the camera's URL. Without `demuxer`, probing may find
+// any demuxer; with `url` NULL, the protocol may be any.
+bool demuxer_takes_option(const struct camera_config *, const char *option);
+
+// --- the orientation in which a stream's pictures are shown
+
+enum { ORIENTATION_MATRIX_BYTES = 9 * sizeof(int32_t) };
+
+// Returns the enum orientation of a display matrix of libav, column by column in 1/65536, or
+// -EINVAL if quarter turns and mirrors, at any scale, cannot express it.
+int orientation_of(const int32_t matrix[9]);
+// Returns "turned by 90 degrees clockwise" and the like.
+const char *orientation_name(enum orientation);
 
 #endif

@@ -1,12 +1,13 @@
-#include "daemon/input/demux_driver.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <libavformat/avformat.h>
+#include <libavutil/avstring.h>
+#include <libavutil/opt.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "config/object.h"
@@ -15,12 +16,78 @@
 #include "daemon/base/log.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/input/demux.h"
+#include "daemon/input/demux_driver.h"
 #include "daemon/input/libav_log.h"
 #include "daemon/input/libav_version.h"
-#include "daemon/input/orientation.h"
-#include "daemon/input/pacer.h"
-#include "daemon/input/sender_clock.h"
-#include "daemon/input/url.h"
+
+// --- the pace of a file
+
+static const int64_t PACER_GAP_NS = 10 * INT64_C(1000000000); // the longest sleep
+static const int64_t SLICE_NS = 50000000;                     // how long a sleep may overlook *stop
+static const int64_t LATE_NS = 100000000;                     // longest delay to catch up with
+
+// Delays the packets of a file until a camera would have sent them. Ready when zeroed.
+struct pacer {
+    int64_t origin_ns; // CLOCK_MONOTONIC; 0: the next packet is due at once and sets it
+    int64_t origin_ts, last_ts;
+};
+
+static int sleep_until(int64_t due_ns, const _Atomic bool *stop)
+{
+    for (int64_t now; (now = monotonic_ns()) < due_ns;) {
+        if (atomic_load(stop))
+            return -ECANCELED;
+        int64_t until = due_ns - now < SLICE_NS ? due_ns : now + SLICE_NS;
+        struct timespec at = {until / 1000000000, until % 1000000000};
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+    }
+    return 0;
+}
+
+// Sleeps until the packet of decoding time `ts` (ns) is due. After a long delay it continues from
+// there without catching up: a camera's packets would have been lost. A pause of more than
+// PACER_GAP_NS in the stream is a cut. Returns 0, or -ECANCELED soon after *stop.
+static int pacer_wait(struct pacer *pacer, int64_t ts, const _Atomic bool *stop)
+{
+    if (!pacer->origin_ns || ts < pacer->last_ts || ts - pacer->last_ts > PACER_GAP_NS) {
+        pacer->origin_ns = monotonic_ns();
+        pacer->origin_ts = ts;
+    }
+    pacer->last_ts = ts;
+    const int64_t due_ns = pacer->origin_ns + (ts - pacer->origin_ts);
+    const int64_t late_ns = monotonic_ns() - due_ns;
+    if (late_ns > LATE_NS)
+        pacer->origin_ns += late_ns;
+    return sleep_until(due_ns, stop);
+}
+
+// --- the clock of a sender
+
+static const int64_t SAME_NS = 1000000; // less than any frame's duration, more than rounding
+
+// If libavformat assembles pictures from RTP payloads, a picture is complete only when the next one
+// begins, and the time that comes with it belongs to the next one. The first report shows whether
+// that is so, because start_ns comes from it too; later the two clocks drift apart.
+int64_t sender_clock_read(struct sender_clock *clock, int64_t report_ns, int64_t start_ns,
+                          int64_t pts_ns)
+{
+    int64_t own_ns = clock->has_next ? clock->next_ns : INT64_MIN;
+    clock->has_next = false;
+    if (report_ns == INT64_MIN)
+        return own_ns;
+    if (!clock->seen) {
+        clock->seen = true;
+        clock->is_next = report_ns - (start_ns + pts_ns) > SAME_NS;
+        own_ns = start_ns + pts_ns;
+    }
+    if (!clock->is_next)
+        return report_ns;
+    clock->has_next = true;
+    clock->next_ns = report_ns;
+    return own_ns;
+}
+
+// --- the input
 
 static const AVRational NANOSECONDS = {1, 1000000000};
 // A name look-up ignores deadlines: three servers, twice, 5 s each, and for two names if the first
@@ -491,3 +558,72 @@ const struct demux_driver demux_libav = {
     .rewind = libav_rewind,
     .close = libav_close,
 };
+
+// --- options, before anything is opened
+
+bool demuxer_exists(const char *name)
+{
+    return av_find_input_format(name);
+}
+
+static bool class_has(const AVClass *class, const char *option)
+{
+    return class && av_opt_find(&class, option, NULL, 0, AV_OPT_SEARCH_FAKE_OBJ);
+}
+
+static bool any_demuxer_has(const char *option)
+{
+    const AVInputFormat *demuxer;
+    void *i = NULL;
+    while ((demuxer = av_demuxer_iterate(&i)))
+        if (class_has(demuxer->priv_class, option))
+            return true;
+    return false;
+}
+
+// The common options of all protocols are in a child of a child of libavformat's own class.
+static bool every_protocol_has(const char *option)
+{
+    const AVClass *io, *protocol;
+    void *i = NULL;
+    while ((io = av_opt_child_class_iterate(avformat_get_class(), &i))) {
+        void *j = NULL;
+        if (strcmp(io->class_name, "AVIOContext") != 0)
+            continue;
+        while ((protocol = av_opt_child_class_iterate(io, &j)))
+            if (class_has(protocol, option))
+                return true;
+    }
+    return false;
+}
+
+// `whitelist`: the allowed protocols, separated by commas; NULL: all.
+static bool any_protocol_has(const char *whitelist, const char *option)
+{
+    const char *name;
+    void *i = NULL;
+    while ((name = avio_enum_protocols(&i, 0)))
+        if ((!whitelist || av_match_list(name, whitelist, ',')) &&
+            class_has(avio_protocol_get_class(name), option))
+            return true;
+    return every_protocol_has(option);
+}
+
+// framed itself reads pipes and fifos.
+static bool opens_protocol(const struct url_input *source, const AVInputFormat *demuxer)
+{
+    return !(demuxer && demuxer->flags & AVFMT_NOFILE) &&
+           !(source && (source->kind == URL_PIPE || source->fifo));
+}
+
+bool demuxer_takes_option(const struct camera_config *camera, const char *option)
+{
+    const AVInputFormat *demuxer = camera->demuxer ? av_find_input_format(camera->demuxer) : NULL;
+    const struct url_input *source = camera->url ? url_input_of(camera->url) : NULL;
+    if (class_has(avformat_get_class(), option))
+        return true;
+    if (demuxer ? class_has(demuxer->priv_class, option) : any_demuxer_has(option))
+        return true;
+    return opens_protocol(source, demuxer) &&
+           any_protocol_has(source ? source->whitelist : NULL, option);
+}

@@ -24,8 +24,8 @@ const struct AVCodecParameters *rtsp_video_parameters(const struct rtsp_video *)
 int rtsp_video_sets(struct rtsp_video *, const uint8_t *sets, size_t bytes);
 // Makes a packet with a copy of the unit's data, valid until the next call. 0 or -ENOMEM.
 int rtsp_video_packet(struct rtsp_video *, const struct rtsp_unit *, struct packet *ret);
-// Announces a unit of another session or a restarted sender: its time follows the last unit's by
-// the difference of their arrivals.
+// Announces a unit of a restarted sender: its time follows the last unit's by the difference of
+// their arrivals.
 void rtsp_video_restart(struct rtsp_video *);
 // Returns "h264 1920x1080 25 fps"; the size is available after the first keyframe.
 const char *rtsp_video_describe(const struct rtsp_video *);

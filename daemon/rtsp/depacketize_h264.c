@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "daemon/base/number.h"
-#include "daemon/bitstream/h264_headers.h"
 #include "daemon/bitstream/nal.h"
-#include "daemon/rtsp/depacketize.h"
+#include "daemon/rtsp/depacketizer.h"
 #include "daemon/rtsp/nal_assembly.h"
 #include "daemon/rtsp/rtp_receiver.h"
+#include "daemon/rtsp/sdp.h"
 
 enum { STAP_A = 24, STAP_B, MTAP16, MTAP24, FU_A, FU_B }; // payload structures by NAL unit type
 enum { FU_START = 0x80, FU_END = 0x40 };
@@ -205,9 +205,11 @@ static void h264_flush(void *state)
     nal_assembly_flush(&((struct h264 *)state)->nals);
 }
 
-static const struct parameter_sets *h264_sets(const void *state)
+static const uint8_t *h264_sets(const void *state, size_t *bytes)
 {
-    return &((const struct h264 *)state)->nals.sets;
+    const struct parameter_sets *sets = &((const struct h264 *)state)->nals.sets;
+    *bytes = sets->bytes;
+    return sets->data;
 }
 
 const struct depacketize_codec depacketize_h264 = {sizeof(struct h264), h264_open, h264_packet,

@@ -1,11 +1,11 @@
 // H.265 in RTP (RFC 7798): single NAL units, aggregation packets, fragmentation units, with and
 // without decoding order numbers, which are skipped.
 #include "daemon/base/number.h"
-#include "daemon/bitstream/hevc_headers.h"
 #include "daemon/bitstream/nal.h"
-#include "daemon/rtsp/depacketize.h"
+#include "daemon/rtsp/depacketizer.h"
 #include "daemon/rtsp/nal_assembly.h"
 #include "daemon/rtsp/rtp_receiver.h"
+#include "daemon/rtsp/sdp.h"
 
 enum { AGGREGATION = 48, FRAGMENTATION, PACI };
 enum { FU_START = 0x80, FU_END = 0x40 };
@@ -192,9 +192,11 @@ static void h265_flush(void *state)
     nal_assembly_flush(&((struct h265 *)state)->nals);
 }
 
-static const struct parameter_sets *h265_sets(const void *state)
+static const uint8_t *h265_sets(const void *state, size_t *bytes)
 {
-    return &((const struct h265 *)state)->nals.sets;
+    const struct parameter_sets *sets = &((const struct h265 *)state)->nals.sets;
+    *bytes = sets->bytes;
+    return sets->data;
 }
 
 const struct depacketize_codec depacketize_h265 = {sizeof(struct h265), h265_open, h265_packet,

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "daemon/base/number.h"
-#include "daemon/rtsp/depacketize.h"
+#include "daemon/rtsp/depacketizer.h"
 #include "daemon/rtsp/jpeg_header.h"
-#include "daemon/rtsp/jpeg_size.h"
 #include "daemon/rtsp/rtp_receiver.h"
+#include "daemon/rtsp/sdp.h"
 
 enum { MAIN_HEADER = 8, RESTART_HEADER = 4, TABLES_HEADER = 4 };
 enum { TYPE_MAX = 1, WITH_RESTART = 64 };

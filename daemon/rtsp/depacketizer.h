@@ -1,7 +1,7 @@
 // Makes access units from RTP payloads: H.264 (RFC 6184), H.265 (RFC 7798), MJPEG (RFC 2435).
 // Detects the end of a unit by three signals: a NAL unit that begins another unit, a new timestamp,
-// a marker after a slice. Learns how reliable a camera's markers are (picture_end.h). Pure: the
-// caller passes the time. One thread uses a depacketizer.
+// a marker after a slice. Learns how reliable a camera's markers are (struct picture_end_verdict).
+// Pure: the caller passes the time. One thread uses a depacketizer.
 #ifndef FRAMED_DAEMON_RTSP_DEPACKETIZER_H
 #define FRAMED_DAEMON_RTSP_DEPACKETIZER_H
 
@@ -9,13 +9,80 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/rtsp/access_unit.h"
-
+struct depacketizer;
 struct rtp_packet;
 struct sdp_media;
 
-struct picture_end_verdict; // picture_end.h
-struct depacketizer;
+enum { ACCESS_UNIT_PADDING = 64 };
+
+// An access unit received over RTP: one picture and the data that belongs to it.
+struct access_unit {
+    // H.264 and H.265: NAL units with start codes, both fields where a frame has two; MJPEG: a JFIF
+    // picture. Followed by ACCESS_UNIT_PADDING zero bytes, which `bytes` does not count.
+    const uint8_t *data;
+    size_t bytes;
+    uint32_t timestamp;
+    int64_t received_ns, arrived_ns; // first and last packet, CLOCK_MONOTONIC
+    bool keyframe;                   // IDR, IRAP, a recovery point with intra slices only, any JPEG
+    bool has_sets;                   // contains parameter sets
+    bool disposable; // no other picture references it (nal_ref_idc 0; sub-layer non-reference)
+    bool damaged;    // one of its packets is missing
+    // Missing packets before it were, or may have been, whole pictures. False if the same loss
+    // damaged the picture before it and others reference that one.
+    bool reference_lost;
+    uint32_t lost;  // packets missing in it and before it, since the previous unit
+    bool hole;      // packets are missing, perhaps an unknown number
+    bool restarted; // first unit of a restarted sender
+};
+
+// --- the end of a picture: learns from a camera's last 64 pictures how reliably its markers end a
+// picture. Zeroed: nothing learnt. Kept over connections.
+
+enum picture_end {
+    PICTURE_END_LEARNING,
+    PICTURE_END_MARKER,    // trusted: a picture ends with its marker
+    PICTURE_END_PER_SLICE, // every slice is marked: a picture ends with its n-th marker
+    PICTURE_END_NONE,      // no markers: a picture ends with silence
+};
+
+enum { PICTURE_END_HISTORY = 64 };
+
+struct picture_end_verdict {
+    enum picture_end end;
+    uint64_t unmarked, early;            // private from here on; a bit per picture, bit 0 the last
+    int pictures;                        // number learnt, at most PICTURE_END_HISTORY
+    int markers;                         // of the last picture
+    int steady;                          // pictures in a row with that many markers
+    int64_t gap_ns[PICTURE_END_HISTORY]; // longest silence inside each; a ring
+    int next_gap;
+    int64_t usual_gap_ns; // of those, without stalls
+    int64_t split_ns;     // minimum silence, doubled when silence split a picture
+    int64_t interval_ns;  // mean time from picture to picture; 0: unknown
+};
+
+// The facts about one picture, complete or not.
+struct picture_end_signs {
+    int markers;         // after its slices
+    bool early;          // some of its packets followed a marker
+    bool unmarked;       // it had no marker
+    bool damaged;        // packets are missing, perhaps its marker
+    int64_t gap_ns;      // the longest silence between its packets
+    int64_t interval_ns; // since the previous picture; 0: unknown
+};
+
+const char *picture_end_name(enum picture_end); // "marker", for the status
+// Learns from a complete picture; ignores a damaged one.
+void picture_end_learn(struct picture_end_verdict *, const struct picture_end_signs *);
+// Reports that the last picture continued after the marker or silence that ended it.
+void picture_end_went_on(struct picture_end_verdict *, bool marked, bool silent);
+// Returns true if the marker just received, already counted in `signs`, ends the picture now.
+bool picture_end_at_marker(const struct picture_end_verdict *, const struct picture_end_signs *);
+// Returns the silence that ends a picture with slices; INT64_MAX: only the next picture ends it.
+// `marked`: a marker followed the last slice.
+int64_t picture_end_silence_ns(const struct picture_end_verdict *, const struct picture_end_signs *,
+                               bool marked);
+
+// --- the depacketizer
 
 // Reads `media` during the call. The owner keeps *verdict over connections, and the depacketizer
 // updates it; NULL: starts with nothing learnt. Returns 0; -ENOTSUP: another codec; -ENOMEM.
@@ -35,5 +102,115 @@ void depacketizer_flush(struct depacketizer *); // completes the open unit: the 
 const uint8_t *depacketizer_sets(const struct depacketizer *, size_t *bytes);
 // Returns what is wrong with the stream, for people, or NULL; valid until close.
 const char *depacketizer_complaint(const struct depacketizer *);
+
+// --- for the codecs: the assembly of access units from packets, of which they classify each piece.
+// It tracks the open unit's contents, its missing packets and its end. Several complete units may
+// wait until they are taken.
+
+enum {
+    ASSEMBLY_UNITS = 8,            // the open one, and as many as one packet can complete
+    ASSEMBLY_BYTES_MAX = 32 << 20, // limit of one unit: bytes beyond it are dropped
+};
+
+enum assembly_piece {
+    PIECE_SKIPPED,      // useless, left out
+    PIECE_AHEAD,        // precedes a picture's slices: a parameter set, a delimiter
+    PIECE_PREFIX,       // prefix NAL unit of the next slice
+    PIECE_FIRST,        // first slice of a picture
+    PIECE_FIRST_FIELD,  // first slice of a field whose other field may follow
+    PIECE_SECOND_FIELD, // first slice of that other field
+    PIECE_NEXT,         // another slice of the picture
+    PIECE_BEHIND,       // belongs to the previous picture
+    PIECE_ANYWHERE,
+};
+
+struct assembly_slice {
+    bool disposable;    // no picture references it
+    bool random_access; // belongs to an IDR or IRAP picture
+    bool intra;
+};
+
+struct assembly_unit {
+    struct access_unit unit; // data, bytes and keyframe are set when it is complete
+    uint8_t *data;           // reused by the next unit in this place
+    size_t room, bytes;
+    bool used;     // the place is taken
+    bool begun;    // has a piece
+    bool picture;  // has a slice, complete or not
+    size_t head;   // bytes before the first slice
+    int slices;    // complete ones
+    bool recovery; // contains a recovery point
+    bool random_access, inter;
+    bool marked; // a marker followed the last slice
+    bool awaits; // has one field of a frame; the other may follow
+    // Offset of the last pieces if they precede a slice: that slice decides whether they belong to
+    // this unit. 0: none.
+    size_t tail;
+    bool tail_sets, tail_recovery;
+    struct picture_end_signs signs;
+};
+
+enum assembly_end { ENDED_BY_NEXT, ENDED_BY_MARKER, ENDED_BY_SILENCE, ENDED_BY_FLUSH };
+
+struct assembly {
+    struct picture_end_verdict *verdict, own;
+    struct assembly_unit units[ASSEMBLY_UNITS];
+    struct assembly_unit *open;
+    struct assembly_unit *complete[ASSEMBLY_UNITS]; // the oldest first
+    int n_complete;
+    struct assembly_unit *given; // returned to the caller, released at the next call
+    // Hook of the codec, or NULL. Called one or more times for a complete unit. May change its
+    // bytes in place and its flags; if it sets `slices` to 0, the picture is lost.
+    void (*finish)(void *state, struct assembly_unit *);
+    void *finish_state;
+    bool incomplete; // the open unit's last piece is incomplete
+    bool no_memory;  // an allocation failed since the owner cleared this
+    // State of the last packet:
+    bool begun; // a packet was received
+    uint32_t timestamp;
+    int64_t received_ns;
+    bool hole;       // packets are missing; the next piece decides which unit they belong to
+    bool hole_whole; // they did not cut off the end of a reference picture
+    // State of the last completed unit:
+    bool ended; // it exists, and no slice has followed
+    enum assembly_end end;
+    bool ended_marked;
+    uint32_t ended_timestamp;
+    int64_t ended_received_ns; // INT64_MIN: none, or packets are missing since then
+};
+
+// For each packet: assembly_packet, then its pieces, then assembly_marker where it is marked.
+
+// Takes the packet's timestamp and the loss before it. Ends the open unit if the timestamp is new.
+// The caller has removed incomplete pieces that this packet cannot continue.
+void assembly_packet(struct assembly *, const struct rtp_packet *);
+// Returns true if this packet cannot continue an incomplete piece.
+bool assembly_breaks(const struct assembly *, const struct rtp_packet *);
+// Returns room for `bytes` behind the open unit's bytes; the caller then counts them. NULL: no
+// memory, or the unit would be too large.
+uint8_t *assembly_room(struct assembly *, size_t bytes);
+// Classifies the open unit's bytes from `at` on as a piece of this kind, or the beginning of one.
+// If the piece begins another unit, ends the open one and moves the bytes there. Returns their new
+// offset; SIZE_MAX: left out, and the caller removes the bytes unless `no_memory` is set.
+size_t assembly_piece(struct assembly *, size_t at, enum assembly_piece);
+void assembly_goes_on(struct assembly *); // the present packet continues the last piece
+void assembly_slice(struct assembly *, const struct assembly_slice *); // a slice is complete
+void assembly_sets(struct assembly *);     // a parameter set is complete
+void assembly_recovery(struct assembly *); // a recovery point SEI is complete
+void assembly_damage(struct assembly *);   // a part of the open unit's picture is missing
+void assembly_marker(struct assembly *); // the packet has a marker, and its last piece is complete
+
+// The interface of a codec's depacketizer.
+struct depacketize_codec {
+    size_t bytes; // size of its state, which is zeroed before open
+    void (*open)(void *state, struct assembly *, const struct sdp_media *);
+    void (*packet)(void *state, const struct rtp_packet *);
+    void (*flush)(void *state); // no packet follows: drops an incomplete piece
+    const uint8_t *(*sets)(const void *state, size_t *bytes); // NULL: the codec has none
+    // For people: what is wrong with the stream, or NULL; lives with the state. May be NULL.
+    const char *(*complaint)(const void *state);
+};
+
+extern const struct depacketize_codec depacketize_h264, depacketize_h265, depacketize_jpeg;
 
 #endif

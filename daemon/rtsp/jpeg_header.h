@@ -1,5 +1,5 @@
 // Writes the headers of a JPEG picture, which RTP omits (RFC 2435, ITU-T T.81) or sends separately
-// (ONVIF Streaming, "JPEG over RTP"). Pure.
+// (ONVIF Streaming, "JPEG over RTP"), and finds its size. Pure.
 #ifndef FRAMED_DAEMON_RTSP_JPEG_HEADER_H
 #define FRAMED_DAEMON_RTSP_JPEG_HEADER_H
 
@@ -42,5 +42,22 @@ void jpeg_quantization_of(struct jpeg_quantization *ret, int q);
 // Writes everything before the scan data to `to`, of JPEG_HEADER_MAX bytes. Returns its size; 0:
 // the picture's size or quantization is unknown.
 size_t jpeg_header_write(uint8_t *to, const struct jpeg_header *, struct jpeg_memory *);
+
+// --- the size, by the number of blocks in the picture's scan: RTP (RFC 2435) has one byte for an
+// eighth of the width and one for the height, so sides above 2040 wrap or are 0
+
+struct jpeg_size { // in pixels; 0: unknown
+    int width, height;
+};
+
+// Returns true if the RTP header may have `rest` pixels for a side of `size` pixels.
+bool jpeg_size_is_rest(int rest, int size);
+// Finds the size of `picture`, a complete baseline JPEG file of one scan. *ret: on entry the likely
+// size, if any; `rest`: from the RTP header; `announced`: from the SDP. Returns 0; -EBADMSG: the
+// scan cannot be read; -ERANGE: no size has its number of blocks, or several have; -ENOMEM.
+int jpeg_size_find(struct jpeg_size *ret, const uint8_t *picture, size_t bytes,
+                   struct jpeg_size rest, struct jpeg_size announced);
+// Writes the size into the picture's frame header.
+void jpeg_size_write(uint8_t *picture, size_t bytes, struct jpeg_size);
 
 #endif

@@ -3,8 +3,26 @@
 #ifndef FRAMED_DAEMON_RTSP_NAL_ASSEMBLY_H
 #define FRAMED_DAEMON_RTSP_NAL_ASSEMBLY_H
 
-#include "daemon/rtsp/assembly.h"
-#include "daemon/rtsp/parameter_sets.h"
+#include "daemon/rtsp/depacketizer.h"
+
+enum { PARAMETER_SETS_BYTES = 16384, PARAMETER_SETS_MAX = 64 };
+
+// The newest parameter set of each kind and id of a stream, with start codes. Empty when zeroed.
+struct parameter_sets {
+    uint8_t data[PARAMETER_SETS_BYTES];
+    size_t bytes;
+    int n;
+    struct parameter_set {
+        int rank; // lower ranks come first: a VPS, an SPS, a PPS
+        uint32_t id;
+        size_t bytes; // with its start code
+    } set[PARAMETER_SETS_MAX];
+};
+
+// Adds a NAL unit, or replaces the one with its rank and id. Leaves it out if there is no room: the
+// stream contains it anyway.
+void parameter_sets_put(struct parameter_sets *, int rank, uint32_t id, const uint8_t *nal,
+                        size_t bytes);
 
 struct nal_assembly;
 

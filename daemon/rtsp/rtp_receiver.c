@@ -5,7 +5,251 @@
 #include <string.h>
 
 #include "daemon/base/number.h"
-#include "daemon/rtsp/rtp_source.h"
+
+enum { HEADER = 12 }; // bytes of a packet
+
+bool rtp_is_rtcp(const uint8_t *data, size_t bytes)
+{
+    return bytes >= 4 && data[0] >> 6 == 2 && data[1] >= 200 && data[1] <= 204;
+}
+
+int rtp_parse(struct rtp_packet *ret, const uint8_t *data, size_t bytes)
+{
+    if (bytes < HEADER || data[0] >> 6 != 2)
+        return -EBADMSG;
+    size_t at = HEADER + 4 * (size_t)(data[0] & 15); // after the contributing sources
+    struct rtp_packet packet = {.marker = data[1] >> 7,
+                                .payload_type = data[1] & 127,
+                                .sequence = big_endian_read(data + 2, 2),
+                                .timestamp = big_endian_read(data + 4, 4),
+                                .ssrc = big_endian_read(data + 8, 4)};
+    if (data[0] & 0x10) {
+        if (bytes < at + 4)
+            return -EBADMSG;
+        packet.extension_profile = big_endian_read(data + at, 2);
+        packet.extension_bytes = 4 * big_endian_read(data + at + 2, 2);
+        packet.extension = data + at + 4;
+        at += 4 + packet.extension_bytes;
+    }
+    if (bytes < at)
+        return -EBADMSG;
+    packet.payload = data + at;
+    packet.bytes = bytes - at;
+    if (data[0] & 0x20 && packet.bytes > 0 && data[bytes - 1] <= packet.bytes)
+        packet.bytes -= data[bytes - 1];
+    *ret = packet;
+    return 0;
+}
+
+// --- the source: cameras send other tracks on its channel, continue older sessions, and change the
+// SSRC in the middle of a stream
+
+struct rtp_source_place { // a packet in the numbering of its sender
+    uint32_t ssrc;
+    uint16_t sequence;
+    uint32_t timestamp;
+};
+
+struct rtp_source { // ready with the first seven set and the rest zeroed
+    int payload_type;
+    bool other_video;       // other payload types may belong to another video track
+    bool other_codecs[128]; // payload types of other codecs
+    bool hinted;            // the camera announced the SSRC `hint`
+    uint32_t hint;
+    bool avoids; // packets of the SSRC `avoided` came before ours could
+    uint32_t avoided;
+    bool locked; // `ssrc` is ours
+    uint32_t ssrc;
+    uint64_t changes; // of `ssrc`
+    bool parted;      // `ssrc` sent BYE: any other source may follow it
+    // Private.
+    bool mixes; // the camera sends two streams at once: no SSRC continues another
+    struct rtp_source_place first, newest; // packets of `ssrc`
+    struct rtp_source_place left;          // the newest packet of the SSRC before `ssrc`
+    int64_t left_until_ns; // a newer packet of that SSRC before this time shows that it continues
+    bool left_by_numbers;  // the numbers of `ssrc` continue those of that SSRC
+    bool hint_met;
+    int64_t avoided_ns;         // when the first packet of `avoided` arrived
+    int64_t heard_ns, pause_ns; // of `ssrc`: last packet, longest pause
+    int other_type, others;
+};
+
+enum rtp_source_verdict {
+    RTP_FOREIGN,
+    RTP_OURS,
+    RTP_OURS_RESTARTED, // the first packet of this SSRC: its numbers are new
+};
+
+// A packet compared with our newest one.
+struct rtp_advance {
+    bool known;       // there is one
+    int numbers;      // in sequence numbers; 0 or less: not newer
+    int64_t stamp_ns; // in timestamps
+    bool reorders;    // the network reorders packets
+    bool repeated;    // a packet of ours had this number
+};
+
+enum {
+    ADOPTED = 50,       // packets in a row that make another payload type ours
+    NUMBERS_MAX = 16,   // maximum distance of numbers over a change of the SSRC
+    RESTART_MIN = 1024, // a number lower by more is a restart, not a late packet
+};
+
+static const int64_t MS = 1000000, SECOND = 1000 * MS, SILENCE_MIN_NS = 500 * MS,
+                     SILENCE_MAX_NS = 5000 * MS,
+                     LEFT_NS = 1000 * MS; // minimum: a second sender is heard by then
+
+// Types below 35 belong to audio or to codecs that framed does not decode, except JPEG. RTCP read
+// as RTP has the types 72 to 76.
+static bool may_be_video(int type)
+{
+    return type == 26 || (type >= 35 && type < 72) || type > 76;
+}
+
+static bool has_our_type(struct rtp_source *source, int type)
+{
+    if (type == source->payload_type)
+        return true;
+    if (source->locked || source->other_video || source->other_codecs[type] || !may_be_video(type))
+        return false;
+    source->others = type == source->other_type ? source->others + 1 : 1;
+    source->other_type = type;
+    if (source->others < ADOPTED)
+        return false;
+    source->payload_type = type;
+    return true;
+}
+
+static int64_t silent_ns(const struct rtp_source *source, const struct rtp_packet *packet)
+{
+    return packet->received_ns - source->heard_ns;
+}
+
+// Returns true if another SSRC may become ours: ours has been silent for longer than ever before. A
+// camera may send one picture a second next to the rest of an older session.
+static bool may_take_over(const struct rtp_source *source, const struct rtp_packet *packet)
+{
+    const int64_t enough_ns =
+        bounds_min(bounds_max(2 * source->pause_ns, SILENCE_MIN_NS), SILENCE_MAX_NS);
+    return source->parted || silent_ns(source, packet) >= enough_ns ||
+           (source->hinted && !source->hint_met && packet->ssrc == source->hint);
+}
+
+// Packets of an older session become ours only if nothing else arrives: a camera may begin to send
+// before PLAY.
+static bool is_left_over(struct rtp_source *source, const struct rtp_packet *packet)
+{
+    if (source->locked || !source->avoids || packet->ssrc != source->avoided ||
+        (source->hinted && packet->ssrc == source->hint))
+        return false;
+    if (source->avoided_ns == 0)
+        source->avoided_ns = packet->received_ns;
+    return packet->received_ns - source->avoided_ns < SILENCE_MIN_NS;
+}
+
+// Returns true if the timestamps advance about like our clock: packets held back by a slow network
+// or by ourselves arrive late or all at once.
+static bool stamp_goes_on(const struct rtp_source *source, const struct rtp_packet *packet,
+                          const struct rtp_advance *advance)
+{
+    return advance->known && llabs(advance->stamp_ns - silent_ns(source, packet)) <= SILENCE_MAX_NS;
+}
+
+// Some cameras change the SSRC with each group of pictures, but continue the numbers. The numbers
+// of another sender are random.
+static bool goes_on_by_numbers(const struct rtp_source *source, const struct rtp_packet *packet,
+                               const struct rtp_advance *advance)
+{
+    return !source->mixes && advance->numbers > 0 && advance->numbers <= NUMBERS_MAX &&
+           stamp_goes_on(source, packet, advance);
+}
+
+// Accepts new numbers. The next packet of the former SSRC undoes a wrong change.
+static bool goes_on_by_stamps(const struct rtp_source *source, const struct rtp_packet *packet,
+                              const struct rtp_advance *advance)
+{
+    return !source->mixes && advance->stamp_ns > 0 && stamp_goes_on(source, packet, advance);
+}
+
+// Returns true for a packet of the previous source so soon that it may still be sending.
+static bool is_of_left_source(const struct rtp_source *source, const struct rtp_packet *packet)
+{
+    return packet->ssrc == source->left.ssrc && packet->received_ns < source->left_until_ns;
+}
+
+// Returns true if the network repeated the packet, or delivered it after the next source's first.
+static bool is_late_of_left_source(const struct rtp_source *source, const struct rtp_packet *packet,
+                                   const struct rtp_advance *advance)
+{
+    const int numbers = (int16_t)(packet->sequence - source->left.sequence);
+    const bool precedes = source->left_by_numbers
+                              ? (int16_t)(packet->sequence - source->first.sequence) < 0
+                              : (int32_t)(packet->timestamp - source->first.timestamp) < 0;
+    return is_of_left_source(source, packet) &&
+           (numbers <= 0 || (advance->reorders && numbers <= NUMBERS_MAX && precedes));
+}
+
+static struct rtp_source_place place_of(const struct rtp_packet *packet)
+{
+    return (struct rtp_source_place){packet->ssrc, packet->sequence, packet->timestamp};
+}
+
+static void change_source(struct rtp_source *source, const struct rtp_packet *packet,
+                          int64_t left_until_ns, bool by_numbers)
+{
+    source->changes += source->locked;
+    source->left = source->newest;
+    source->left_until_ns = left_until_ns;
+    source->left_by_numbers = by_numbers;
+    source->locked = true;
+    source->parted = false;
+    source->ssrc = packet->ssrc;
+    source->first = source->newest = place_of(packet);
+}
+
+static void note_newest(struct rtp_source *source, const struct rtp_packet *packet)
+{
+    const int numbers = (int16_t)(packet->sequence - source->newest.sequence);
+    if (numbers > 0 || numbers < -RESTART_MIN)
+        source->newest = place_of(packet);
+}
+
+// Decides whether a packet belongs to our stream.
+static enum rtp_source_verdict rtp_source_judge(struct rtp_source *source,
+                                                const struct rtp_packet *packet,
+                                                const struct rtp_advance *advance)
+{
+    enum rtp_source_verdict verdict = RTP_OURS;
+    const int64_t left_ns = packet->received_ns + bounds_max(LEFT_NS, 2 * source->pause_ns);
+    if (!has_our_type(source, packet->payload_type) || is_left_over(source, packet))
+        return RTP_FOREIGN;
+    if (source->locked && packet->ssrc == source->ssrc) {
+        source->pause_ns = bounds_max(source->pause_ns, silent_ns(source, packet));
+        note_newest(source, packet);
+    } else if (is_late_of_left_source(source, packet, advance)) {
+        return source->left_by_numbers && !advance->repeated ? RTP_OURS : RTP_FOREIGN;
+    } else if (source->locked && goes_on_by_numbers(source, packet, advance)) {
+        change_source(source, packet, left_ns, true);
+    } else if (is_of_left_source(source, packet)) {
+        source->mixes = true; // two senders: return to the first
+        change_source(source, packet, 0, false);
+        verdict = RTP_OURS_RESTARTED;
+    } else if (source->locked && goes_on_by_stamps(source, packet, advance)) {
+        change_source(source, packet, left_ns, false);
+        verdict = RTP_OURS_RESTARTED;
+    } else if (!source->locked || may_take_over(source, packet)) {
+        change_source(source, packet, 0, false);
+        source->pause_ns = 0;
+        verdict = RTP_OURS_RESTARTED;
+    } else {
+        return RTP_FOREIGN;
+    }
+    source->hint_met |= packet->ssrc == source->hint;
+    source->heard_ns = packet->received_ns;
+    return verdict;
+}
+
+// --- the receiver
 
 enum {
     WAITING_MAX = 512,           // packets that wait behind a hole
@@ -20,8 +264,7 @@ enum {
     LATE_KNOWN = 50,             // late packets that show the longest delay to expect
 };
 
-static const int64_t MS = 1000000, WAIT_FIRST = 20 * MS, WAIT_MIN = 5 * MS, WAIT_MAX = 100 * MS,
-                     SECOND = 1000 * MS,
+static const int64_t WAIT_FIRST = 20 * MS, WAIT_MIN = 5 * MS, WAIT_MAX = 100 * MS,
                      PER_PACKET = MS / 50; // no camera sends packets faster than one in this time
 
 struct held {
@@ -404,7 +647,7 @@ int rtp_receiver_put(struct rtp_receiver *receiver, const uint8_t *data, size_t 
 }
 
 // Fills in the packet's loss and restart, before it is returned.
-static void give(struct rtp_receiver *receiver, int64_t number, struct rtp_packet *packet)
+static void give_packet(struct rtp_receiver *receiver, int64_t number, struct rtp_packet *packet)
 {
     const int64_t lost = number - receiver->next;
     if (receiver->restart != 0 && number >= receiver->restart) {
@@ -440,7 +683,7 @@ int rtp_receiver_get(struct rtp_receiver *receiver, int64_t now_ns, struct rtp_p
     }
     if (held) {
         *ret = held->packet;
-        give(receiver, held->number, ret);
+        give_packet(receiver, held->number, ret);
         receiver->given = held->data;
         held->data = NULL;
         if (held == receiver->anew) {
@@ -453,7 +696,7 @@ int rtp_receiver_get(struct rtp_receiver *receiver, int64_t now_ns, struct rtp_p
     if (!receiver->has_last)
         return -EAGAIN;
     *ret = receiver->last;
-    give(receiver, receiver->last_number, ret);
+    give_packet(receiver, receiver->last_number, ret);
     receiver->has_last = false;
     return 0;
 }

@@ -3,10 +3,45 @@
 #ifndef FRAMED_DAEMON_RTSP_RTSP_CARRIAGE_H
 #define FRAMED_DAEMON_RTSP_RTSP_CARRIAGE_H
 
-#include "daemon/rtsp/rtp_sockets.h"
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
 #include "daemon/rtsp/rtsp_connection.h"
 
 struct sdp_media;
+
+// --- the RTP and RTCP sockets of a track over UDP: a pair of ports for a unicast camera, or those
+// of a multicast group. Never blocks.
+
+struct rtp_sockets;
+
+bool rtp_sockets_is_narrow(const struct rtp_sockets *); // joined for packets from the camera alone
+void rtp_sockets_widen(struct rtp_sockets *); // accepts the group's packets from any sender
+
+int rtp_sockets_poll(const struct rtp_sockets *, struct pollfd *fds); // returns how many
+// Reads the camera's next datagram, valid until the next call. Returns its size or -EAGAIN.
+ssize_t rtp_sockets_read(struct rtp_sockets *, const uint8_t **data);
+// Confirms that the last datagram belongs to the track: accepts RTP only from its port from now on.
+void rtp_sockets_settle(struct rtp_sockets *);
+uint64_t rtp_sockets_overruns(const struct rtp_sockets *); // packets dropped by our own kernel
+
+// --- the Transport header of SETUP's reply, as cameras write it
+
+struct rtsp_transport {
+    bool tcp; // TCP or interleaved channels are named
+    bool multicast;
+    int channels[2];                  // -1: not named
+    int server_ports[2];              // for unicast; 0: not named or impossible
+    int ports[2], ttl;                // for multicast; 0: not named
+    uint32_t ssrc;                    // a hint; 0: not named
+    char source[64], destination[64]; // "": not named
+};
+
+void rtsp_transport_parse(struct rtsp_transport *ret, const char *value); // `value` may be NULL
+
+// --- the transport
 
 struct rtsp_carriage {
     enum transport transport;

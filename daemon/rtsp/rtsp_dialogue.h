@@ -7,12 +7,42 @@
 #ifndef FRAMED_DAEMON_RTSP_RTSP_DIALOGUE_H
 #define FRAMED_DAEMON_RTSP_RTSP_DIALOGUE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/rtsp/depacketizer.h"
 #include "daemon/rtsp/rtsp_carriage.h"
 #include "daemon/rtsp/rtsp_exchange.h"
-#include "daemon/rtsp/rtsp_keep_alive.h"
-#include "daemon/rtsp/rtsp_memory.h"
 #include "daemon/rtsp/rtsp_track.h"
 #include "daemon/rtsp/rtsp_url.h"
+
+// The facts about a camera that survive its sessions. The owner keeps them, zeroed at first; the
+// session reads and writes them.
+struct rtsp_memory {
+    struct picture_end_verdict verdict;
+    uint64_t sdp_hash;      // of the verdict's track
+    int payload_type;       // sent by the camera, if it offers several; 0: unknown
+    int keep_alive;         // number of methods that kept no session alive
+    bool keep_alive_proven; // the next method kept one alive for several timeouts
+    int session_s;          // the camera's session timeout without a request, as named last; 0:
+                            // never named
+    bool source_change_logged, complaint_logged;
+    bool udp_fails;       // media came only over TCP: request TCP
+    bool tcp_fails;       // TCP failed after a silent UDP: keep waiting for UDP
+    int64_t patience_ns;  // silence that the owner allows; 0: not known to be slow
+    bool first_challenge; // after -EACCES: the best challenge was refused; the next session uses
+                          // another one, and may be opened without a pause
+    bool digest_offered;  // the password is never sent in clear from then on
+};
+
+// Keeps an RTSP session alive: chooses the request and its period, and detects a request that a
+// camera ignores.
+struct rtsp_keep_alive {
+    int64_t timeout_ns, play_ns; // of the session; when PLAY was answered
+    int64_t due_ns;              // of the next request; INT64_MAX: none
+    bool get_listed;             // OPTIONS' reply lists GET_PARAMETER
+    bool sent;
+};
 
 enum rtsp_phase { // in this order, apart from detours
     RTSP_CONNECTING,

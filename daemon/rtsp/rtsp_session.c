@@ -7,8 +7,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/number.h"
-#include "daemon/rtsp/rtp_packet.h"
-#include "daemon/rtsp/rtsp_dialogue.h"
+#include "daemon/rtsp/rtp_receiver.h"
 
 static const int64_t SECOND_NS = 1000000000,
                      PARTED_NS = 500000000; // after BYE: some cameras continue as another source

@@ -6,7 +6,7 @@
 #include <poll.h>
 
 #include "config/config.h"
-#include "daemon/rtsp/rtsp_memory.h"
+#include "daemon/rtsp/rtsp_dialogue.h"
 #include "daemon/rtsp/rtsp_track.h"
 
 enum { RTSP_POLL_MAX = 8 }; // descriptors of one session

@@ -8,8 +8,7 @@
 #include <strings.h>
 
 #include "daemon/base/log.h"
-#include "daemon/bitstream/h264_headers.h"
-#include "daemon/bitstream/hevc_headers.h"
+#include "daemon/bitstream/nal.h"
 
 enum {
     FMTP_MAX = 32,  // a=fmtp lines kept

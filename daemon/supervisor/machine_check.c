@@ -18,7 +18,7 @@
 #include "daemon/base/process.h"
 #include "daemon/decode/hardware.h"
 #include "daemon/device/budget.h"
-#include "daemon/input/demux_options.h"
+#include "daemon/input/demux.h"
 #include "daemon/output/sink.h"
 #include "kernels/colour.h"
 #include "kernels/tiles.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/rtsp/rtsp_auth.h"
+#include "daemon/rtsp/rtsp_exchange.h"
 #include "daemon/rtsp/rtsp_message.h"
 #include "daemon/rtsp/rtsp_url.h"
 #include "tests/fuzz/turns.h"

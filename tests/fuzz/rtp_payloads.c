@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "daemon/rtsp/depacketizer.h"
-#include "daemon/rtsp/picture_end.h"
 #include "daemon/rtsp/rtp_receiver.h"
 #include "tests/fuzz/turns.h"
 

@@ -61,6 +61,8 @@ RANKS = {
 FILES = [
     (r"((tests/)?kernels|tests/bench)/cuda/.*|tests/bench/(detect|fingerprint)/time_cuda.cu|tests/bench/analysis/main.cu", ["cuda.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h"]),
     (r"daemon/input/demux_(libav|options)\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
+    (r"client/(\w+_cuda\.cu|gpu\.cuh)", ["cuda_runtime_api.h"]),
+    (r"daemon/input/demux_libav\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
     (r"daemon/input/libav_version\.h", ["libavcodec/", "libavformat/"]),
     (r"daemon/input/rtsp_video\.c", ["libavcodec/", "libavutil/"]),
     (r"daemon/cli/(stream_)?probe\.c", ["libavcodec/"]),
@@ -71,6 +73,7 @@ FILES = [
     (r"daemon/decode/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
     (r"daemon/input/libav_log\.c", ["libavutil/log.h"]),
     (r"daemon/(input/login_pause|rtsp/rtsp_(auth|tls)|cli/verify(_decoders)?)\.c", ["openssl/"]),
+    (r"daemon/(input/login_pause|rtsp/rtsp_(exchange|connection)|cli/verify_(image|clip))\.c", ["openssl/"]),
     (r"tests/daemon/rtsp/rtsp_connection\.c", ["openssl/"]),
     (r"tests/faults/va_driver\.c", ["va/va_backend.h"]),
     (r"daemon/output/socket\.c", ["linux/"]),

@@ -1,10 +1,9 @@
 // NAL units and a picture's hash are found in both packet forms, and no byte after the end is read.
 #include "daemon/bitstream/nal.h"
-#include "daemon/bitstream/h264_headers.h"
 
 #include <string.h>
 
-#include "daemon/decode/picture_hash.h"
+#include "daemon/decode/corruption.h"
 #include "tests/kernels/picture.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
 // A stream's memory needs, predicted from its first picture.
-#include "daemon/decode/dpb.h"
+#include "daemon/decode/buffers.h"
 
 #include "tests/daemon/decode/decoding.h"
 

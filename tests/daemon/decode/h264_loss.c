@@ -1,6 +1,6 @@
 // A dropped picture is detected at the next one, in streams of every kind; nothing else is
 // reported. Noise is not taken for a keyframe, and no input does harm.
-#include "daemon/decode/h264_loss.h"
+#include "daemon/decode/packet_inspection.h"
 
 #include "tests/daemon/clips.h"
 

@@ -1,6 +1,6 @@
 // A picture's hash, computed as the standard defines it, over sizes and pixel formats; and encoders
 // with wrong hashes.
-#include "daemon/decode/picture_hash.h"
+#include "daemon/decode/corruption.h"
 
 #include <libavutil/frame.h>
 #include <libavutil/pixdesc.h>

@@ -1,5 +1,5 @@
 // Signal facts of a stream, from its pictures one after another.
-#include "daemon/decode/video_signal.h"
+#include "daemon/decode/frame.h"
 
 #include <string.h>
 

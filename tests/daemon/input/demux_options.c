@@ -1,6 +1,5 @@
 // The check of options before opening a camera agrees with opening it: an option is known exactly
 // if opening accepts it.
-#include "daemon/input/demux_options.h"
 
 #include "daemon/input/demux.h"
 #include "tests/daemon/clips.h"

@@ -1,4 +1,4 @@
-#include "daemon/input/orientation.h"
+#include "daemon/input/demux.h"
 
 #include <errno.h>
 #include <string.h>

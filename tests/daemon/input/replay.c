@@ -1,5 +1,5 @@
 // Sessions that begin with old pictures of earlier ones: detection of those.
-#include "daemon/input/replay.h"
+#include "daemon/input/demux_driver.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/input/sender_clock.h"
+#include "daemon/input/demux_driver.h"
 
 #include "tests/test.h"
 

@@ -9,7 +9,6 @@
 
 #include "daemon/bitstream/nal.h"
 #include "daemon/rtsp/depacketizer.h"
-#include "daemon/rtsp/picture_end.h"
 #include "daemon/rtsp/rtp_receiver.h"
 #include "daemon/rtsp/sdp.h"
 #include "tests/test.h"

@@ -1,6 +1,6 @@
 // Trust in markers: at once if they are right, never if slices follow them; silence ends pictures
 // without a marker.
-#include "daemon/rtsp/picture_end.h"
+#include "daemon/rtsp/depacketizer.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // Signatures of the RFCs' examples, and challenges as cameras write them.
-#include "daemon/rtsp/rtsp_auth.h"
+#include "daemon/rtsp/rtsp_exchange.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 // Media over UDP, unicast and multicast, and the return to TCP if UDP does not work.
 #include "daemon/rtsp/rtsp_carriage.h"
 
-#include "daemon/rtsp/rtsp_transport.h"
 #include "tests/daemon/rtsp/scripted_camera.h"
 
 static const char GROUP[] = "239.255.77.77";

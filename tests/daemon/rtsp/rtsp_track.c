@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "daemon/rtsp/picture_end.h"
+#include "daemon/rtsp/depacketizer.h"
 #include "tests/test.h"
 
 enum { KEYFRAME = 0x65, OTHER = 0x41, PICTURES = 5 };
