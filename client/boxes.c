@@ -1,6 +1,6 @@
 // Maps boxes and points from the payload to the camera's picture.
 #include "client/framed.h"
-#include "kernels/box.h"
+#include "kernels/image.h"
 
 static float clip(double value, uint32_t end, unsigned flags)
 {

@@ -23,7 +23,7 @@
 #ifndef FRAMED_KERNELS_DETECT_H
 #define FRAMED_KERNELS_DETECT_H
 
-#include "kernels/format.h"
+#include "kernels/image.h"
 
 #ifdef __cplusplus
 extern "C" {

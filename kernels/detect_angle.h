@@ -3,7 +3,7 @@
 #ifndef FRAMED_KERNELS_DETECT_ANGLE_H
 #define FRAMED_KERNELS_DETECT_ANGLE_H
 
-#include "kernels/format.h"
+#include "kernels/image.h"
 
 #define ANGLE_MOST 1000.0f // radians, the largest argument of sincos_steps
 #define ANGLE_PI   0x1.921fb54442d18p+1

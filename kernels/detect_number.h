@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "kernels/detect.h"
-#include "kernels/format.h"
 
 static inline FRAMED_HD float float_of_bits(uint32_t bits)
 {

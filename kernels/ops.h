@@ -68,10 +68,6 @@ enum filter { FILTER_BILINEAR, FILTER_AREA, FILTER_TRIANGLE, FILTER_NEAREST };
 // in the picture, else fill.
 enum edge { EDGE_BLEND, EDGE_REPEAT };
 
-struct rect {
-    int x, y, width, height; // source pixels
-};
-
 // Largest distance of an output pixel from the source's first pixel, in source pixels: positions of
 // 1/65536 pixel fit 32 bits, with room for the taps.
 enum { WARP_REACH_MAX = (1 << 15) - 4 };

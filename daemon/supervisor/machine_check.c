@@ -21,7 +21,7 @@
 #include "daemon/input/demux_options.h"
 #include "daemon/output/sink.h"
 #include "kernels/colour.h"
-#include "kernels/tiles.h"
+#include "kernels/image.h"
 
 // --- what the process has
 
