@@ -17,9 +17,9 @@ extern "C" {
 // --- warp: affine map, samples by a filter, colour, normalisation to a tensor
 
 // Letterbox keeps the aspect and centres the picture, to fractions of a pixel; crop does too, but
-// covers the tensor. Fits after FIT_NONE round like their frameworks (fit.c). With s the smaller of
-// width / source width and height / source height, the picture fills whole pixels, at least one per
-// side:
+// covers the tensor. Fits after FIT_NONE round like their frameworks (geometry.c). With s the
+// smaller of width / source width and height / source height, the picture fills whole pixels, at
+// least one per side:
 //   ultralytics: round(side * s), halves to even, from round((tensor's side - side) / 2 - 0.1) on
 //   rect: the same, but the tensor's padding along each axis is taken modulo `stride`
 //   yolox: floor(side * s), at the top left

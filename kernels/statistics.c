@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "kernels/colour.h"
+#include "kernels/fixed.h"
 
 static void edges_init(int32_t *edges, int cells, int side)
 {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/luma.h"
+#include "kernels/fixed.h"
 #include "kernels/statistics.h"
 
 // Reflects i, from -1 to `side`, into the side.

@@ -1,8 +1,7 @@
 // The op `yuv`; its reference's bytes are the contract.
 #include <errno.h>
 
-#include "kernels/colour.h"
-#include "kernels/geometry.h"
+#include "kernels/warp.h"
 #include "kernels/yuv_pixel.h"
 #include "kernels/yuv_resized.h"
 

@@ -1,10 +1,9 @@
 // One block of pixels of `yuv`, from source samples to result samples, for C and CUDA. With fixed.h
-// and sample.h this is the specification: faster versions give the same bytes.
+// and warp.h this is the specification: faster versions give the same bytes.
 #ifndef FRAMED_KERNELS_YUV_PIXEL_H
 #define FRAMED_KERNELS_YUV_PIXEL_H
 
-#include "kernels/ops.h"
-#include "kernels/warp_pixel.h"
+#include "kernels/warp.h"
 
 // In all functions here `format` is yuv->source.
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "kernels/geometry.h"
+#include "kernels/warp.h"
 
 enum {
     RGB_BYTES = 3,

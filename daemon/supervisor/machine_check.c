@@ -20,7 +20,7 @@
 #include "daemon/device/budget.h"
 #include "daemon/input/demux_options.h"
 #include "daemon/output/sink.h"
-#include "kernels/colour.h"
+#include "kernels/fixed.h"
 #include "kernels/image.h"
 
 // --- what the process has

@@ -15,7 +15,7 @@
 #else
 #include "kernels/cpu/levels_pairs.h"
 #endif
-#include "kernels/luma.h"
+#include "kernels/fixed.h"
 #include "kernels/statistics.h"
 
 // Limits for 16-bit lanes: of a column's sum, and of a row's Laplacian, at most 4 * 255 per pixel.

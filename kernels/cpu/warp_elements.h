@@ -3,7 +3,7 @@
 #define FRAMED_KERNELS_CPU_WARP_ELEMENTS_H
 
 #include "kernels/cpu/warp_rows.h"
-#include "kernels/element.h"
+#include "kernels/warp.h"
 
 // level_sum of FLOATS adjacent elements.
 struct sum_registers {

@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/lut_planes.h"
 #include "kernels/cpu/warp_columns.h"
-#include "kernels/warp_pixel.h"
+#include "kernels/warp.h"
 
 enum { LEVELS_SPARE = 3 * FLOATS }; // allows reading levels in whole registers
 

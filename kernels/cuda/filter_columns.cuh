@@ -16,7 +16,7 @@
 
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/cuda/warp_item.cuh"
-#include "kernels/warp_pixel.h"
+#include "kernels/warp.h"
 
 enum {
     COLUMN_THREADS = 128,

@@ -3,7 +3,7 @@
 #define FRAMED_KERNELS_CUDA_STATISTICS_ITEM_CUH
 
 #include "kernels/cuda/warp_sum.cuh"
-#include "kernels/luma.h"
+#include "kernels/fixed.h"
 #include "kernels/statistics.h"
 
 enum {

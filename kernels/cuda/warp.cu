@@ -1,6 +1,6 @@
 // The warp on CUDA. If the axes do not mix, warp_axis.cuh makes it from tables, or
 // warp_filtered.cuh with a filter; else each thread makes one output pixel with the functions of
-// warp_pixel.h.
+// kernels/warp.h.
 #include <string.h>
 
 #include "kernels/cuda/cuda.h"

@@ -2,8 +2,7 @@
 #include <string.h>
 
 #include "kernels/cuda/warp_block.cuh"
-#include "kernels/filter.h"
-#include "kernels/geometry.h"
+#include "kernels/warp.h"
 
 enum { TABLES_OFFSET = (sizeof(struct warp) + 15) & ~15 };
 

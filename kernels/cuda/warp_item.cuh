@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/element.h"
-#include "kernels/sample.h"
+#include "kernels/warp.h"
 
 enum { AXIS_COLUMNS = 4 }; // pixels of a row per thread; divides warp_padded_width()
 

@@ -1,5 +1,5 @@
 // The samples that one output pixel of an axis-aligned warp (warp_axis.cuh) reads, and its levels
-// before rounding. The bytes equal sample.h's: sums are regrouped only where that is exact.
+// before rounding. The bytes equal fixed.h's: sums are regrouped only where that is exact.
 #ifndef FRAMED_KERNELS_CUDA_WARP_TAP_CUH
 #define FRAMED_KERNELS_CUDA_WARP_TAP_CUH
 
