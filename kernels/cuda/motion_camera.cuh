@@ -5,7 +5,7 @@
 #include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/motion_pair.cuh"
 #include "kernels/cuda/warp_sum.cuh"
-#include "kernels/motion_reference.h"
+#include "kernels/motion_step.h"
 
 enum {
     MOTION_BATCH = 256, // cameras per launch

@@ -1,11 +1,11 @@
-// The arithmetic of motion_cell.h for two neighbouring cells at once, in the halves of a word.
+// The arithmetic of motion_step.h for two neighbouring cells at once, in the halves of a word.
 // Levels are below 2^15, so the upper bit of a half is free: with it set, a half stays above any
 // number that is subtracted from it, and the halves do not disturb each other.
 #ifndef FRAMED_KERNELS_CUDA_MOTION_PAIR_CUH
 #define FRAMED_KERNELS_CUDA_MOTION_PAIR_CUH
 
 #include "kernels/cuda/ptx.cuh"
-#include "kernels/motion_cell.h"
+#include "kernels/motion_step.h"
 
 static constexpr unsigned PAIR_UPPER = 0x80008000u; // the halves' upper bits
 

@@ -8,7 +8,7 @@
 #include "kernels/cuda/warp_item.cuh"
 #include "kernels/cuda/warp_launch.cuh"
 #include "kernels/cuda/yuv_tile.cuh"
-#include "kernels/yuv_resized.h"
+#include "kernels/yuv.h"
 
 enum {
     BLOCK_WIDTH = 32,

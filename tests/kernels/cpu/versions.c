@@ -11,7 +11,7 @@
 
 #include "kernels/cpu/versions.h"
 #include "kernels/warp.h"
-#include "kernels/yuv_resized.h"
+#include "kernels/yuv.h"
 #include "tests/kernels/cases.h"
 #include "tests/test.h"
 
