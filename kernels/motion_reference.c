@@ -354,7 +354,7 @@ static uint16_t root_of(struct run *runs, uint16_t i)
 }
 
 // Joins two runs' groups; the earlier root stays the root.
-static void join(struct run *runs, uint16_t a, uint16_t b)
+static void runs_join(struct run *runs, uint16_t a, uint16_t b)
 {
     a = root_of(runs, a);
     b = root_of(runs, b);
@@ -408,7 +408,7 @@ static uint32_t runs_find(const struct motion *m, const struct motion_changes *c
                              (runs[above].row < run->row && runs[above].last + 1 < run->first)))
             above++;
         for (uint32_t k = above; runs[k].row < run->row && runs[k].first <= run->last + 1; k++)
-            join(runs, (uint16_t)k, (uint16_t)n);
+            runs_join(runs, (uint16_t)k, (uint16_t)n);
     }
     return n;
 }

@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/detect_numbers.h"
 #include "kernels/cpu/detect_sort.h"
-#include "kernels/detect_reference.h"
+#include "kernels/detect_overlap.h"
 
 // Scores of FLOATS classes of an anchor, or of one class of FLOATS anchors.
 struct score_source {

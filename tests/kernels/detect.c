@@ -9,7 +9,7 @@
 
 #include "kernels/cpu/detect_versions.h"
 #include "kernels/cpu/instructions.h"
-#include "kernels/detect_angle.h"
+#include "kernels/detect_number.h"
 #include "tests/kernels/detect_cases.h"
 #include "tests/test.h"
 
