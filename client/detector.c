@@ -10,7 +10,7 @@
 #include "client/framed.h"
 #include "client/model.h"
 #include "client/ring.h"
-#include "kernels/cpu/detect_versions.h"
+#include "kernels/cpu/versions.h"
 
 enum { ALIGN = 64 };
 

@@ -3,7 +3,7 @@
 // bytes.
 //
 // A new op is a file with its row (struct op_type) at the end; its kind, parameters and numbers are
-// here, and it has an entry in three tables: op.c, cpu/versions.c and cuda/ops.cu.
+// here, and it has an entry in three tables: ops.c, cpu/versions.c and cuda/plan.cu.
 #ifndef FRAMED_KERNELS_OPS_H
 #define FRAMED_KERNELS_OPS_H
 
