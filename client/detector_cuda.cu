@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "client/gpu.cuh"
-#include "kernels/cuda/detect_cuda.h"
+#include "kernels/cuda/launch.h"
 
 struct gpu_detector {
     int device, pictures;

@@ -2,7 +2,7 @@
 #ifndef FRAMED_CLIENT_GPU_CUH
 #define FRAMED_CLIENT_GPU_CUH
 
-#include "kernels/cuda/cuda_errno.h"
+#include "kernels/cuda/launch.h"
 
 // Makes a device the thread's current one during its lifetime, then restores the program's device.
 class on_device

@@ -1,6 +1,6 @@
 #include "client/gpu.cuh"
 #include "client/trilinear.h"
-#include "kernels/cuda/trilinear_cuda.h"
+#include "kernels/cuda/launch.h"
 
 int gpu_trilinear_forward(float *out, const float *features, const float *points, size_t n,
                           size_t f, const struct framed_place *place)
