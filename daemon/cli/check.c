@@ -14,7 +14,6 @@
 #include "config/load.h"
 #include "config/mistakes.h"
 #include "config/object.h"
-#include "daemon/base/exit_code.h"
 #include "daemon/base/log.h"
 #include "daemon/base/process.h"
 #include "daemon/cli/probe_cameras.h"

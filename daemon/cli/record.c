@@ -1,8 +1,7 @@
 #include <string.h>
 
 #include "config/types.h"
-#include "daemon/base/command_line.h"
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 #include "daemon/cli/ask.h"
 #include "daemon/cli/commands.h"
 

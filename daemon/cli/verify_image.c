@@ -8,7 +8,7 @@
 
 #include "config/config.h"
 #include "config/object.h"
-#include "daemon/base/exit_code.h"
+#include "daemon/base/process.h"
 #include "daemon/decode/decoder.h"
 #include "daemon/input/demux.h"
 #include "kernels/backend.h"
