@@ -6,6 +6,7 @@
 #include "client/framed.h"
 #include "kernels/box.h"
 #include "kernels/detect.h"
+#include "kernels/image.h"
 
 static float clip(double value, uint32_t end, unsigned flags)
 {

@@ -1,6 +1,6 @@
 # libframed, what programs read frames with. It wants libc alone, and loads CUDA's driver where frames or outputs are on a
 # GPU. Of the kernels it has detection and trilinear interpolation.
-CLIENT_KERNELS := $(filter kernels/detect_% kernels/cpu/detect_% kernels/cpu/instructions.c kernels/trilinear.c,$(KERNELS_SRC))
+CLIENT_KERNELS := $(filter kernels/detect_% kernels/cpu/detect_% kernels/trilinear.c,$(KERNELS_SRC))
 CLIENT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard client/*.c)) $(CLIENT_KERNELS:%.c=$(B)/%.o)
 LIBDIR ?= $(PREFIX)/lib
 NO_UNDEFINED := -Wl,-z,defs

@@ -9,6 +9,10 @@
 
 #include "client/reader.h"
 #include "kernels/cpu/detect_versions.h"
+#include "client/framed.h"
+#include "client/model.h"
+#include "client/ring.h"
+#include "kernels/cpu/versions.h"
 
 // --- the model
 

@@ -3,8 +3,8 @@
 //
 // Detection is not a picture op (kernels/ops.h): it reads tensors and writes a list, without bands,
 // pixel formats or plans. It has the same parts: init from a user's parameters, memory sizes, a
-// reference whose bytes are the contract, and versions for wide registers (cpu/detect_versions.h)
-// and CUDA (cuda/detect_cuda.h) that give the reference's bytes.
+// reference whose bytes are the contract, and versions for wide registers (cpu/versions.h) and
+// CUDA (cuda/launch.h) that give the reference's bytes.
 //
 // Box corners are edges, not pixel centres: the left border of a picture is 0 and the right one its
 // width. All arithmetic is binary32, rounded to nearest, without fused products, unless stated
@@ -23,7 +23,7 @@
 #ifndef FRAMED_KERNELS_DETECT_H
 #define FRAMED_KERNELS_DETECT_H
 
-#include "kernels/format.h"
+#include "kernels/image.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "kernels/detect_angle.h"
 #include "kernels/detect_number.h"
 
 static inline FRAMED_HD float value_of(const struct detect *d, const struct detect_input *in,

@@ -154,4 +154,33 @@ static inline FRAMED_HD bool suppresses(const struct detect *d, const struct det
     return b->label[i] == b->label[j] && quotient_of(d, b, i, j) > d->overlap;
 }
 
+// --- the additional memory for detection in one picture on a CPU
+
+struct detect_workspace {
+    uint64_t *keys, *spare; // detect.capacity of each
+    struct detect_boxes boxes;
+    float *scores;
+    int32_t *kept;  // places among the boxes, max_det
+    uint64_t *gone; // a bit per box
+    size_t bytes;   // of all
+};
+
+// Places the parts from `base` on; NULL computes `bytes` alone.
+struct detect_workspace detect_workspace_at(const struct detect *, void *base);
+
+// --- parts of the reference that versions reuse where wide registers gain little
+
+// Writes the candidates of anchors [first, end) as keys, by anchor and class. Returns their number,
+// and adds candidates of an invalid class to `dropped`.
+int detect_candidates(const struct detect *, const struct detect_input *, uint32_t first,
+                      uint32_t end, uint64_t *keys, uint32_t *dropped);
+
+// Writes the places of kept boxes, and returns their number. Changes scores and labels.
+int detect_suppress_softly(const struct detect *, const struct detect_boxes *, int n, int32_t *kept,
+                           float *scores);
+
+// Writes the result->count kept candidates of `keys` to the result.
+void detect_write(const struct detect *, const struct detect_input *, struct detect_result *result,
+                  const uint64_t *keys, const struct detect_workspace *);
+
 #endif

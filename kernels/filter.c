@@ -5,13 +5,11 @@
 // sum to 1 << bits exactly, flat pictures stay flat, and errors do not add up along a span. Row
 // weights have 12 bits if 8 samples suffice, so that sums of 8-bit samples fit 16-bit registers,
 // else 14.
-#include "kernels/filter.h"
+#include "kernels/warp.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-
-#include "kernels/warp_pixel.h"
 
 enum {
     FEW_SAMPLES = 8,

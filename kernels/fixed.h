@@ -6,6 +6,10 @@
 
 #include "kernels/image.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum {
     WEIGHT_BITS = 14,
     WEIGHT_ONE = 1 << WEIGHT_BITS, // of a tap, and of coverage
@@ -191,4 +195,98 @@ static inline FRAMED_HD int kept_interpolated(int v)
     return clamp_to(((v + 64) >> 7) + 128, 0, 255);
 }
 
+// --- samples of a source. `format` is passed in addition to the image: a constant compiles to code
+// without a switch (FOR_EACH_SOURCE).
+
+// Row y of the plane that holds k, at the component's first sample.
+static inline FRAMED_HD uint8_t *component_row(const struct image *image, struct component k, int y)
+{
+    const struct plane *plane = &image->plane[k.plane];
+    return plane->data + (ptrdiff_t)y * plane->stride + k.offset;
+}
+
+// 16-bit samples are at even addresses. Bits outside the 10 are ignored.
+static inline FRAMED_HD int sample_load(enum pixel_format format, const uint8_t *at)
+{
+    if (source_is_10bit(format))
+        return *(const uint16_t *)at >> pixel_layout_of(format).shift & 1023;
+    return *at;
+}
+
+// Two clamped neighbours along one axis, and the weight of the second.
+struct taps {
+    int t0, t1, w;
+};
+
+static inline FRAMED_HD struct taps taps_at(int32_t p, int first, int last)
+{
+    const int t = p >> WEIGHT_BITS;
+    struct taps taps;
+    taps.t0 = clamp_to(t, first, last);
+    taps.t1 = clamp_to(t + 1, first, last);
+    taps.w = p & WEIGHT_MASK;
+    return taps;
+}
+
+static inline FRAMED_HD int sample_row(enum pixel_format format, const uint8_t *row, int step,
+                                       struct taps x)
+{
+    const int p0 = sample_load(format, row + x.t0 * step);
+    const int p1 = sample_load(format, row + x.t1 * step);
+    return source_is_10bit(format) ? horizontal10(p0, p1, x.w) : horizontal8(p0, p1, x.w);
+}
+
+// Component c, bilinear: 7 fraction bits centred on 128.
+static inline FRAMED_HD int sample_bilinear(const struct image *src, enum pixel_format format,
+                                            int c, struct taps x, struct taps y)
+{
+    const struct component k = component_of(format, c);
+    const int h0 = sample_row(format, component_row(src, k, y.t0), k.step, x);
+    const int h1 = sample_row(format, component_row(src, k, y.t1), k.step, x);
+    return vertical(h0, h1, y.w);
+}
+
+// Chroma taps of a window [lo, hi) of luma positions.
+static inline FRAMED_HD struct taps chroma_taps(struct position at, int32_t s, int lo, int hi)
+{
+    return taps_at(position_of(at, s), lo >> position_sub(at), (hi - 1) >> position_sub(at));
+}
+
+// Luma of pixel (x, y): of YUV the sample itself, of 10 bits the upper 8; of RGB the sum with
+// `gray`, Q15 weights of R, G and B (colour_gray_weights), rounded once.
+static inline FRAMED_HD int luma_at(const struct image *src, enum pixel_format format,
+                                    const int16_t gray[3], int x, int y)
+{
+    int sample[3] = {0};
+    FRAMED_ROLLED
+    for (int c = 0; c < (source_is_rgb(format) ? 3 : 1); c++) {
+        const struct component k = component_of(format, c);
+        sample[c] = sample_load(format, component_row(src, k, y) + (ptrdiff_t)x * k.step);
+    }
+    if (source_is_rgb(format))
+        return (gray[0] * sample[0] + gray[1] * sample[1] + gray[2] * sample[2] + (1 << 14)) >> 15;
+    return source_is_10bit(format) ? sample[0] >> 2 : sample[0];
+}
+
+// --- coefficients. All colours are resolved.
+
+// Each member of `over`, or of `under` if it is unspecified.
+struct colour colour_override(struct colour over, struct colour under);
+
+// True if both have the same matrix and range; siting is ignored.
+bool colour_same_samples(struct colour, struct colour);
+
+struct yuv_to_rgb colour_to_rgb(struct colour, int bits); // bits of a source sample
+struct rgb_to_yuv colour_to_yuv(struct colour);
+void colour_gray_weights(enum matrix, int16_t weight[3]);
+
+// Sampling positions of luma and RGB, and of a format's chroma, which equals luma's along an axis
+// without subsampling.
+struct position luma_position(void);
+struct position chroma_position_x(enum pixel_format, enum siting);
+struct position chroma_position_y(enum pixel_format, enum siting);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -7,7 +7,7 @@
 // whether something moves; it runs on the host, and its cost grows with the number of listed cells.
 //
 // Units: a level is 1/255 of the luma's range. Means and backgrounds are levels in Q7 (0 to 32640),
-// noise is levels in Q11, gains are Q10. The arithmetic of a cell is in motion_cell.h.
+// noise is levels in Q11, gains are Q10. The arithmetic of a cell is in motion_step.h.
 //   slow       the background: an exponential average of a cell while it does not move.
 //   fast       an average over a few tenths of a second, with or without motion.
 //   light      a change that cells share, in gain or in level, relative to each background: the

@@ -3,7 +3,7 @@
 // bytes.
 //
 // A new op is a file with its row (struct op_type) at the end; its kind, parameters and numbers are
-// here, and it has an entry in three tables: op.c, cpu/versions.c and cuda/ops.cu.
+// here, and it has an entry in three tables: ops.c, cpu/versions.c and cuda/plan.cu.
 #ifndef FRAMED_KERNELS_OPS_H
 #define FRAMED_KERNELS_OPS_H
 
@@ -17,9 +17,9 @@ extern "C" {
 // --- warp: affine map, samples by a filter, colour, normalisation to a tensor
 
 // Letterbox keeps the aspect and centres the picture, to fractions of a pixel; crop does too, but
-// covers the tensor. Fits after FIT_NONE round like their frameworks (fit.c). With s the smaller of
-// width / source width and height / source height, the picture fills whole pixels, at least one per
-// side:
+// covers the tensor. Fits after FIT_NONE round like their frameworks (geometry.c). With s the
+// smaller of width / source width and height / source height, the picture fills whole pixels, at
+// least one per side:
 //   ultralytics: round(side * s), halves to even, from round((tensor's side - side) / 2 - 0.1) on
 //   rect: the same, but the tensor's padding along each axis is taken modulo `stride`
 //   yolox: floor(side * s), at the top left
@@ -67,10 +67,6 @@ enum filter { FILTER_BILINEAR, FILTER_AREA, FILTER_TRIANGLE, FILTER_NEAREST };
 // square that is picture. repeat: it is picture, with the last samples repeated, if its position is
 // in the picture, else fill.
 enum edge { EDGE_BLEND, EDGE_REPEAT };
-
-struct rect {
-    int x, y, width, height; // source pixels
-};
 
 // Largest distance of an output pixel from the source's first pixel, in source pixels: positions of
 // 1/65536 pixel fit 32 bits, with room for the taps.

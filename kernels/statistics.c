@@ -1,8 +1,10 @@
 #include "kernels/statistics.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "kernels/colour.h"
+#include "kernels/fixed.h"
 
 static void edges_init(int32_t *edges, int cells, int side)
 {
@@ -46,4 +48,44 @@ void statistics_grid(const struct statistics *s, const uint32_t *cells, uint8_t 
     for (int row = 0; row < s->grid_rows; row++)
         for (int column = 0; column < s->grid_columns; column++)
             *means++ = statistics_mean(s, cells, row, column);
+}
+
+// --- the reference: every other version gives its bytes
+
+// Reflects i, from -1 to `side`, into the side.
+static int reflected(int i, int side)
+{
+    if (i < 0)
+        return side > 1 ? 1 : 0;
+    return i < side ? i : side > 1 ? side - 2 : 0;
+}
+
+void statistics_reference(const struct statistics *s, const struct image *src,
+                          struct luma_statistics *ret, uint32_t *cells)
+{
+#define LUMA(x, y) luma_at(src, s->format, s->gray, reflected(x, s->width), reflected(y, s->height))
+    *ret = (struct luma_statistics){.pixels = (uint32_t)s->width * (uint32_t)s->height, .min = 255};
+    memset(cells, 0, (size_t)s->columns * (size_t)s->rows * sizeof *cells);
+    int row = 0;
+    for (int y = 0; y < s->height; y++) {
+        row += y == s->row_edges[row + 1];
+        int column = 0;
+        for (int x = 0; x < s->width; x++) {
+            column += x == s->column_edges[column + 1];
+            const int level = LUMA(x, y);
+            ret->sum += (uint64_t)level;
+            ret->squares += (uint64_t)(level * level);
+            ret->min = (uint8_t)(level < ret->min ? level : ret->min);
+            ret->max = (uint8_t)(level > ret->max ? level : ret->max);
+            cells[row * s->columns + column] += (uint32_t)level;
+            if (!s->params.all)
+                continue;
+            ret->histogram[level >> 2]++;
+            ret->black += level <= s->params.black;
+            ret->white += level >= s->params.white;
+            ret->laplacian += (uint64_t)abs(4 * level - LUMA(x - 1, y) - LUMA(x + 1, y) -
+                                            LUMA(x, y - 1) - LUMA(x, y + 1));
+        }
+    }
+#undef LUMA
 }

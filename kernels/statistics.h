@@ -4,7 +4,7 @@
 //
 // All results are integer sums, minima or maxima over pixels: each version (cpu/versions.h, CUDA)
 // may take the pixels in its own order and gives the reference's bytes. Luma is a byte, as in
-// kernels/luma.h. In terms of OpenCV 4, for a CV_8U luma:
+// kernels/fixed.h. In terms of OpenCV 4, for a CV_8U luma:
 //   mean       sum / pixels                                           cv::mean
 //   variance   squares / pixels - mean^2                              cv::meanStdDev, squared
 //   histogram  pixels with level >> 2 == i                            cv::calcHist, 64 bins
@@ -48,7 +48,7 @@ struct statistics {
     int split;         // STATISTICS_SPLIT, or less so that cells have 2 pixels each way; at least 1
     int columns, rows; // cells: the grid's by `split`
     int32_t column_edges[STATISTICS_CELLS_MAX + 1], row_edges[STATISTICS_CELLS_MAX + 1];
-    int16_t gray[3]; // of RGB sources: kernels/luma.h
+    int16_t gray[3]; // of RGB sources: kernels/fixed.h
 };
 
 struct luma_statistics {

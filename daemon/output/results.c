@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "kernels/box.h"
+#include "kernels/image.h"
 
 const char *const result_wrong_names[RESULT_WRONGS] = {
     [RESULT_NOT_WANTED] = "not_wanted",

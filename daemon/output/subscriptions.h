@@ -7,7 +7,7 @@
 #define FRAMED_DAEMON_OUTPUT_SUBSCRIPTIONS_H
 
 #include "daemon/output/output.h"
-#include "kernels/tiles.h"
+#include "kernels/image.h"
 
 struct subscription {
     struct output *output;

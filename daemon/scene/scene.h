@@ -1,5 +1,5 @@
 // The analysis of one camera's pictures: light, motion and fingerprint of each
-// (kernels/analysis.h), and alarms. Facts for gates and consumers go into frame->info, the whole
+// (kernels/backend.h), and alarms. Facts for gates and consumers go into frame->info, the whole
 // record into the camera's report. Runs on the device if the pictures are there, else in the
 // camera's thread, which calls everything here.
 #ifndef FRAMED_DAEMON_SCENE_SCENE_H

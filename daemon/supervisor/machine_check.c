@@ -20,8 +20,8 @@
 #include "daemon/device/budget.h"
 #include "daemon/input/demux.h"
 #include "daemon/output/sink.h"
-#include "kernels/colour.h"
-#include "kernels/tiles.h"
+#include "kernels/fixed.h"
+#include "kernels/image.h"
 
 // --- what the process has
 

@@ -1,5 +1,5 @@
 #include "kernels/cpu/detect_lanes.h"
-#include "kernels/cpu/detect_versions.h"
+#include "kernels/cpu/versions.h"
 
 void detect_avx2(const struct detect *detect, const struct detect_input *in,
                  struct detect_result *result, void *workspace)

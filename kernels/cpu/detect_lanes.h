@@ -2,9 +2,118 @@
 #ifndef FRAMED_KERNELS_CPU_DETECT_LANES_H
 #define FRAMED_KERNELS_CPU_DETECT_LANES_H
 
-#include "kernels/cpu/detect_numbers.h"
-#include "kernels/cpu/detect_sort.h"
-#include "kernels/detect_reference.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__aarch64__)
+#include "kernels/cpu/vector_neon.h"
+#else
+#include "kernels/cpu/vector_x86.h"
+#endif
+#include "kernels/detect_overlap.h"
+
+// --- kernels/detect_number.h in lanes: elements and activations, with the same bits
+
+// Elements i to i + FLOATS - 1 of a tensor; `dtype` is a constant.
+static inline FRAMED_HD vec_f32 elements_load(enum detect_dtype dtype, const void *data,
+                                              const struct detect_format *format, size_t i)
+{
+    if (dtype == DETECT_F32)
+        return load_f32((const float *)data + i);
+    if (dtype == DETECT_F16)
+        return load_half((const uint16_t *)data + i);
+    if (dtype == DETECT_BF16)
+        return (vec_f32)(words_widened((const uint16_t *)data + i) << 16);
+    vec_s32 whole = levels_widened((const uint8_t *)data + i);
+    if (dtype == DETECT_S8)
+        whole = (whole ^ 128) - 128;
+    return __builtin_convertvector(whole - format->zero, vec_f32) * format->scale;
+}
+
+static inline FRAMED_HD vec_f32 exp_lanes(vec_f32 x)
+{
+    const vec_s32 zero = x < EXP_LEAST;
+    x = min_f32(all_f32(EXP_MOST), x);
+    const vec_f32 shifted = x * EXP_LOG2E + EXP_ROUND, n = shifted - EXP_ROUND;
+    const vec_f32 r = (x - n * EXP_LN2_HIGH) - n * EXP_LN2_LOW;
+    vec_f32 p = r * 0x1.a01a02p-13f + 0x1.6c16c2p-10f;
+    p = p * r + 0x1.111112p-7f;
+    p = p * r + 0x1.555556p-5f;
+    p = p * r + 0x1.555556p-3f;
+    p = p * r + 0.5f;
+    p = (p * (r * r) + r) + 1;
+    const vec_u32 power = ((vec_u32)shifted + 126) << 23;
+    const vec_f32 e = p * (vec_f32)(power & 0x7f800000) * 2;
+    return (vec_f32)((vec_s32)e & ~zero);
+}
+
+static inline FRAMED_HD vec_f32 sigmoid_lanes(vec_f32 x)
+{
+    return 1 / (1 + exp_lanes(-x));
+}
+
+// --- sort by digits from the lowest up. Each pass is stable; a pass is skipped if its digit is the
+// same in all keys.
+
+enum {
+    SORT_FEW = 24,
+    SORT_BITS = 11,
+    SORT_BINS = 1 << SORT_BITS,
+    SORT_DIGITS = 6, // of 64 bits; the last three are the score's
+};
+
+static inline void sort_few(uint64_t *keys, int n)
+{
+    for (int i = 1; i < n; i++) {
+        const uint64_t key = keys[i];
+        int at = i;
+        for (; at > 0 && keys[at - 1] > key; at--)
+            keys[at] = keys[at - 1];
+        keys[at] = key;
+    }
+}
+
+// Lowest bit of digit i: 0, 11, 22, 32, 43, 54.
+static inline int sort_shift(int i)
+{
+    return i < 3 ? i * SORT_BITS : 32 + (i - 3) * SORT_BITS;
+}
+
+static inline unsigned sort_digit(uint64_t key, int i)
+{
+    return (key >> sort_shift(i)) & (i == 2 ? SORT_BINS / 2 - 1 : SORT_BINS - 1);
+}
+
+// `in_order`: keys of equal scores are already in order. Returns the array with the sorted keys:
+// `keys`, or `spare`, which has the same size.
+static inline uint64_t *sort_keys(uint64_t *keys, uint64_t *spare, int n, bool in_order)
+{
+    if (n <= SORT_FEW) {
+        sort_few(keys, n);
+        return keys;
+    }
+    for (int i = in_order ? 3 : 0; i < SORT_DIGITS; i++) {
+        uint32_t place[SORT_BINS] = {0}, sum = 0;
+        for (int k = 0; k < n; k++)
+            place[sort_digit(keys[k], i)]++;
+        if (place[sort_digit(keys[0], i)] == (uint32_t)n)
+            continue;
+        for (int bin = 0; bin < SORT_BINS; bin++) {
+            const uint32_t count = place[bin];
+            place[bin] = sum;
+            sum += count;
+        }
+        for (int k = 0; k < n; k++)
+            spare[place[sort_digit(keys[k], i)]++] = keys[k];
+        uint64_t *const sorted = spare;
+        spare = keys;
+        keys = sorted;
+    }
+    return keys;
+}
+
+// --- scores
 
 // Scores of FLOATS classes of an anchor, or of one class of FLOATS anchors.
 struct score_source {

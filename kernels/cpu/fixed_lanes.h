@@ -31,7 +31,7 @@
 #else
 #include "kernels/cpu/vector_x86.h"
 #endif
-#include "kernels/sample.h"
+#include "kernels/fixed.h"
 
 // sample_load for words in memory order.
 static inline FRAMED_HD vec_s16 samples_10bit(enum pixel_format format, vec_s16 words)

@@ -7,7 +7,7 @@
 #else
 #include "kernels/cpu/vector_x86.h"
 #endif
-#include "kernels/motion_reference.h"
+#include "kernels/motion_step.h"
 
 _Static_assert(MOTION_LANES % LANES == 0, "a row of cells is whole registers");
 

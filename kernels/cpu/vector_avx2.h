@@ -129,7 +129,7 @@ static inline FRAMED_HD void words_part(uint8_t *first, uint8_t *second, uint8_t
     _mm_storel_epi64((void *)third, _mm256_extracti128_si256(planes, 1));
 }
 
-// --- colour tables: see lut_x86.h
+// --- colour tables: see lut_lanes.h
 
 static inline FRAMED_HD mm quarters_join(const __m128i quarter[2])
 {

@@ -125,7 +125,7 @@ static inline FRAMED_HD void words_part(uint8_t *first, uint8_t *second, uint8_t
     _mm_storeu_si128((void *)third, _mm512_extracti32x4_epi32(planes, 2));
 }
 
-// --- colour tables: see lut_x86.h
+// --- colour tables: see lut_lanes.h
 
 static inline FRAMED_HD mm quarters_join(const __m128i quarter[4])
 {

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "kernels/cpu/instructions.h"
-
 static bool everywhere(void)
 {
     return true;

@@ -1,6 +1,6 @@
 #include "kernels/cpu/versions.h"
 #include "kernels/cpu/yuv_rows.h"
-#include "kernels/yuv_resized.h"
+#include "kernels/yuv.h"
 
 void yuv_avx2(const struct image *dst, const struct image *src, const struct op *op,
               struct band band, bool filled)

@@ -7,8 +7,7 @@
 #else
 #include "kernels/cpu/rgb_x86.h"
 #endif
-#include "kernels/cpu/yuv_kept.h"
-#include "kernels/cpu/yuv_upsample.h"
+#include "kernels/cpu/yuv_samples.h"
 #include "kernels/ops.h"
 
 // Layout of a source's pixels: four bytes each, three, or one in each of three planes.

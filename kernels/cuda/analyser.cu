@@ -10,9 +10,6 @@
 #include <time.h>
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/fingerprint_cuda.h"
-#include "kernels/cuda/motion_cuda.h"
-#include "kernels/cuda/statistics_cuda.h"
 
 enum {
     ALIGNMENT = 256,

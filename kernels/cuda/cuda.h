@@ -1,7 +1,7 @@
-// Private to the CUDA backend: backend.cu (the backend and its completion thread), link.cu (the
-// device's copy rates), busy.cu (the device's busy time), memory.cu (memory shared with the caller
-// and other processes), plan.cu (memory and events of a plan), job.cu (puts one job on the
-// streams), analyser.cu (analysis of a picture) and the kernels' launches.
+// Private to the CUDA backend: backend.cu (the backend, its completion thread and the device's copy
+// rates), busy.cu (the device's busy time), memory.cu (memory shared with the caller and other
+// processes), plan.cu (memory and events of a plan), job.cu (puts one job on the streams),
+// analyser.cu (analysis of a picture) and the kernels' launches.
 #ifndef FRAMED_KERNELS_CUDA_CUDA_H
 #define FRAMED_KERNELS_CUDA_CUDA_H
 
@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 #include "kernels/backend.h"
-#include "kernels/cuda/cuda_errno.h"
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/schedule.h"
 
 enum { ANALYSING_STREAMS = 4 }; // launches of analyses rotate over them
@@ -113,10 +113,6 @@ struct plan {
 // Copies on the backend's `aside` stream and waits.
 cudaError_t cuda_copy(struct backend *, void *dst, const void *src, size_t bytes);
 
-// Measures with a few small copies, in some milliseconds. Values that cannot be measured stay as in
-// link_default.
-void cuda_link_measure(struct link *, int device);
-
 cudaError_t cuda_stopwatch_init(struct stopwatch *);
 void cuda_stopwatch_finish(struct stopwatch *); // accepts a zeroed or half-built one
 // Returns the stopwatch for the next job of a plan, or NULL if it is not due or is taken. Called
@@ -194,5 +190,34 @@ struct cuda_op {
 
 extern const struct cuda_op warp_cuda, yuv_cuda;
 extern const struct cuda_op *const cuda_ops[OP_KINDS]; // by enum op_kind
+
+// --- warps: for the op `warp`, and to make resized pictures for `yuv`
+
+// A band of one warp's picture.
+struct cuda_warp {
+    struct image src;        // device memory
+    void *dst;               // device memory: the start of the whole picture, without padding
+    const void *block;       // device memory, from warp_block_pack
+    const struct warp *warp; // host
+    struct band band;
+};
+
+// Launches n warps, at most CUDA_ITEMS_MAX, with the same element size and source format. `kept`:
+// parts of results of `yuv` whose samples keep their values. Makes one launch for each kernel that
+// they need.
+cudaError_t warps_launch(const struct cuda_warp warps[], int n, bool kept, cudaStream_t);
+// Like cuda_op.load.
+cudaError_t warps_load(const struct warp *, bool kept);
+
+// A warp's block in device memory, which its kernels read. Like the members of cuda_op; sizes are
+// multiples of 16 bytes.
+size_t warp_block_bytes(const struct warp *);
+size_t warp_block_room(const struct warp *);
+void warp_block_pack(const struct warp *, uint8_t *host, uint8_t *device, const struct lut *lut);
+// Returns the block's address of the op's rows; the tables of columns follow as in struct warp.
+const struct warp_row *warp_block_rows(const struct warp *, const void *block);
+
+// Returns warp_axis with a LUT for a source and elements of 1, 2 or 4 bytes.
+const void *warp_lut_kernel(enum pixel_format source, size_t element_bytes);
 
 #endif

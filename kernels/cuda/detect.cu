@@ -1,6 +1,6 @@
 // Detection on CUDA: the batches and their launches. Kernels: detect.cuh.
 #include "kernels/cuda/detect.cuh"
-#include "kernels/cuda/detect_cuda.h"
+#include "kernels/cuda/launch.h"
 
 enum { DETECT_BYTES = (sizeof(struct detect) + 255) / 256 * 256 };
 

@@ -3,7 +3,7 @@
 // 165 pictures, hardly more than an H200 has multiprocessors, tiles of one are the fastest: 3.3 us
 // instead of 4.0 for 2 or 4. Pairs of a table row meet the pixels in dp2a, which needs both signed:
 // subtracting 128 everywhere changes nothing, since the rows sum to 0.
-#include "kernels/cuda/fingerprint_cuda.h"
+#include "kernels/cuda/launch.h"
 
 enum {
     TILE = 1, // pictures per block

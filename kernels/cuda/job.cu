@@ -9,7 +9,7 @@
 //
 // A kernel waits for the event `ready` of its rows, a download for the event `computed` of its
 // kernel, so a frame takes little longer than its slower direction. Bands grow and then shrink
-// (bands.h): the first kernel starts early and little work remains after the last row. A small
+// (schedule.h): the first kernel starts early and little work remains after the last row. A small
 // frame is one slice, with all its work on one stream; it overlaps with the frames before and after
 // it, which are on other streams. The same holds for a frame on the device if no result leaves it.
 #include <errno.h>

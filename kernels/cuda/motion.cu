@@ -1,8 +1,8 @@
 // Motion on CUDA: the cameras' memory and the launches. Kernel: motion.cuh.
 #include <stddef.h>
 
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/motion.cuh"
-#include "kernels/cuda/motion_cuda.h"
 
 enum { ALIGNMENT = 256 };
 

@@ -7,7 +7,7 @@
 #ifndef FRAMED_KERNELS_CUDA_MOTION_CUH
 #define FRAMED_KERNELS_CUDA_MOTION_CUH
 
-#include "kernels/cuda/motion_light.cuh"
+#include "kernels/cuda/motion_camera.cuh"
 
 // Eight cells of a row.
 struct motion_eight {

@@ -6,6 +6,8 @@
 
 #include "kernels/cuda/cuda.h"
 
+const struct cuda_op *const cuda_ops[OP_KINDS] = {&warp_cuda, &yuv_cuda};
+
 // Alignment within a plan's memory, and the units of allocations.
 enum { ALIGNMENT = 256, DEVICE_UNIT = 2 << 20, PINNED_UNIT = 4096 };
 

@@ -1,6 +1,6 @@
 // Statistics on CUDA: pictures with the same kernel share a launch. Kernel: statistics.cuh.
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/statistics.cuh"
-#include "kernels/cuda/statistics_cuda.h"
 
 static_assert(sizeof(struct statistics_totals) <= STATISTICS_CUDA_BYTES, "totals");
 static_assert(sizeof(struct statistics_batch) <= 4096, "a kernel's arguments");

@@ -1,6 +1,6 @@
 // A block has a row of threads for each of its points. A row covers the features, so that loads and
 // stores are of whole lines. If f allows it, a thread takes four features at a time.
-#include "kernels/cuda/trilinear_cuda.h"
+#include "kernels/cuda/launch.h"
 
 namespace
 {

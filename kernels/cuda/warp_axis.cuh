@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/lut.cuh"
 #include "kernels/cuda/schedule.h"
-#include "kernels/cuda/warp_tap.cuh"
+#include "kernels/cuda/warp_item.cuh"
 
 enum {
     AXIS_WARPS = 4,

@@ -1,5 +1,5 @@
-#include "kernels/cuda/warp_lut.cuh"
-
+// Warps of straight axes with a LUT, in a separate file because they have many kernels.
+#include "kernels/cuda/cuda.h"
 #include "kernels/cuda/warp_axis.cuh"
 
 template <typename T> static const void *kernel_of(enum pixel_format source)

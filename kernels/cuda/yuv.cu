@@ -4,11 +4,9 @@
 // else block by block with yuv_block. The same holds with a LUT if pixels stay where they are.
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/lut.cuh"
-#include "kernels/cuda/warp_block.cuh"
 #include "kernels/cuda/warp_item.cuh"
-#include "kernels/cuda/warp_launch.cuh"
 #include "kernels/cuda/yuv_tile.cuh"
-#include "kernels/yuv_resized.h"
+#include "kernels/yuv.h"
 
 enum {
     BLOCK_WIDTH = 32,

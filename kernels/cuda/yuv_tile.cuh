@@ -2,7 +2,7 @@
 #ifndef FRAMED_KERNELS_CUDA_YUV_TILE_CUH
 #define FRAMED_KERNELS_CUDA_YUV_TILE_CUH
 
-#include "kernels/yuv_pixel.h"
+#include "kernels/yuv.h"
 
 enum { TILE = 4 };
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "kernels/sample.h"
+#include "kernels/fixed.h"
 
 // The pieces of a plane read so far: one byte each.
 struct pieces {

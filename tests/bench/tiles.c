@@ -5,7 +5,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/region.h"
-#include "kernels/tiles.h"
+#include "kernels/image.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/floor.h"
 #include "tests/bench/sample.h"

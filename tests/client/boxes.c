@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "client/framed.h"
+#include "kernels/image.h"
 #include "kernels/ops.h"
-#include "kernels/tiles.h"
 #include "tests/kernels/picture.h"
 #include "tests/test.h"
 

@@ -7,9 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "kernels/cpu/detect_versions.h"
-#include "kernels/cpu/instructions.h"
-#include "kernels/detect_angle.h"
+#include "kernels/cpu/versions.h"
+#include "kernels/detect_number.h"
 #include "tests/kernels/detect_cases.h"
 #include "tests/test.h"
 
@@ -34,7 +33,7 @@ static const struct {
     const char *name;
     bool (*runs)(void); // NULL: on any CPU
     detect_fn *detect;
-} versions[] = {
+} detect_versions[] = {
 #ifdef FRAMED_X86
     {"avx512", avx512_runs, detect_avx512},
     {"avx2", avx2_runs, detect_avx2},
@@ -47,7 +46,7 @@ static const struct {
 
 static bool version_runs(int i)
 {
-    return !versions[i].runs || versions[i].runs();
+    return !detect_versions[i].runs || detect_versions[i].runs();
 }
 
 // detect_best() must return the first version that this CPU runs.
@@ -56,7 +55,7 @@ static void test_best(void)
     int first = 0;
     while (!version_runs(first))
         first++;
-    CHECK(detect_best() == versions[first].detect, "it is not the first");
+    CHECK(detect_best() == detect_versions[first].detect, "it is not the first");
 }
 
 static struct {
@@ -106,12 +105,12 @@ static bool check_case(struct detect_case *c, uint64_t seed, bool on_host)
     detect_reference(&c->detect, &c->input, (struct detect_result *)expected, workspace);
     see(c, (const struct detect_result *)expected);
     bool same = true;
-    for (int i = 0; versions[i].name; i++) {
+    for (int i = 0; detect_versions[i].name; i++) {
         if (!version_runs(i))
             continue;
         memset(found, UNTOUCHED, bytes + 64);
-        versions[i].detect(&c->detect, &c->input, (struct detect_result *)found, workspace);
-        same = check_found(c, seed, versions[i].name) && same;
+        detect_versions[i].detect(&c->detect, &c->input, (struct detect_result *)found, workspace);
+        same = check_found(c, seed, detect_versions[i].name) && same;
     }
     if (on_host) {
         memset(found, UNTOUCHED, bytes + 64);

@@ -2,7 +2,7 @@
 // byte by byte, on every backend and from pictures of any format.
 #include "tests/test.h"
 
-#include "kernels/tiles.h"
+#include "kernels/image.h"
 #include "tests/kernels/backends.h"
 #include "tests/kernels/cases.h"
 

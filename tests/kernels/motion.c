@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kernels/cpu/versions.h"
-#include "kernels/motion_cell.h"
+#include "kernels/motion_step.h"
 #include "kernels/statistics.h"
 #include "tests/kernels/random.h"
 #include "tests/test.h"

@@ -2,7 +2,7 @@
 // more than needed.
 #include <errno.h>
 
-#include "kernels/tiles.h"
+#include "kernels/image.h"
 #include "tests/kernels/picture.h"
 #include "tests/test.h"
 

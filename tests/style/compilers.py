@@ -24,7 +24,7 @@ WIDE = {
     "neon": ("aarch64", []),
     "x86": ("x86_64", "-mavx2 -mfma -mf16c".split()),
 }
-TEMPLATE = re.compile(r"kernels/cpu/(vector|fixed_lanes|(warp|yuv|detect|levels|motion|statistics|lut)_[a-z]+)\.h")  # for any registers
+TEMPLATE = re.compile(r"kernels/cpu/(vector|fixed_lanes|(warp|yuv|detect|motion|statistics|lut)_[a-z]+)\.h")  # for any registers
 INCLUDE = re.compile(r'^#include "(.*)"', re.M)
 
 

@@ -179,7 +179,7 @@ REFUSED = [
     ("daemon/rtsp/rtsp_session.c", '#include "daemon/input/demux.h"'),
     ("daemon/decode/decoder.c", '#include "daemon/device/devices.h"'),
     ("daemon/base/log.c", '#include "daemon/daemon.h"'),
-    ("kernels/op.c", '#include "kernels/cpu/versions.h"'),
+    ("kernels/ops.c", '#include "kernels/cpu/versions.h"'),
     ("kernels/cpu/backend.c", '#include "kernels/cuda/cuda.h"'),
     ("daemon/camera/camera.c", "#include <libavcodec/avcodec.h>"),
     ("daemon/decode/decoder.c", "#include <libavformat/avformat.h>"),

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/motion_cuda.h"
-#include "kernels/cuda/statistics_cuda.h"
+#include "kernels/cuda/launch.h"
 #include "tests/kernels/random.h"
 
 enum {

@@ -4,7 +4,7 @@
 #define FRAMED_TESTS_BENCH_CUDA_MEASURE_H
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/tiles.h"
+#include "kernels/image.h"
 #include "tests/bench/measure.h"
 
 struct measure {

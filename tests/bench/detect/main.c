@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cpu/detect_versions.h"
+#include "kernels/cpu/versions.h"
 #include "tests/bench/detect/time_cuda.h"
 
 struct request {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/cuda/detect_cuda.h"
+#include "kernels/cuda/launch.h"
 
 struct batch {
     const struct detect *detect;

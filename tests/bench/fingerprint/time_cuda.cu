@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/fingerprint_cuda.h"
+#include "kernels/cuda/launch.h"
 #include "tests/bench/peers/times.h"
 
 enum { BEHIND = 200 }; // launches in a row

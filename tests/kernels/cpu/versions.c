@@ -10,9 +10,8 @@
 #include <unistd.h>
 
 #include "kernels/cpu/versions.h"
-#include "kernels/element.h"
-#include "kernels/sample.h"
-#include "kernels/yuv_resized.h"
+#include "kernels/warp.h"
+#include "kernels/yuv.h"
 #include "tests/kernels/cases.h"
 #include "tests/test.h"
 

@@ -124,7 +124,7 @@ static unsigned bytes_packed(int low, int high, unsigned above)
 #include "kernels/cuda/warp_axis.cuh"
 #include "kernels/cuda/warp_filtered.cuh"
 #include "kernels/warp.h"
-#include "kernels/yuv_resized.h"
+#include "kernels/yuv.h"
 
 enum { GUARD = 64, UNTOUCHED = 0xa5 };
 

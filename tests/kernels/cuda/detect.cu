@@ -2,7 +2,7 @@
 // random batches of 1 to 40 pictures.
 //
 // usage: detect [SEED]    runs one case alone, with the seed that a failed case prints
-#include "kernels/cuda/detect_cuda.h"
+#include "kernels/cuda/launch.h"
 #include "tests/kernels/detect_cases.h"
 #include "tests/test.h"
 

@@ -2,7 +2,7 @@
 // cells, over CASES (from the environment) random batches of up to 200 pictures.
 //
 // usage: fingerprint [SEED]    runs one batch alone, with the seed that a failed one prints
-#include "kernels/cuda/fingerprint_cuda.h"
+#include "kernels/cuda/launch.h"
 #include "tests/kernels/fingerprint_cases.h"
 #include "tests/test.h"
 

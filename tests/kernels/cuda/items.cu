@@ -1,7 +1,7 @@
 // Tests launches of 1 to CUDA_ITEMS_MAX items against the reference, byte by byte: separate cameras
 // with their own geometries, layouts, bands and alignments, and guards around the results.
 #include "kernels/cuda/cuda.h"
-#include "kernels/sample.h"
+#include "kernels/fixed.h"
 #include "tests/kernels/cuda/camera.h"
 
 enum { GUARD = 64, GUARD_BYTE = 0xA5, SIDE_MAX = 150, ROOM = 64 << 20 };

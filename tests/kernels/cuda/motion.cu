@@ -3,7 +3,7 @@
 // the states themselves.
 //
 // usage: motion [SEED]    runs one case alone, with the seed that a failed case prints
-#include "kernels/cuda/motion_cuda.h"
+#include "kernels/cuda/launch.h"
 #include "tests/kernels/motion_cases.h"
 #include "tests/test.h"
 

@@ -2,7 +2,7 @@
 // random launches of 1 to 40 pictures, of any formats, sizes and grids, and both passes.
 //
 // usage: statistics [SEED]    runs one launch alone, with the seed that a failed one prints
-#include "kernels/cuda/statistics_cuda.h"
+#include "kernels/cuda/launch.h"
 #include "tests/kernels/statistics_cases.h"
 #include "tests/test.h"
 

@@ -4,7 +4,7 @@
 // usage: trilinear [SEED]    runs one case alone, with the seed that a failed case prints
 #include <string.h>
 
-#include "kernels/cuda/trilinear_cuda.h"
+#include "kernels/cuda/launch.h"
 #include "tests/kernels/random.h"
 #include "tests/test.h"
 

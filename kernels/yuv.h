@@ -1,10 +1,36 @@
-// One block of pixels of `yuv`, from source samples to result samples, for C and CUDA. With fixed.h
-// and sample.h this is the specification: faster versions give the same bytes.
-#ifndef FRAMED_KERNELS_YUV_PIXEL_H
-#define FRAMED_KERNELS_YUV_PIXEL_H
+// yuv without its op: its parts for every version, for C and CUDA. With fixed.h and warp.h this is
+// the specification: faster versions give the same bytes.
+#ifndef FRAMED_KERNELS_YUV_H
+#define FRAMED_KERNELS_YUV_H
 
-#include "kernels/ops.h"
-#include "kernels/warp_pixel.h"
+#include "kernels/warp.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// --- a result with another geometry than its source's, made by warps
+
+// Part of a result with kept samples, written by one of the warps.
+struct yuv_part {
+    const struct warp *warp;
+    struct image dst; // the planes that the warp writes; they may be laid out from NULL
+    struct band band; // of these planes
+};
+
+// Returns the number of parts.
+int yuv_parts(struct yuv_part parts[YUV_WARPS_MAX], const struct yuv *, const struct image *dst,
+              struct band band);
+
+// yuv without a geometry, of one version.
+typedef void yuv_fn(const struct image *dst, const struct image *src, const struct yuv *,
+                    struct band band);
+
+// Like op_fn, with a version's warp and conversion.
+void yuv_resized(const struct image *dst, const struct image *src, const struct yuv *,
+                 struct band band, bool filled, warp_fn *warp, yuv_fn *convert);
+
+// --- one block of pixels, from source samples to result samples
 
 // In all functions here `format` is yuv->source.
 
@@ -127,4 +153,7 @@ static inline FRAMED_HD void yuv_block(const struct image *dst, const struct ima
     }
 }
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -1,14 +1,29 @@
-// Colour look-up tables in AVX2 and AVX-512, half a register of pixels at a time: positions and
-// weights in 16-bit lanes, then four pixels (AVX2: two) per register. A pixel's 16 bytes of a
-// lut_plane are multiplied by the bytes of its weights: high parts, and low parts of 7 bits.
+// Applies a LUT to levels in planes, for the templates of the warp.
+#ifndef FRAMED_KERNELS_CPU_LUT_LANES_H
+#define FRAMED_KERNELS_CPU_LUT_LANES_H
+
+#include "kernels/lut.h"
+
+#if defined(__aarch64__)
+static inline void lut_planes(const struct lut *lut, uint8_t *r, uint8_t *g, uint8_t *b, int n)
+{
+    for (int i = 0; i < n; i++) {
+        uint8_t level[3] = {r[i], g[i], b[i]};
+        lut_pixel(lut, level);
+        r[i] = level[0];
+        g[i] = level[1];
+        b[i] = level[2];
+    }
+}
+#else
+#include "kernels/cpu/vector_x86.h"
+
+// In AVX2 and AVX-512, half a register of pixels at a time: positions and weights in 16-bit lanes,
+// then four pixels (AVX2: two) per register. A pixel's 16 bytes of a lut_plane are multiplied by
+// the bytes of its weights: high parts, and low parts of 7 bits.
 //
 // Pixels in 16-bit lanes are in the order of packing two vectors of 32-bit lanes: each 128 bits
 // hold four of the first and four of the second.
-#ifndef FRAMED_KERNELS_CPU_LUT_X86_H
-#define FRAMED_KERNELS_CPU_LUT_X86_H
-
-#include "kernels/cpu/vector_x86.h"
-#include "kernels/lut.h"
 
 enum {
     LUT_RUN = 2 * FLOATS,    // pixels whose places are computed together
@@ -209,5 +224,6 @@ static inline void lut_planes(const struct lut *lut, uint8_t *r, uint8_t *g, uin
             planes_chunk(lut, false, tetrahedral, plane, i, m);
     }
 }
+#endif
 
 #endif

@@ -1,4 +1,4 @@
-#include "kernels/colour.h"
+#include "kernels/fixed.h"
 
 #include <math.h>
 
