@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "client/framed.h"
-#include "kernels/box.h"
 #include "kernels/detect.h"
 #include "kernels/image.h"
 

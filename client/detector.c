@@ -7,11 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/reader.h"
-#include "kernels/cpu/detect_versions.h"
 #include "client/framed.h"
-#include "client/model.h"
-#include "client/ring.h"
+#include "client/reader.h"
 #include "kernels/cpu/versions.h"
 
 // --- the model

@@ -3,10 +3,6 @@
 
 #include <stdlib.h>
 
-#include "kernels/cuda/cuda_errno.h"
-#include "kernels/cuda/detect_cuda.h"
-#include "kernels/cuda/trilinear_cuda.h"
-#include "client/gpu.cuh"
 #include "kernels/cuda/launch.h"
 
 // The detector's workspace on the device, and page-locked memory to which kernels write the results

@@ -16,7 +16,6 @@
 #include "daemon/decode/frame.h"
 #include "daemon/input/demux.h"
 #include "daemon/scene/alarms.h"
-#include "daemon/scene/scene_report.h"
 #include "daemon/scene/scene.h"
 
 // --- changes

@@ -4,7 +4,6 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/number.h"
-#include "daemon/input/orientation.h"
 #include "daemon/wire.h"
 
 // --- the delay

@@ -8,10 +8,6 @@
 #include <stdint.h>
 
 #include "daemon/decode/frame.h"
-#include "daemon/decode/video_signal.h"
-#include "daemon/camera/capture_time.h"
-#include "daemon/camera/delay.h"
-#include "daemon/decode/frame.h"
 #include "daemon/output/subscriptions.h"
 
 // --- delay

@@ -8,8 +8,8 @@
 #include "daemon/cli/cluster_store.h"
 #include "daemon/cli/commands.h"
 #include "daemon/cli/table.h"
-#include "daemon/cluster/document_fields.h"
-#include "daemon/cluster/site_state.h"
+#include "daemon/cluster/documents.h"
+#include "daemon/cluster/site.h"
 
 // --- the status, for people
 

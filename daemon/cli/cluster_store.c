@@ -10,7 +10,7 @@
 #include "config/value.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/process.h"
-#include "daemon/cluster/site_state.h"
+#include "daemon/cluster/site.h"
 
 #define TIMEOUT_NS (10 * INT64_C(1000000000))
 

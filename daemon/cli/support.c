@@ -17,8 +17,6 @@
 #include "config/expand.h"
 #include "config/load.h"
 #include "config/print.h"
-#include "daemon/base/process.h"
-#include "daemon/cli/ask.h"
 #include "daemon/base/log.h"
 #include "daemon/base/process.h"
 #include "daemon/cli/commands.h"
