@@ -13,7 +13,7 @@
 #include "daemon/cli/commands.h"
 #include "daemon/cli/password_file.h"
 #include "daemon/cli/table.h"
-#include "daemon/onvif/onvif_camera.h"
+#include "daemon/onvif/onvif.h"
 
 enum { CAMERAS_MAX = 64, ADDRESSES_MAX = 16, SECONDS_MAX = 60 };
 
