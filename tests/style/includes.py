@@ -84,7 +84,7 @@ FILES = [
     (r"daemon/cluster/etcd(_call)?\.c", ["curl/curl.h"]),
     (r"daemon/service/http_(client\.h|exchange\.c)", ["microhttpd.h"]),
     (r"daemon/cluster/(document_fields\.[ch]|documents\.c|plan_json\.c)", ["jansson.h"]),
-    (r"(daemon/alert/(alert_event|mqtt_topics)|tests/daemon/alert/mqtt_topics)\.c", ["jansson.h"]),
+    (r"(daemon/alert/(outbox|mqtt)|tests/daemon/alert/mqtt_topics)\.c", ["jansson.h"]),
     (r"daemon/alert/webhook\.c", ["curl/"]),
     (r"daemon/alert/mqtt\.c", ["mosquitto.h"]),
     (r"daemon/service/notify\.c", ["systemd/sd-daemon.h"]),
