@@ -17,9 +17,9 @@
 #include "config/schema.h"
 #include "config/url.h"
 #include "daemon/base/log.h"
+#include "daemon/service/bottleneck.h"
 #include "daemon/service/json_answer.h"
 #include "daemon/service/status.h"
-#include "daemon/service/status_bottleneck.h"
 
 // --- a command of framed's own binary, run by the loop in a child process
 
@@ -370,7 +370,7 @@ static void answer(struct search *search, json_t *said)
     if (cost) {
         const struct camera_finder_context *context = &search->finder->context;
         context->snapshot(context->opaque, &metrics);
-        json_t *room = status_bottleneck_json(&metrics.status->load, &metrics);
+        json_t *room = load_bottleneck_json(&metrics.status->load, &metrics);
         const json_t *more = json_object_get(room, "cameras_more");
         if (json_is_integer(more) && json_integer_value(more) == 0 &&
             json_is_true(json_object_get(cost, "fits"))) {

@@ -63,7 +63,7 @@ static void sample(struct service *service)
     struct metrics metrics;
     service->context.snapshot(service->context.opaque, &metrics);
     status_sample(&service->status, &metrics);
-    if (service->ticks % (HISTORY_INTERVAL_MS / STATUS_SAMPLE_MS) == 0)
+    if (service->ticks % (HISTORY_INTERVAL_MS / LOAD_SAMPLE_MS) == 0)
         history_sample(service->history, &metrics, monotonic_ns());
     if (service->ticks % TOUCH_SAMPLES == 0)
         event_log_touch(service->events);
@@ -74,7 +74,7 @@ int service_more_cameras(const struct service *service)
 {
     struct metrics metrics;
     service->context.snapshot(service->context.opaque, &metrics);
-    return status_more_cameras(&service->status.load, &metrics);
+    return load_more_cameras(&service->status.load, &metrics);
 }
 
 static void tick(uv_timer_t *timer)
@@ -560,7 +560,7 @@ int service_open(struct service **ret, const struct service_context *context)
         service_close(service);
         return rc;
     }
-    uv_timer_start(&service->timer, tick, 0, STATUS_SAMPLE_MS);
+    uv_timer_start(&service->timer, tick, 0, LOAD_SAMPLE_MS);
     *ret = service;
     return 0;
 }

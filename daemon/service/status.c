@@ -131,8 +131,8 @@ static json_t *status_json(const struct status *status, const struct metrics *me
                      "time_ms", (json_int_t)(realtime_ns() / 1000000), "uptime_s", uptime,
                      "http_write", metrics->http_write, "config", config_json(metrics->reload),
                      "process", status_process_json(status), "backend",
-                     backend_json(metrics->devices), "devices", status_devices_json(&status->load),
-                     "bound", status_bottleneck_json(&status->load, metrics), "unfinished",
+                     backend_json(metrics->devices), "devices", load_devices_json(&status->load),
+                     "bound", load_bottleneck_json(&status->load, metrics), "unfinished",
                      unfinished_json(metrics->unfinished), "batches", batches_json(metrics),
                      "cameras", cameras_json(metrics), "cluster", status_cluster_json(metrics));
 }

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
+#include "daemon/service/bottleneck.h"
 #include "daemon/service/metrics.h"
-#include "daemon/service/status_bottleneck.h"
 #include "daemon/service/status_camera.h"
 
 enum { STATUS_SCHEMA_VERSION = 1 }; // incremented when a member changes its meaning
@@ -17,7 +17,7 @@ struct status {
 };
 
 void status_open(struct status *);
-// Must be called every STATUS_SAMPLE_MS, for rates and quantiles.
+// Must be called every LOAD_SAMPLE_MS, for rates and quantiles.
 void status_sample(struct status *, const struct metrics *);
 // Returns the status on one line, for free(); NULL: out of memory.
 char *status_text(const struct status *, const struct metrics *);

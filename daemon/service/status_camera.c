@@ -12,6 +12,7 @@
 #include "config/schema.h"
 #include "config/url.h"
 #include "daemon/alert/judge.h"
+#include "daemon/service/bottleneck.h"
 #include "daemon/service/status_results.h"
 #include "daemon/service/status_scene.h"
 
@@ -215,21 +216,6 @@ static json_t *picture_json(const struct stream_memory *picture)
     return json_pack("{s:i, s:i}", "width", picture->width, "height", picture->height);
 }
 
-// A wait shorter than a sample is in the samples soon enough.
-static int64_t submit_so_far(const struct camera *camera, int64_t now)
-{
-    int64_t since = stage_since_ns(&camera->report.stages, STAGE_SUBMIT);
-    return since && now - since > STATUS_SAMPLE_MS * INT64_C(1000000) ? now - since : 0;
-}
-
-double status_camera_share(const struct camera *camera, enum stage stage, int64_t now)
-{
-    double share = rate_counter_rate(&camera->spent[stage]) / 1e9;
-    if (stage == STAGE_SUBMIT)
-        share += (double)submit_so_far(camera, now) / RATE_COUNTER_NS;
-    return fmin(share, 1);
-}
-
 static json_t *keyframe_json(const struct packet_report *packets)
 {
     const int64_t ns = atomic_load(&packets->keyframe_ns);
@@ -278,9 +264,9 @@ static const char *decodes_name(const struct camera_report *report)
 
 static json_t *shares_json(const struct camera *camera, int64_t now)
 {
-    return json_pack("{s:f, s:f, s:f}", "read", status_camera_share(camera, STAGE_READ, now),
-                     "decode", status_camera_share(camera, STAGE_DECODE, now), "submit",
-                     status_camera_share(camera, STAGE_SUBMIT, now));
+    return json_pack("{s:f, s:f, s:f}", "read", load_camera_share(camera, STAGE_READ, now),
+                     "decode", load_camera_share(camera, STAGE_DECODE, now), "submit",
+                     load_camera_share(camera, STAGE_SUBMIT, now));
 }
 
 static json_t *share_json(double share)

@@ -6,13 +6,8 @@
 
 #include "daemon/camera/camera.h"
 
-enum { STATUS_SAMPLE_MS = 1000 }; // between samples
-
 // `turn`: moves the window of the quantiles.
 void status_camera_sample(struct camera *, int64_t now_ns, bool turn);
-
-// Returns the recent share of the camera's thread in a stage, 0 to 1, with an unfinished submit.
-double status_camera_share(const struct camera *, enum stage, int64_t now_ns);
 
 struct json_t;
 // Converts foreign text: if it is not UTF-8, '?' replaces all bytes outside ASCII. NULL: no memory.

@@ -107,9 +107,9 @@ char *status_summary_text(const struct status *status, const struct metrics *met
             (long long)(realtime_ns() / 1000000), metrics->http_write ? "true" : "false");
     print_json(to, status_process_json(status));
     fputs(",\"devices\":", to);
-    print_json(to, status_devices_json(&status->load));
+    print_json(to, load_devices_json(&status->load));
     fputs(",\"bound\":", to);
-    print_json(to, status_bottleneck_json(&status->load, metrics));
+    print_json(to, load_bottleneck_json(&status->load, metrics));
     if (metrics->member) {
         fputs(",\"cluster\":", to);
         print_json(to, status_cluster_json(metrics));
