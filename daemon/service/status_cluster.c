@@ -27,33 +27,12 @@ static json_t *member_json(const struct member *member, const struct member_heal
                      "error", *health->error ? status_string(health->error) : json_null());
 }
 
-struct counting {
-    const char *node;
-    struct site_counts counts;
-};
-
-static void count_site(void *opaque, const struct site *site)
-{
-    struct counting *counting = opaque;
-    counting->counts = site_counts(site, counting->node);
-}
-
-struct site_counts status_cluster_counts(const struct metrics *metrics)
-{
-    struct counting counting = {0};
-    if (metrics->member) {
-        counting.node = member_node(metrics->member);
-        member_look(metrics->member, count_site, &counting);
-    }
-    return counting.counts;
-}
-
 json_t *status_cluster_json(const struct metrics *metrics)
 {
     if (!metrics->member)
         return NULL;
     const struct member_health health = member_health(metrics->member);
-    const struct site_counts counts = status_cluster_counts(metrics);
+    const struct site_counts counts = metrics_site_counts(metrics);
     json_t *json = member_json(metrics->member, &health);
     json_object_set_new(json, "nodes", json_integer(health.nodes));
     json_object_set_new(json, "cameras", json_integer(health.cameras));

@@ -2,15 +2,12 @@
 #ifndef FRAMED_DAEMON_SERVICE_STATUS_CLUSTER_H
 #define FRAMED_DAEMON_SERVICE_STATUS_CLUSTER_H
 
-#include "daemon/cluster/site_state.h"
 #include "daemon/service/http.h"
 #include "daemon/service/metrics.h"
 
 struct json_t;
 // This box in its cluster, with counts of nodes and cameras; NULL: no cluster, or out of memory.
 struct json_t *status_cluster_json(const struct metrics *);
-// Zeros if this box is in no cluster.
-struct site_counts status_cluster_counts(const struct metrics *);
 // Returns nodes and cameras, for free(): "{}" in no cluster. NULL: out of memory.
 char *status_cluster_text(const struct metrics *);
 // The pattern's `*` is the camera's name. 200 with its node and outputs if this box shows it, 307
