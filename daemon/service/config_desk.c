@@ -11,7 +11,7 @@
 #include "config/print.h"
 #include "daemon/service/json_answer.h"
 #include "daemon/service/mistakes_json.h"
-#include "daemon/service/status_camera.h"
+#include "daemon/service/status.h"
 #include "daemon/supervisor/machine_check.h"
 
 enum { READINGS_MAX = 4 }; // at a time: each may block a thread of the work queue

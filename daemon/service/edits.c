@@ -9,7 +9,7 @@
 #include "daemon/service/camera_body.h"
 #include "daemon/service/json_answer.h"
 #include "daemon/service/mistakes_json.h"
-#include "daemon/service/status_camera.h"
+#include "daemon/service/status.h"
 #include "daemon/supervisor/reload.h"
 
 // A change under way.

@@ -8,7 +8,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/camera/camera_report.h"
-#include "daemon/service/status_camera.h"
+#include "daemon/service/status.h"
 
 struct logged {
     uint64_t id;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/service/status_camera.h"
+#include "daemon/service/status.h"
 
 // Finds ":LINE:COLUMN: KEY: " after a file's name, which may contain colons. False: not found.
 static bool find_place(char *line, int *at_line, int *at_column, char **key, char **text)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/process.h"
-#include "daemon/service/status_camera.h"
+#include "daemon/service/status.h"
 
 // Frees `json`.
 static char *text_of(json_t *json)

@@ -14,9 +14,6 @@
 #include "daemon/service/page.h"
 #include "daemon/service/snapshot.h"
 #include "daemon/service/status.h"
-#include "daemon/service/status_cluster.h"
-#include "daemon/service/status_scene.h"
-#include "daemon/service/status_summary.h"
 #include "daemon/service/view_stream.h"
 
 static const int64_t READY_ANY_NS = 30 * INT64_C(1000000000); // first wait for all cameras

@@ -1,4 +1,4 @@
-#include "daemon/service/status_cluster.h"
+#include "daemon/service/status.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include "daemon/base/clock.h"
 #include "daemon/cluster/document_fields.h"
 #include "daemon/cluster/member.h"
-#include "daemon/service/status_camera.h"
 
 // --- this box
 
@@ -65,18 +64,13 @@ static json_t *node_json(const struct site *site, int i)
         document_of_labels(&document->labels), "refused", refused_json(document));
 }
 
-static json_t *text_or_null(const char *text)
-{
-    return *text ? status_string(text) : json_null();
-}
-
 static json_t *camera_json(const struct site *site, const struct plan_camera *camera)
 {
     const struct site_camera_state state = site_camera_state(site, camera);
     return json_pack("{s:s, s:o, s:i, s:s, s:o, s:o, s:o}", "name", camera->name, "node",
-                     text_or_null(state.node), "generation", (int)state.generation, "state",
-                     state.word, "why", text_or_null(state.why), "wish", text_or_null(camera->wish),
-                     "on", document_of_labels(camera->on));
+                     status_string_or_null(state.node), "generation", (int)state.generation,
+                     "state", state.word, "why", status_string_or_null(state.why), "wish",
+                     status_string_or_null(camera->wish), "on", document_of_labels(camera->on));
 }
 
 struct lists {

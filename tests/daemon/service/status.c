@@ -9,8 +9,6 @@
 #include "config/load.h"
 #include "daemon/base/clock.h"
 #include "daemon/decode/frame.h"
-#include "daemon/service/status_camera.h"
-#include "daemon/service/status_summary.h"
 #include "daemon/supervisor/batches.h"
 #include "daemon/wire.h"
 #include "tests/test.h"
