@@ -1,4 +1,4 @@
-#include "daemon/service/camera_finder.h"
+#include "daemon/service/routes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,6 @@
 #include "config/url.h"
 #include "daemon/base/log.h"
 #include "daemon/service/bottleneck.h"
-#include "daemon/service/json_answer.h"
 #include "daemon/service/status.h"
 
 // --- a command of framed's own binary, run by the loop in a child process
@@ -380,7 +379,7 @@ static void answer(struct search *search, json_t *said)
         }
         json_object_set_new(said, "room", room);
     }
-    json_answer(search->exchange, 200, json_incref(said));
+    http_answer_json(search->exchange, 200, json_incref(said));
 }
 
 static void child_done(void *opaque, int rc, const char *output, size_t size)
@@ -447,8 +446,9 @@ static void start_discovery(struct search *search, struct http_exchange *exchang
     explicit_bzero(input, sizeof input);
 }
 
-void camera_finder_discover(struct camera_finder *finder, struct http_exchange *exchange)
+void routes_discover(void *opaque, struct http_exchange *exchange)
 {
+    struct camera_finder *finder = ((struct routes_context *)opaque)->finder;
     struct wish wish;
     json_t *body = read_body(exchange);
     if (is_busy(&finder->discovery, exchange) || !read_wish(exchange, body, 2, &wish)) {
@@ -490,8 +490,9 @@ static bool make_line(struct http_exchange *exchange, const struct wish *wish, c
     return rc == 0;
 }
 
-void camera_finder_probe(struct camera_finder *finder, struct http_exchange *exchange)
+void routes_probe(void *opaque, struct http_exchange *exchange)
 {
+    struct camera_finder *finder = ((struct routes_context *)opaque)->finder;
     char seconds[32], shown[256], input[OWN_COMMAND_INPUT_MAX];
     struct wish wish;
     json_t *body = read_body(exchange);

@@ -10,9 +10,7 @@
 #include "daemon/base/access.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/service/camera_finder.h"
 #include "daemon/service/clip.h"
-#include "daemon/service/config_desk.h"
 #include "daemon/service/control.h"
 #include "daemon/service/event_stream.h"
 #include "daemon/service/history.h"
@@ -46,7 +44,6 @@ struct service {
     char control_path[SOCKET_PATH_MAX + 1]; // where it should listen; "": nowhere
     struct http *http;                      // NULL: none
     struct routes_context routes;
-    struct config_desk desk;
     bool may_write;
     enum ready_when ready;
     uv_timer_t timer;
@@ -534,11 +531,8 @@ int service_open(struct service **ret, const struct service_context *context)
     service->context = *context;
     service->last = &service->first;
     service->check = (struct work){.run = check_file, .done = file_was_checked};
-    service->desk = (struct config_desk){.reload = context->reload};
-    service->routes = (struct routes_context){.reload = context->reload,
-                                              .desk = &service->desk,
-                                              .snapshot = take_snapshot,
-                                              .opaque = service};
+    service->routes = (struct routes_context){
+        .reload = context->reload, .snapshot = take_snapshot, .opaque = service};
     status_open(&service->status);
     uv_timer_init(context->loop, &service->timer);
     service->timer.data = service;

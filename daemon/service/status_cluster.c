@@ -122,12 +122,7 @@ static void answer_here(const struct metrics *metrics, const struct camera *came
     json_t *json =
         json_pack("{s:s, s:s?, s:i, s:o}", "camera", camera->config->name, "node", node,
                   "generation", (int)camera->config->generation, "outputs", outputs_json(camera));
-    char *text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
-    http_answer(exchange, &(struct http_page){.status = 200,
-                                              .type = "application/json",
-                                              .body = text,
-                                              .size = text ? strlen(text) : 0});
+    http_answer_json(exchange, 200, json);
 }
 
 static void answer_elsewhere(const struct member_where *where, const char *camera,

@@ -76,7 +76,7 @@ FILES = [
     (r"daemon/output/socket\.c", ["linux/"]),
     (r"daemon/output/(muxer|packet_queue|recording|publisher)\.c", ["libavcodec/"]),
     (r"daemon/output/(muxer|mp4_index)\.c", ["libavformat/"]),
-    (r"daemon/(service/(bottleneck|camera_body|camera_finder|config_desk|edits|event_log|json_answer|mistakes_json|reply|status(_\w+)?)|cli/\w+)\.c", ["jansson.h"]),
+    (r"daemon/(service/(bottleneck|camera_finder|event_log|http_exchange|reply|routes_config|status(_\w+)?)|cli/\w+)\.c", ["jansson.h"]),
     (r"tests/daemon/service/(status|history|openapi)\.c", ["jansson.h"]),
     (r"daemon/(service/reply|cli/snap|cluster/etcd_json)\.c", ["libavutil/base64.h"]),
     (r"daemon/cluster/etcd_json\.c", ["jansson.h"]),
