@@ -6,7 +6,7 @@
 #include "daemon/base/process.h"
 #include "daemon/cli/ask.h"
 #include "daemon/cli/commands.h"
-#include "daemon/service/target.h"
+#include "daemon/service/views.h"
 
 enum { TIMEOUT_S = 10, WIDTH = 640 };
 

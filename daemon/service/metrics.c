@@ -22,6 +22,14 @@ bool metrics_wants_camera(const struct metrics *metrics, const struct camera *ca
     return !metrics->only_camera || strcmp(metrics->only_camera, camera->config->name) == 0;
 }
 
+struct camera *metrics_camera(const struct metrics *metrics, const char *name)
+{
+    for (int i = 0; i < metrics->n_cameras; i++)
+        if (strcmp(metrics->cameras[i]->config->name, name) == 0)
+            return metrics->cameras[i];
+    return NULL;
+}
+
 // Names of cameras and outputs need no escaping; a stream's own description may.
 static void print_label(FILE *to, const char *name, const char *value)
 {

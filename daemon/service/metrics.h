@@ -40,6 +40,7 @@ void metrics_print(FILE *, const struct metrics *);
 // Writes the same to a file, which readers see whole or not at all. Returns 0 or a negative errno.
 int metrics_write(const char *path, const struct metrics *);
 
+struct camera *metrics_camera(const struct metrics *, const char *name); // NULL: none
 bool metrics_wants_camera(const struct metrics *, const struct camera *);
 
 // Calls `each` with the own output of every ring.

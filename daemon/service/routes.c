@@ -8,9 +8,8 @@
 #include "daemon/base/clock.h"
 #include "daemon/service/event_stream.h"
 #include "daemon/service/history.h"
-#include "daemon/service/snapshot.h"
 #include "daemon/service/status.h"
-#include "daemon/service/view_stream.h"
+#include "daemon/service/views.h"
 
 static const int64_t READY_ANY_NS = 30 * INT64_C(1000000000); // first wait for all cameras
 static const char PLAIN[] = "text/plain; charset=utf-8";
@@ -137,14 +136,6 @@ static void serve_page(void *opaque, struct http_exchange *exchange)
         http_refuse(exchange, 404, "no such page");
 }
 
-static bool has_camera(const struct metrics *metrics, const char *name)
-{
-    for (int i = 0; i < metrics->n_cameras; i++)
-        if (strcmp(metrics->cameras[i]->config->name, name) == 0)
-            return true;
-    return false;
-}
-
 // False: the request was refused.
 static bool read_wanted(struct http_exchange *exchange, struct history_wanted *wanted)
 {
@@ -180,7 +171,7 @@ static void serve_history(void *opaque, struct http_exchange *exchange)
     if (!read_wanted(exchange, &wanted))
         return;
     context->snapshot(context->opaque, &metrics);
-    if (wanted.camera && !has_camera(&metrics, wanted.camera)) {
+    if (wanted.camera && !metrics_camera(&metrics, wanted.camera)) {
         http_refuse(exchange, 404, "there is no camera of that name");
         return;
     }
@@ -288,8 +279,8 @@ static int read_page_file(const char *folder, const char *name, struct http_page
     return rc;
 }
 
-// Serves "/" and "/page/NAME". If the environment variable FRAMED_WEB names a folder, reads the files
-// from there at each request instead, for development of the page.
+// Serves "/" and "/page/NAME". If the environment variable FRAMED_WEB names a folder, reads the
+// files from there at each request instead, for development of the page.
 static void serve_file(void *opaque, struct http_exchange *exchange)
 {
     const char *part = http_part(exchange, 0), *folder = getenv("FRAMED_WEB");

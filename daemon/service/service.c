@@ -19,7 +19,7 @@
 #include "daemon/service/routes.h"
 #include "daemon/service/snap.h"
 #include "daemon/service/status.h"
-#include "daemon/service/view_stream.h"
+#include "daemon/service/views.h"
 
 enum { TOUCH_SAMPLES = 10 }; // between keepalives for clients that follow events
 

@@ -2,7 +2,7 @@
 #ifndef FRAMED_DAEMON_SERVICE_SNAP_H
 #define FRAMED_DAEMON_SERVICE_SNAP_H
 
-#include "daemon/service/target.h"
+#include "daemon/service/views.h"
 
 struct snap {
     struct target target;

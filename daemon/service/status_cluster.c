@@ -143,10 +143,7 @@ static void answer_elsewhere(const struct member_where *where, const char *camer
 void status_cluster_where(const struct metrics *metrics, struct http_exchange *exchange)
 {
     const char *name = http_part(exchange, 0);
-    const struct camera *camera = NULL;
-    for (int i = 0; i < metrics->n_cameras; i++)
-        if (strcmp(metrics->cameras[i]->config->name, name) == 0)
-            camera = metrics->cameras[i];
+    const struct camera *camera = metrics_camera(metrics, name);
     const struct member_where where =
         metrics->member ? member_where(metrics->member, name) : (struct member_where){0};
     if (camera)
