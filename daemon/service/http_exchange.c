@@ -16,7 +16,6 @@
 #include "daemon/base/access.h"
 #include "daemon/output/json_text.h"
 #include "daemon/service/http_client.h"
-#include "daemon/service/http_guard.h"
 
 enum {
     PARTS_MAX = 3,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/service/event_stream.h"
+#include "daemon/service/event_log.h"
 #include "daemon/service/history.h"
 #include "daemon/service/status.h"
 #include "daemon/service/views.h"

@@ -10,7 +10,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/service/control_commands.h"
-#include "daemon/service/event_stream.h"
+#include "daemon/service/event_log.h"
 #include "daemon/service/history.h"
 #include "daemon/service/routes.h"
 #include "daemon/service/status.h"
