@@ -82,7 +82,7 @@ endif
 $(B)/%.o: %.c
 	$(call compile,$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS))
 
-# The page's files, which page.c takes in as they are sent: without the comments and the spaces before lines, of which no text
+# The page's files, which routes.c takes in as they are sent: without the comments and the spaces before lines, of which no text
 # has any that goes over several; compressed, and with a hash by which browsers keep them.
 PAGE := daemon/service/page
 $(B)/page/%.gz: $(PAGE)/%
@@ -91,9 +91,8 @@ $(B)/page/%.gz: $(PAGE)/%
 	$(Q)sed -E '/\*\/ *[^ ]/!{ /^( *(\/\*\*|\*\/|\/\/)| +\*( |$$))/d }; s/\/\*\* @[^*]*\*\/ ?//g; s/^ +//' $< | gzip -9nc > $@
 	$(Q)sha256sum $@ | sed -E 's/^(.{16}).*/"\1"/' | tr -d '\n' > $(@:.gz=.tag)
 
-$(B)/daemon/service/page.o: override CFLAGS += -Wa,-I$(B)/page
-$(B)/daemon/service/openapi.o: daemon/service/openapi.json
-$(B)/daemon/service/page.o: $(patsubst $(PAGE)/%,$(B)/page/%.gz,$(wildcard $(PAGE)/*))
+$(B)/daemon/service/routes.o: override CFLAGS += -Wa,-I$(B)/page
+$(B)/daemon/service/routes.o: daemon/service/openapi.json $(patsubst $(PAGE)/%,$(B)/page/%.gz,$(wildcard $(PAGE)/*))
 
 $(B)/daemon/cli/verify_clips.o: $(wildcard daemon/cli/clips/*)
 

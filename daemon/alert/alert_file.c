@@ -1,4 +1,4 @@
-#include "daemon/alert/alert_file.h"
+#include "daemon/alert/alerts.h"
 
 #include <errno.h>
 #include <inttypes.h>

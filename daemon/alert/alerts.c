@@ -8,7 +8,6 @@
 #include "config/config.h"
 #include "config/load.h"
 #include "config/object.h"
-#include "daemon/alert/alert_file.h"
 #include "daemon/alert/delivery.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"

@@ -12,7 +12,7 @@
 #include "daemon/base/process.h"
 #include "daemon/cli/commands.h"
 #include "daemon/cli/table.h"
-#include "daemon/onvif/onvif_camera.h"
+#include "daemon/onvif/onvif.h"
 
 // --- the password
 

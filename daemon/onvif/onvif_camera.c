@@ -1,4 +1,4 @@
-#include "daemon/onvif/onvif_camera.h"
+#include "daemon/onvif/onvif.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,6 @@
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/onvif/soap.h"
-#include "daemon/onvif/xml.h"
 
 #define DEVICE "xmlns=\"http://www.onvif.org/ver10/device/wsdl\""
 #define MEDIA  "xmlns=\"http://www.onvif.org/ver10/media/wsdl\""

@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/onvif/xml.h"
 
 enum { REQUEST_MS = 2000, CONNECT_MS = 1000, NONCE_BYTES = 16, WHY_MAX = 160 };
 

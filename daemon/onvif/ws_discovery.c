@@ -1,4 +1,4 @@
-#include "daemon/onvif/ws_discovery.h"
+#include "daemon/onvif/onvif.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/onvif/xml.h"
+#include "daemon/onvif/soap.h"
 
 enum {
     PORT = 3702,

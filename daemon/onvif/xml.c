@@ -1,4 +1,4 @@
-#include "daemon/onvif/xml.h"
+#include "daemon/onvif/soap.h"
 
 #include <libxml/parser.h>
 #include <stdbool.h>

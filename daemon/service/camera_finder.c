@@ -1,18 +1,255 @@
-#include "daemon/service/camera_finder.h"
+#include "daemon/service/routes.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "config/schema.h"
 #include "config/url.h"
 #include "daemon/base/log.h"
-#include "daemon/service/json_answer.h"
-#include "daemon/service/own_command.h"
+#include "daemon/service/bottleneck.h"
 #include "daemon/service/status.h"
-#include "daemon/service/status_bottleneck.h"
+
+// --- a command of framed's own binary, run by the loop in a child process
+
+enum { OWN_COMMAND_INPUT_MAX = 4096, OWN_COMMAND_OUTPUT_MAX = 1 << 20 };
+
+struct own_command_options {
+    const char *const *arguments; // from the command's name up to a NULL
+    const char *input;            // for its standard input, less than OWN_COMMAND_INPUT_MAX bytes
+    int64_t timeout_ms;           // then the child is killed
+    // The child has ended. `rc`: its exit code; -ETIMEDOUT; -EMSGSIZE: more output than
+    // OWN_COMMAND_OUTPUT_MAX; -EIO: ended by a signal. `output`: its standard output with a zero
+    // byte after it, valid during the call.
+    void (*done)(void *opaque, int rc, const char *output, size_t size);
+    void *opaque;
+};
+
+enum { ARGUMENTS_MAX = 16, BEHIND = 10 }; // BEHIND: of nice(2)
+
+struct own_command {
+    struct own_command_options options;
+    pid_t pid;
+    int pid_fd, output_fd;
+    uv_poll_t exit, readable;
+    uv_timer_t deadline;
+    int handles;
+    bool dropped; // `done` is not called
+    int rc;       // why it is killed
+    char *output; // OWN_COMMAND_OUTPUT_MAX and a zero byte
+    size_t used;
+};
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct own_command *child = handle->data;
+    if (--child->handles > 0)
+        return;
+    if (child->pid_fd >= 0)
+        close(child->pid_fd);
+    close(child->output_fd);
+    free(child->output);
+    free(child);
+}
+
+// Closes the handles that watch_child() has opened; the last one frees the child.
+static void close_handles(struct own_command *child)
+{
+    uv_handle_t *const handles[] = {(uv_handle_t *)&child->deadline, (uv_handle_t *)&child->exit,
+                                    (uv_handle_t *)&child->readable};
+    for (int i = 0, n = child->handles; i < n; i++)
+        uv_close(handles[i], handle_closed);
+}
+
+static void kill_for(struct own_command *child, int rc)
+{
+    child->rc = child->rc ? child->rc : rc;
+    kill(child->pid, SIGKILL); // a zombie until waited for, never another process
+}
+
+// Reads all of the pipe.
+static void take_output(struct own_command *child)
+{
+    ssize_t n;
+    while ((n = read(child->output_fd, child->output + child->used,
+                     OWN_COMMAND_OUTPUT_MAX - child->used)) > 0)
+        child->used += (size_t)n;
+    if (child->used == OWN_COMMAND_OUTPUT_MAX)
+        kill_for(child, -EMSGSIZE);
+    if (n == 0)
+        uv_poll_stop(&child->readable);
+}
+
+static void output_came(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    take_output(poll->data);
+}
+
+static void child_ended(uv_poll_t *poll, int status, int events)
+{
+    struct own_command *child = poll->data;
+    int how = 0;
+    (void)status, (void)events;
+    take_output(child);
+    while (waitpid(child->pid, &how, 0) < 0 && errno == EINTR)
+        ;
+    child->output[child->used] = 0;
+    const int rc = child->rc ? child->rc : WIFEXITED(how) ? WEXITSTATUS(how) : -EIO;
+    close_handles(child);
+    if (!child->dropped)
+        child->options.done(child->options.opaque, rc, child->output, child->used);
+}
+
+static void deadline_passed(uv_timer_t *timer)
+{
+    kill_for(timer->data, -ETIMEDOUT);
+}
+
+// --- the start of a child
+
+// Returns the read end of a pipe with the input, which fits into any pipe, or a negative errno.
+static int pipe_with(const char *input)
+{
+    int ends[2];
+    const size_t length = strlen(input);
+    if (length >= OWN_COMMAND_INPUT_MAX || pipe2(ends, O_CLOEXEC) < 0)
+        return length >= OWN_COMMAND_INPUT_MAX ? -EMSGSIZE : -errno;
+    const bool written = write(ends[1], input, length) == (ssize_t)length;
+    close(ends[1]);
+    if (!written)
+        close(ends[0]);
+    return written ? ends[0] : -EIO;
+}
+
+static int spawn_child(pid_t *ret, const char *const *arguments, int input, int output)
+{
+    char *argv[ARGUMENTS_MAX + 2] = {(char *)"framed"};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t all, none;
+    for (int i = 0; i < ARGUMENTS_MAX && arguments[i]; i++)
+        argv[i + 1] = (char *)arguments[i];
+    sigfillset(&all);
+    sigemptyset(&none);
+    if (posix_spawn_file_actions_init(&actions))
+        return -ENOMEM;
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    // Shares memory with the child until its exec: no page of the daemon is copied.
+    const int rc = posix_spawn(ret, "/proc/self/exe", &actions, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return -rc;
+}
+
+// Running cameras come first, and if memory runs out, the child is killed. If that is forbidden,
+// the child runs all the same.
+static void put_behind(pid_t pid)
+{
+    char path[64];
+    setpriority(PRIO_PROCESS, (id_t)pid, BEHIND);
+    snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)pid);
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    const ssize_t written = write(fd, "1000", 4);
+    (void)written;
+    close(fd);
+}
+
+static int watch_child(struct own_command *child, uv_loop_t *loop)
+{
+    child->exit.data = child->readable.data = child->deadline.data = child;
+    uv_timer_init(loop, &child->deadline);
+    child->handles = 1;
+    int rc = uv_poll_init(loop, &child->exit, child->pid_fd);
+    child->handles += rc == 0;
+    if (rc == 0)
+        rc = uv_poll_init(loop, &child->readable, child->output_fd);
+    child->handles += rc == 0;
+    if (rc < 0)
+        return rc;
+    // These fail only on a closing handle.
+    uv_poll_start(&child->exit, UV_READABLE, child_ended);
+    uv_poll_start(&child->readable, UV_READABLE, output_came);
+    uv_timer_start(&child->deadline, deadline_passed, (uint64_t)child->options.timeout_ms, 0);
+    return 0;
+}
+
+// Ends a child that cannot be watched.
+static void abandon_child(struct own_command *child)
+{
+    kill(child->pid, SIGKILL);
+    while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    close_handles(child);
+}
+
+// Starts it with lower priority for processors and memory than the daemon. 0 or a negative errno.
+static int own_command_start(struct own_command **ret, uv_loop_t *loop,
+                             const struct own_command_options *options)
+{
+    struct own_command *child = calloc(1, sizeof *child);
+    int output[2] = {-1, -1}, input = -1;
+    int rc = child && (child->output = malloc(OWN_COMMAND_OUTPUT_MAX + 1)) ? 0 : -ENOMEM;
+    if (rc == 0 && pipe2(output, O_CLOEXEC | O_NONBLOCK) < 0)
+        rc = -errno;
+    if (rc == 0 && (input = pipe_with(options->input)) < 0)
+        rc = input;
+    if (rc == 0) {
+        fcntl(output[1], F_SETFL, 0); // only the child's end blocks
+        rc = spawn_child(&child->pid, options->arguments, input, output[1]);
+    }
+    if (output[1] >= 0)
+        close(output[1]);
+    if (input >= 0)
+        close(input);
+    if (rc < 0) {
+        if (output[0] >= 0)
+            close(output[0]);
+        free(child ? child->output : NULL);
+        free(child);
+        return rc;
+    }
+    child->options = *options;
+    child->output_fd = output[0];
+    child->pid_fd = (int)syscall(SYS_pidfd_open, child->pid, 0);
+    put_behind(child->pid);
+    rc = watch_child(child, loop);
+    if (rc < 0)
+        abandon_child(child);
+    else
+        *ret = child;
+    return rc;
+}
+
+// Kills it without a call of `done`; must not be called after `done`. Accepts NULL.
+static void own_command_kill(struct own_command *child)
+{
+    if (!child)
+        return;
+    child->dropped = true;
+    kill_for(child, -ECANCELED);
+}
+
+// --- searches
 
 enum {
     TEXT_MAX_BYTES = 255, // of a user, a password or a name
@@ -132,7 +369,7 @@ static void answer(struct search *search, json_t *said)
     if (cost) {
         const struct camera_finder_context *context = &search->finder->context;
         context->snapshot(context->opaque, &metrics);
-        json_t *room = status_bottleneck_json(&metrics.status->load, &metrics);
+        json_t *room = load_bottleneck_json(&metrics.status->load, &metrics);
         const json_t *more = json_object_get(room, "cameras_more");
         if (json_is_integer(more) && json_integer_value(more) == 0 &&
             json_is_true(json_object_get(cost, "fits"))) {
@@ -142,7 +379,7 @@ static void answer(struct search *search, json_t *said)
         }
         json_object_set_new(said, "room", room);
     }
-    json_answer(search->exchange, 200, json_incref(said));
+    http_answer_json(search->exchange, 200, json_incref(said));
 }
 
 static void child_done(void *opaque, int rc, const char *output, size_t size)
@@ -209,8 +446,9 @@ static void start_discovery(struct search *search, struct http_exchange *exchang
     explicit_bzero(input, sizeof input);
 }
 
-void camera_finder_discover(struct camera_finder *finder, struct http_exchange *exchange)
+void routes_discover(void *opaque, struct http_exchange *exchange)
 {
+    struct camera_finder *finder = ((struct routes_context *)opaque)->finder;
     struct wish wish;
     json_t *body = read_body(exchange);
     if (is_busy(&finder->discovery, exchange) || !read_wish(exchange, body, 2, &wish)) {
@@ -252,8 +490,9 @@ static bool make_line(struct http_exchange *exchange, const struct wish *wish, c
     return rc == 0;
 }
 
-void camera_finder_probe(struct camera_finder *finder, struct http_exchange *exchange)
+void routes_probe(void *opaque, struct http_exchange *exchange)
 {
+    struct camera_finder *finder = ((struct routes_context *)opaque)->finder;
     char seconds[32], shown[256], input[OWN_COMMAND_INPUT_MAX];
     struct wish wish;
     json_t *body = read_body(exchange);

@@ -8,7 +8,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/camera/camera_report.h"
-#include "daemon/service/status_camera.h"
+#include "daemon/service/status.h"
 
 struct logged {
     uint64_t id;
@@ -49,7 +49,7 @@ struct event_reader {
     struct event_reader *next;
 };
 
-const char *event_kind_name(enum event_kind kind)
+static const char *event_kind_name(enum event_kind kind)
 {
     static const char *const names[EVENT_KINDS] = {
         [EVENT_STATE] = "state",   [EVENT_ALARM] = "alarm",           [EVENT_RELOAD] = "reload",
@@ -104,14 +104,14 @@ void event_log_close(struct event_log *log)
 
 // --- events
 
-static bool wants(const struct event_filter *filter, const struct logged *event)
+static bool wants_event(const struct event_filter *filter, const struct logged *event)
 {
     return filter->kinds >> event->kind & 1 &&
            (!filter->camera[0] || strcmp(filter->camera, event->camera) == 0);
 }
 
 // Takes ownership of the data; NULL: out of memory.
-static void add(struct event_log *log, enum event_kind kind, const char *camera, char *data)
+static void add_event(struct event_log *log, enum event_kind kind, const char *camera, char *data)
 {
     const int at = kind == EVENT_DETECTIONS ? SHELF_LINES : SHELF_RARE;
     struct shelf *shelf = &log->shelf[at];
@@ -128,7 +128,7 @@ static void add(struct event_log *log, enum event_kind kind, const char *camera,
     shelf->bytes += bytes;
     for (struct event_reader *reader = log->readers, *next; reader; reader = next) {
         next = reader->next;
-        if (!wants(&reader->filter, event))
+        if (!wants_event(&reader->filter, event))
             continue;
         reader->due[at]++;
         if (reader->waits) {
@@ -157,28 +157,28 @@ void event_log_change(struct event_log *log, const char *camera, const struct ca
     if (change->is_alarm) {
         json_object_set_new(json, "alarm", json_string(alarm_name(change->alarm)));
         json_object_set_new(json, "raised", json_boolean(change->raised));
-        add(log, EVENT_ALARM, camera, text_of(json));
+        add_event(log, EVENT_ALARM, camera, text_of(json));
         return;
     }
     json_object_set_new(json, "state", json_string(camera_state_name((int)change->state)));
     json_object_set_new(json, "why", change->why[0] ? status_string(change->why) : json_null());
     if (change->outage_ns > 0)
         json_object_set_new(json, "outage_s", json_real(seconds(change->outage_ns)));
-    add(log, EVENT_STATE, camera, text_of(json));
+    add_event(log, EVENT_STATE, camera, text_of(json));
 }
 
 void event_log_reload(struct event_log *log, int64_t realtime_ns, bool ok, const char *text)
 {
-    add(log, EVENT_RELOAD, "",
-        text_of(json_pack("{s:f, s:b, s:o}", "t", seconds(realtime_ns), "ok", ok, "text",
-                          status_string(text))));
+    add_event(log, EVENT_RELOAD, "",
+              text_of(json_pack("{s:f, s:b, s:o}", "t", seconds(realtime_ns), "ok", ok, "text",
+                                status_string(text))));
 }
 
 void event_log_edit(struct event_log *log, int64_t realtime_ns, const struct edit *edit)
 {
-    add(log, EVENT_CHANGE, edit->camera,
-        text_of(json_pack("{s:f, s:s, s:s}", "t", seconds(realtime_ns), "camera", edit->camera,
-                          "change", edit_done_text(edit))));
+    add_event(log, EVENT_CHANGE, edit->camera,
+              text_of(json_pack("{s:f, s:s, s:s}", "t", seconds(realtime_ns), "camera",
+                                edit->camera, "change", edit_done_text(edit))));
 }
 
 void event_log_line(struct event_log *log, const char *line, size_t bytes)
@@ -188,7 +188,7 @@ void event_log_line(struct event_log *log, const char *line, size_t bytes)
     char camera[24] = "";
     if (bytes > at && strncmp(line, before, at) == 0)
         snprintf(camera, sizeof camera, "%.*s", (int)strcspn(line + at, "\""), line + at);
-    add(log, EVENT_DETECTIONS, camera, strndup(line, bytes - 1));
+    add_event(log, EVENT_DETECTIONS, camera, strndup(line, bytes - 1));
 }
 
 bool event_log_wants_lines(const struct event_log *log)
@@ -206,7 +206,7 @@ static uint64_t count_wanted(const struct event_reader *reader, const struct she
 {
     uint64_t n = 0;
     for (uint64_t i = from; i < shelf->end; i++)
-        n += wants(&reader->filter, &shelf->list[i % shelf->room]);
+        n += wants_event(&reader->filter, &shelf->list[i % shelf->room]);
     return n;
 }
 
@@ -221,7 +221,7 @@ static void find_begin(struct event_reader *reader, int which)
         const struct logged *event = &shelf->list[(at - 1) % shelf->room];
         if (filter->continues ? event->id <= filter->after : n == most)
             break;
-        n += wants(filter, event);
+        n += wants_event(filter, event);
         at--;
     }
     reader->at[which] = at;
@@ -263,7 +263,7 @@ static uint64_t skip(struct event_reader *reader, int which)
         reader->at[which] = shelf->begin;
     }
     while (reader->at[which] < shelf->end &&
-           !wants(&reader->filter, &shelf->list[reader->at[which] % shelf->room]))
+           !wants_event(&reader->filter, &shelf->list[reader->at[which] % shelf->room]))
         reader->at[which]++;
     return lost;
 }
@@ -330,7 +330,7 @@ size_t event_reader_fill(struct event_reader *reader, char *to, size_t room)
     return used;
 }
 
-static void touch(struct event_reader *reader)
+static void touch_reader(struct event_reader *reader)
 {
     static const char comment[] = ":\n\n";
     free(reader->text);
@@ -346,7 +346,7 @@ void event_log_touch(struct event_log *log)
     for (struct event_reader *reader = log->readers, *next; reader; reader = next) {
         next = reader->next;
         if (reader->waits)
-            touch(reader);
+            touch_reader(reader);
     }
 }
 
@@ -363,4 +363,184 @@ void event_reader_close(struct event_reader *reader)
     free(reader);
     if (!event_log_wants_lines(log))
         clear_shelf(&log->shelf[SHELF_LINES]);
+}
+
+enum { LINES_MS = 100 }; // between reads of new lines, while a client follows them
+
+struct event_streams {
+    struct event_streams_context context;
+    uv_timer_t timer; // active while a client follows lines
+};
+
+// One client.
+struct event_stream {
+    struct http_exchange *exchange;
+    struct event_reader *reader;
+};
+
+// --- streams: lines of detections
+
+static void leave_lines(void *opaque, struct output *output)
+{
+    (void)opaque;
+    if (output->lines)
+        output->lines->is_followed = false;
+}
+
+// The queue belongs to the lines' own readers. It drops the oldest lines if they come faster than
+// they are read; so does the log.
+static void log_lines(void *opaque, struct output *output)
+{
+    const struct event_streams *streams = opaque;
+    struct result_lines *lines = output->lines;
+    const struct line *line;
+    if (!lines)
+        return;
+    if (!lines->is_followed)
+        lines->followed = lines->queue->next;
+    lines->is_followed = true;
+    line_queue_skip(lines->queue, &lines->followed);
+    for (; (line = line_queue_get(lines->queue, lines->followed)); lines->followed++)
+        event_log_line(streams->context.log, line->text, line->bytes);
+}
+
+static void look_for_lines(uv_timer_t *timer)
+{
+    struct event_streams *streams = timer->data;
+    const bool wanted = event_log_wants_lines(streams->context.log);
+    struct metrics metrics;
+    streams->context.snapshot(streams->context.opaque, &metrics);
+    metrics_each_results(&metrics, wanted ? log_lines : leave_lines, streams);
+    if (!wanted)
+        uv_timer_stop(timer);
+}
+
+static void follow_lines(struct event_streams *streams)
+{
+    if (!event_log_wants_lines(streams->context.log) ||
+        uv_is_active((uv_handle_t *)&streams->timer))
+        return;
+    look_for_lines(&streams->timer);
+    uv_timer_start(&streams->timer, look_for_lines, LINES_MS, LINES_MS);
+}
+
+// --- a client of a stream
+
+// Returns the kinds in a list like "state,alarm"; 0: one is unknown.
+static unsigned kinds_of(const char *list)
+{
+    unsigned kinds = 0;
+    for (size_t n; *list; list += n + (list[n] == ',')) {
+        int kind = 0;
+        n = strcspn(list, ",");
+        while (kind < EVENT_KINDS &&
+               (strlen(event_kind_name((enum event_kind)kind)) != n ||
+                strncmp(event_kind_name((enum event_kind)kind), list, n) != 0))
+            kind++;
+        if (kind == EVENT_KINDS)
+            return 0;
+        kinds |= 1u << kind;
+    }
+    return kinds;
+}
+
+// False: the request was refused.
+static bool read_filter(struct http_exchange *exchange, struct event_filter *ret)
+{
+    const char *types = http_argument(exchange, "types");
+    const char *camera = http_argument(exchange, "camera");
+    const char *after = http_argument(exchange, "after");
+    char *end;
+    *ret = (struct event_filter){.kinds = EVENTS_ALL & ~(1u << EVENT_DETECTIONS)};
+    if (types && !(ret->kinds = kinds_of(types))) {
+        http_refuse(exchange, 400,
+                    "types is a list of state, alarm, reload, change and detections");
+        return false;
+    }
+    if (camera && (!*camera || strlen(camera) >= sizeof ret->camera)) {
+        http_refuse(exchange, 400, "camera is a name of 1 to %zu bytes", sizeof ret->camera - 1);
+        return false;
+    }
+    if (camera)
+        strcpy(ret->camera, camera);
+    if (!after)
+        after = http_header(exchange, "Last-Event-ID");
+    if (!after)
+        return true;
+    ret->continues = true;
+    ret->after = strtoull(after, &end, 10);
+    if (*end || *after < '0' || *after > '9') {
+        http_refuse(exchange, 400, "after is the id of an event");
+        return false;
+    }
+    return true;
+}
+
+static size_t fill_stream(void *opaque, char *to, size_t room)
+{
+    const struct event_stream *stream = opaque;
+    return event_reader_fill(stream->reader, to, room);
+}
+
+static void wake_stream(void *opaque)
+{
+    const struct event_stream *stream = opaque;
+    http_wake(stream->exchange);
+}
+
+static void close_stream(void *opaque)
+{
+    struct event_stream *stream = opaque;
+    event_reader_close(stream->reader);
+    free(stream);
+}
+
+void event_streams_serve(struct event_streams *streams, struct http_exchange *exchange)
+{
+    struct event_filter filter;
+    if (!read_filter(exchange, &filter))
+        return;
+    struct event_stream *stream = calloc(1, sizeof *stream);
+    const struct http_stream response = {
+        .type = "text/event-stream", .fill = fill_stream, .gone = close_stream, .opaque = stream};
+    int rc = stream ? 0 : -ENOMEM;
+    if (rc == 0) {
+        stream->exchange = exchange;
+        rc = event_reader_open(&stream->reader, streams->context.log, &filter, wake_stream, stream);
+    }
+    if (rc == 0)
+        rc = http_stream(exchange, &response);
+    if (rc == 0) {
+        follow_lines(streams);
+        return;
+    }
+    http_refuse(exchange, 503,
+                rc == -EBUSY ? "too many clients that follow something" : "no memory");
+    if (stream)
+        close_stream(stream);
+}
+
+// --- life of the streams
+
+int event_streams_open(struct event_streams **ret, const struct event_streams_context *context)
+{
+    struct event_streams *streams = calloc(1, sizeof *streams);
+    if (!streams)
+        return -ENOMEM;
+    streams->context = *context;
+    uv_timer_init(context->loop, &streams->timer);
+    streams->timer.data = streams;
+    *ret = streams;
+    return 0;
+}
+
+static void free_streams(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+void event_streams_close(struct event_streams *streams)
+{
+    if (streams)
+        uv_close((uv_handle_t *)&streams->timer, free_streams);
 }

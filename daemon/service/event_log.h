@@ -25,6 +25,9 @@
 #include <stdint.h>
 
 #include "daemon/camera/camera_report.h"
+#include "daemon/camera/camera_changes.h"
+#include "daemon/service/http.h"
+#include "daemon/service/metrics.h"
 #include "daemon/supervisor/edit.h"
 
 enum event_kind {
@@ -78,6 +81,21 @@ int event_reader_open(struct event_reader **ret, struct event_log *, const struc
 size_t event_reader_fill(struct event_reader *, char *to, size_t room);
 void event_reader_close(struct event_reader *); // accepts NULL
 
-const char *event_kind_name(enum event_kind);
+// --- GET /api/v1/events: the log as server-sent events
+
+struct event_streams;
+
+struct event_streams_context {
+    uv_loop_t *loop;
+    struct event_log *log; // outlives the streams
+    void (*snapshot)(void *opaque, struct metrics *ret);
+    void *opaque;
+};
+
+int event_streams_open(struct event_streams **ret, const struct event_streams_context *);
+// The loop's next iterations close its handles. No exchange may be left. Accepts NULL.
+void event_streams_close(struct event_streams *);
+// Serves a client of events: ?camera=NAME, ?types=state,alarm, ?after=ID or Last-Event-ID.
+void event_streams_serve(struct event_streams *, struct http_exchange *);
 
 #endif

@@ -24,6 +24,7 @@ enum {
 };
 
 struct http;
+struct json_t;
 
 // A request and its answer. Valid until it is answered; a held one or a stream until `gone` is
 // called.
@@ -99,6 +100,7 @@ const char *http_body(const struct http_exchange *, size_t *size);
 // --- its answer
 
 void http_answer(struct http_exchange *, const struct http_page *);
+void http_answer_json(struct http_exchange *, int status, struct json_t *); // frees the JSON
 // Answers with one sentence: as {"error": ...} below /api/, else as text.
 void http_refuse(struct http_exchange *, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

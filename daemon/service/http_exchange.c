@@ -1,6 +1,7 @@
 #include "daemon/service/http.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -15,7 +16,6 @@
 #include "daemon/base/access.h"
 #include "daemon/output/lines.h"
 #include "daemon/service/http_client.h"
-#include "daemon/service/http_guard.h"
 
 enum {
     PARTS_MAX = 3,
@@ -217,6 +217,16 @@ void http_answer(struct http_exchange *exchange, const struct http_page *page)
         http_client_wake(exchange->client); // libmicrohttpd gets it when it runs
     else
         queue(exchange);
+}
+
+void http_answer_json(struct http_exchange *exchange, int status, json_t *json)
+{
+    char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    json_decref(json);
+    http_answer(exchange, &(struct http_page){.status = status,
+                                              .type = "application/json",
+                                              .body = text,
+                                              .size = text ? strlen(text) : 0});
 }
 
 static struct http_page text_page(const struct http_exchange *exchange, int status,

@@ -1,4 +1,4 @@
-#include "daemon/service/http_guard.h"
+#include "daemon/service/http_client.h"
 
 #include <arpa/inet.h>
 #include <stddef.h>

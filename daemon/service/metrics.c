@@ -8,6 +8,10 @@
 #include <unistd.h>
 
 #include "daemon/supervisor/cameras.h"
+#include "daemon/alert/judge.h"
+#include "daemon/base/clock.h"
+#include "daemon/cluster/member.h"
+#include "daemon/supervisor/batches.h"
 
 void metrics_print_head(FILE *to, const char *name, const char *type, const char *help)
 {
@@ -17,6 +21,14 @@ void metrics_print_head(FILE *to, const char *name, const char *type, const char
 bool metrics_wants_camera(const struct metrics *metrics, const struct camera *camera)
 {
     return !metrics->only_camera || strcmp(metrics->only_camera, camera->config->name) == 0;
+}
+
+struct camera *metrics_camera(const struct metrics *metrics, const char *name)
+{
+    for (int i = 0; i < metrics->n_cameras; i++)
+        if (strcmp(metrics->cameras[i]->config->name, name) == 0)
+            return metrics->cameras[i];
+    return NULL;
 }
 
 // Names of cameras and outputs need no escaping; a stream's own description may.
@@ -393,6 +405,150 @@ static void print_batches(FILE *to, const struct metrics *metrics)
     each_batch(to, metrics, print_wait);
 }
 
+// --- alerts
+
+static void print_availability(FILE *to, const struct metrics *metrics)
+{
+    bool any = false; // an availability is known; else the metric is left out
+    for (int i = 0; i < metrics->n_cameras; i++) {
+        if (metrics->cameras[i]->availability.known_s == 0)
+            continue;
+        if (!any)
+            metrics_print_head(to, "framed_camera_availability_ratio", "gauge",
+                               "Share of the known time of seven days in which the camera "
+                               "delivered pictures.");
+        any = true;
+        fprintf(to, "framed_camera_availability_ratio{camera=\"%s\"} %.6f\n",
+                metrics->cameras[i]->config->name, metrics->cameras[i]->availability.share);
+    }
+    metrics_print_head(to, "framed_camera_availability_known_seconds", "gauge",
+                       "The known time of seven days.");
+    for (int i = 0; i < metrics->n_cameras; i++)
+        fprintf(to, "framed_camera_availability_known_seconds{camera=\"%s\"} %" PRId64 "\n",
+                metrics->cameras[i]->config->name, metrics->cameras[i]->availability.known_s);
+}
+
+static void print_raised(FILE *to, const struct metrics *metrics)
+{
+    metrics_print_head(to, "framed_camera_alert", "gauge", "1 while the alert is raised.");
+    for (int i = 0; i < metrics->n_cameras; i++)
+        for (int kind = 0; kind < ALERT_KINDS; kind++)
+            fprintf(to, "framed_camera_alert{camera=\"%s\",kind=\"%s\"} %d\n",
+                    metrics->cameras[i]->config->name, alert_kind_name((enum alert_kind)kind),
+                    (int)(metrics->cameras[i]->alerts >> kind & 1));
+}
+
+static void print_deliveries(FILE *to, struct alerts *alerts)
+{
+    bool headed = false;
+    for (int i = 0; alerts && i < TARGETS; i++) {
+        const char *target = alert_target_name((enum alert_target)i);
+        int pending;
+        const struct outbox_counts counts = alerts_count(alerts, (enum alert_target)i, &pending);
+        if (!alerts_has_target(alerts, (enum alert_target)i))
+            continue;
+        if (!headed)
+            metrics_print_head(to, "framed_alert_events_total", "counter",
+                               "Events of alerts: delivered, lost, and tries that failed.");
+        headed = true;
+        fprintf(to,
+                "framed_alert_events_total{target=\"%s\",result=\"delivered\"} %" PRIu64 "\n"
+                "framed_alert_events_total{target=\"%s\",result=\"lost\"} %" PRIu64 "\n"
+                "framed_alert_events_total{target=\"%s\",result=\"failed\"} %" PRIu64 "\n",
+                target, counts.delivered, target, counts.lost, target, counts.failed);
+    }
+    headed = false;
+    for (int i = 0; alerts && i < TARGETS; i++) {
+        int pending;
+        alerts_count(alerts, (enum alert_target)i, &pending);
+        if (!alerts_has_target(alerts, (enum alert_target)i))
+            continue;
+        if (!headed)
+            metrics_print_head(to, "framed_alert_events_pending", "gauge",
+                               "Events of alerts that are still to be delivered.");
+        headed = true;
+        fprintf(to, "framed_alert_events_pending{target=\"%s\"} %d\n",
+                alert_target_name((enum alert_target)i), pending);
+    }
+}
+
+static void print_alerts(FILE *to, const struct metrics *metrics)
+{
+    print_availability(to, metrics);
+    print_raised(to, metrics);
+    print_deliveries(to, metrics->alerts);
+}
+
+// --- previews, which belong to no output, and the cluster
+
+static void print_value(FILE *to, const char *name, const char *type, const char *help,
+                        double value)
+{
+    metrics_print_head(to, name, type, help);
+    fprintf(to, "%s %.9g\n", name, value);
+}
+
+static void print_previews(FILE *to, const struct metrics *metrics)
+{
+    if (!metrics->previews)
+        return;
+    const struct preview_counts counts = previews_counts(metrics->previews);
+    print_value(to, "framed_viewers", "gauge", "Streams of pictures that clients look at.",
+                metrics->viewers);
+    print_value(to, "framed_previews", "gauge", "Kinds of pictures that are asked for now.",
+                counts.kinds);
+    print_value(to, "framed_previews_total", "counter", "JPEGs made.", (double)counts.made);
+    print_value(to, "framed_previews_dropped_total", "counter",
+                "JPEGs that were due and gave way to newer ones.", (double)counts.dropped);
+    print_value(to, "framed_preview_seconds_total", "counter",
+                "Processor time of scaling and encoding them.", (double)counts.busy_ns / 1e9);
+}
+
+struct counting {
+    const char *node;
+    struct site_counts counts;
+};
+
+static void count_site(void *opaque, const struct site *site)
+{
+    struct counting *counting = opaque;
+    counting->counts = site_counts(site, counting->node);
+}
+
+struct site_counts metrics_site_counts(const struct metrics *metrics)
+{
+    struct counting counting = {0};
+    if (metrics->member) {
+        counting.node = member_node(metrics->member);
+        member_look(metrics->member, count_site, &counting);
+    }
+    return counting.counts;
+}
+
+static void print_cluster(FILE *to, const struct metrics *metrics)
+{
+    if (!metrics->member)
+        return;
+    const struct member_health health = member_health(metrics->member);
+    const double alone_s = health.alone_ns ? (double)(boottime_ns() - health.alone_ns) / 1e9 : 0;
+    print_value(to, "framed_cluster_member", "gauge", "Whether this box is in its cluster.",
+                health.state == MEMBER_IN);
+    print_value(to, "framed_cluster_alone_seconds", "gauge",
+                "Since etcd answered this box no more; 0: it answers.", alone_s);
+    print_value(to, "framed_cluster_nodes", "gauge", "Boxes that live.", health.nodes);
+    print_value(to, "framed_cluster_cameras", "gauge", "Cameras of the site.", health.cameras);
+    print_value(to, "framed_cluster_unplaced", "gauge",
+                "Cameras of the site that the plan gives to no box.", health.unplaced);
+    print_value(to, "framed_cluster_troubled", "gauge",
+                "Cameras of the site that do not run, by what boxes report.",
+                metrics_site_counts(metrics).troubled);
+    print_value(to, "framed_cluster_plan", "gauge", "Version of the plan.", (double)health.version);
+    print_value(to, "framed_cluster_lost_total", "counter", "Times that the lease was lost.",
+                (double)health.lost);
+    print_value(to, "framed_cluster_plans_total", "counter", "Plans that this box wrote.",
+                (double)health.plans);
+}
+
 // --- all of it
 
 void metrics_print(FILE *to, const struct metrics *metrics)
@@ -421,11 +577,10 @@ void metrics_print(FILE *to, const struct metrics *metrics)
     print_histogram(to, "framed_stage_duration_seconds", "stage", "decode", metrics->decode);
     print_histogram(to, "framed_stage_duration_seconds", "stage", "process", metrics->process);
     print_batches(to, metrics);
-    metrics_print_results(to, metrics);
-    metrics_print_scenes(to, metrics);
-    metrics_print_alerts(to, metrics);
-    metrics_print_view(to, metrics);
-    metrics_print_cluster(to, metrics);
+    metrics_print_findings(to, metrics);
+    print_alerts(to, metrics);
+    print_previews(to, metrics);
+    print_cluster(to, metrics);
 }
 
 int metrics_write(const char *path, const struct metrics *metrics)

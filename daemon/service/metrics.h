@@ -5,6 +5,7 @@
 #include "daemon/alert/alerts.h"
 #include "daemon/base/counters.h"
 #include "daemon/camera/camera.h"
+#include "daemon/cluster/site_state.h"
 #include "daemon/service/notify.h"
 #include "daemon/supervisor/reload.h"
 #include "daemon/supervisor/unfinished.h"
@@ -39,22 +40,22 @@ void metrics_print(FILE *, const struct metrics *);
 // Writes the same to a file, which readers see whole or not at all. Returns 0 or a negative errno.
 int metrics_write(const char *path, const struct metrics *);
 
+struct camera *metrics_camera(const struct metrics *, const char *name); // NULL: none
 bool metrics_wants_camera(const struct metrics *, const struct camera *);
 
 // Calls `each` with the own output of every ring.
 void metrics_each_results(const struct metrics *, void (*each)(void *opaque, struct output *),
                           void *opaque);
 
-// --- between metrics.c and the other metrics_*.c
+// Counts nodes and cameras of this box's cluster; zeros if it is in none.
+struct site_counts metrics_site_counts(const struct metrics *);
+
+// --- between metrics.c and metrics_findings.c
 void metrics_print_head(FILE *, const char *name, const char *type, const char *help);
 // Prints a sample of an output, whose labels come first; adds `label` with value `of` unless NULL.
 void metrics_print_sample(FILE *, const char *name, const char *labels, const char *label,
                           const char *of, uint64_t value);
 void metrics_print_latency(FILE *, const char *name, const char *labels, const struct latency *);
-void metrics_print_results(FILE *, const struct metrics *);
-void metrics_print_scenes(FILE *, const struct metrics *);
-void metrics_print_alerts(FILE *, const struct metrics *);
-void metrics_print_view(FILE *, const struct metrics *);
-void metrics_print_cluster(FILE *, const struct metrics *);
+void metrics_print_findings(FILE *, const struct metrics *);
 
 #endif

@@ -1,23 +1,15 @@
 #include "daemon/service/routes.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/service/camera_finder.h"
-#include "daemon/service/config_desk.h"
-#include "daemon/service/edits.h"
-#include "daemon/service/event_stream.h"
+#include "daemon/service/event_log.h"
 #include "daemon/service/history.h"
-#include "daemon/service/openapi.h"
-#include "daemon/service/page.h"
-#include "daemon/service/snapshot.h"
 #include "daemon/service/status.h"
-#include "daemon/service/status_cluster.h"
-#include "daemon/service/status_scene.h"
-#include "daemon/service/status_summary.h"
-#include "daemon/service/view_stream.h"
+#include "daemon/service/views.h"
 
 static const int64_t READY_ANY_NS = 30 * INT64_C(1000000000); // first wait for all cameras
 static const char PLAIN[] = "text/plain; charset=utf-8";
@@ -144,14 +136,6 @@ static void serve_page(void *opaque, struct http_exchange *exchange)
         http_refuse(exchange, 404, "no such page");
 }
 
-static bool has_camera(const struct metrics *metrics, const char *name)
-{
-    for (int i = 0; i < metrics->n_cameras; i++)
-        if (strcmp(metrics->cameras[i]->config->name, name) == 0)
-            return true;
-    return false;
-}
-
 // False: the request was refused.
 static bool read_wanted(struct http_exchange *exchange, struct history_wanted *wanted)
 {
@@ -187,7 +171,7 @@ static void serve_history(void *opaque, struct http_exchange *exchange)
     if (!read_wanted(exchange, &wanted))
         return;
     context->snapshot(context->opaque, &metrics);
-    if (wanted.camera && !has_camera(&metrics, wanted.camera)) {
+    if (wanted.camera && !metrics_camera(&metrics, wanted.camera)) {
         http_refuse(exchange, 404, "there is no camera of that name");
         return;
     }
@@ -199,51 +183,6 @@ static void serve_history(void *opaque, struct http_exchange *exchange)
 static void serve_events(void *opaque, struct http_exchange *exchange)
 {
     event_streams_serve(((struct routes_context *)opaque)->streams, exchange);
-}
-
-static void serve_config(void *opaque, struct http_exchange *exchange)
-{
-    config_desk_show(((struct routes_context *)opaque)->desk, exchange);
-}
-
-static void serve_check(void *opaque, struct http_exchange *exchange)
-{
-    config_desk_check(((struct routes_context *)opaque)->desk, exchange);
-}
-
-static void serve_reload(void *opaque, struct http_exchange *exchange)
-{
-    config_desk_reload(((struct routes_context *)opaque)->desk, exchange);
-}
-
-static void serve_put(void *opaque, struct http_exchange *exchange)
-{
-    edits_put(((struct routes_context *)opaque)->reload, exchange);
-}
-
-static void serve_delete(void *opaque, struct http_exchange *exchange)
-{
-    edits_delete(((struct routes_context *)opaque)->reload, exchange);
-}
-
-static void serve_pause(void *opaque, struct http_exchange *exchange)
-{
-    edits_pause(((struct routes_context *)opaque)->reload, exchange);
-}
-
-static void serve_resume(void *opaque, struct http_exchange *exchange)
-{
-    edits_resume(((struct routes_context *)opaque)->reload, exchange);
-}
-
-static void serve_discover(void *opaque, struct http_exchange *exchange)
-{
-    camera_finder_discover(((struct routes_context *)opaque)->finder, exchange);
-}
-
-static void serve_probe(void *opaque, struct http_exchange *exchange)
-{
-    camera_finder_probe(((struct routes_context *)opaque)->finder, exchange);
 }
 
 static void serve_snapshot(void *opaque, struct http_exchange *exchange)
@@ -272,6 +211,127 @@ static void serve_mjpeg(void *opaque, struct http_exchange *exchange)
     view_streams_serve_mjpeg(((struct routes_context *)opaque)->views, exchange);
 }
 
+// --- the web page and the description of the API, embedded in the binary
+
+enum { FILE_BYTES_MAX = 1 << 20 }; // of a file in the folder
+
+// The files of daemon/service/page: label, name and type. make compresses each into NAME.gz, and
+// hashes it into NAME.tag, a header's value.
+#define FILES(FILE)                                                                                \
+    FILE(index, "index.html", "text/html; charset=utf-8")                                          \
+    FILE(icon, "icon.svg", "image/svg+xml")                                                        \
+    FILE(style, "style.css", "text/css; charset=utf-8")                                            \
+    FILE(api, "api.js", "text/javascript; charset=utf-8")                                          \
+    FILE(app, "app.js", "text/javascript; charset=utf-8")                                          \
+    FILE(camera, "camera.js", "text/javascript; charset=utf-8")                                    \
+    FILE(chart, "chart.js", "text/javascript; charset=utf-8")                                      \
+    FILE(cluster, "cluster.js", "text/javascript; charset=utf-8")                                  \
+    FILE(code, "code.js", "text/javascript; charset=utf-8")                                        \
+    FILE(commands, "commands.js", "text/javascript; charset=utf-8")                                \
+    FILE(config, "config.js", "text/javascript; charset=utf-8")                                    \
+    FILE(dom, "dom.js", "text/javascript; charset=utf-8")                                          \
+    FILE(events, "events.js", "text/javascript; charset=utf-8")                                    \
+    FILE(history, "history.js", "text/javascript; charset=utf-8")                                  \
+    FILE(overview, "overview.js", "text/javascript; charset=utf-8")                                \
+    FILE(picture, "picture.js", "text/javascript; charset=utf-8")                                  \
+    FILE(status, "status.js", "text/javascript; charset=utf-8")                                    \
+    FILE(view, "view.js", "text/javascript; charset=utf-8")                                        \
+    FILE(wizard, "wizard.js", "text/javascript; charset=utf-8")                                    \
+    FILE(words, "words.js", "text/javascript; charset=utf-8")
+
+#define EMBED(label, name, type)                                                                   \
+    __asm__(".pushsection .rodata\n"                                                               \
+            ".hidden page_" #label "\n.global page_" #label "\npage_" #label ":\n"                 \
+            ".incbin \"" name ".gz\"\n"                                                            \
+            ".hidden page_" #label "_tag\n.global page_" #label "_tag\npage_" #label "_tag:\n"     \
+            ".incbin \"" name ".tag\"\n.byte 0\n"                                                  \
+            ".popsection\n");                                                                      \
+    extern const char page_##label[], page_##label##_tag[];
+FILES(EMBED)
+
+#define ROW(label, name, type) {name, type, page_##label, page_##label##_tag},
+static const struct {
+    const char *name, *type;
+    const char *body, *tag; // the body ends where its tag begins
+} files[] = {FILES(ROW)};
+
+static int find_page_file(const char *name)
+{
+    const int n = sizeof files / sizeof files[0];
+    int i = 0;
+    while (i < n && strcmp(files[i].name, name) != 0)
+        i++;
+    return i < n ? i : -1;
+}
+
+// Returns 0 or a negative errno. Blocks the loop: for development only.
+static int read_page_file(const char *folder, const char *name, struct http_page *page)
+{
+    char *path = NULL;
+    FILE *file = asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : fopen(path, "r");
+    int rc = file ? 0 : -errno;
+    page->body = file ? malloc(FILE_BYTES_MAX) : NULL;
+    if (page->body)
+        page->size = fread(page->body, 1, FILE_BYTES_MAX, file);
+    if (file)
+        fclose(file);
+    free(path);
+    return rc;
+}
+
+// Serves "/" and "/page/NAME". If the environment variable FRAMED_WEB names a folder, reads the
+// files from there at each request instead, for development of the page.
+static void serve_file(void *opaque, struct http_exchange *exchange)
+{
+    const char *part = http_part(exchange, 0), *folder = getenv("FRAMED_WEB");
+    const char *name = part && *part ? part : "index.html";
+    const int i = find_page_file(name);
+    (void)opaque;
+    if (i < 0) {
+        http_refuse(exchange, 404, "no such page");
+        return;
+    }
+    struct http_page page = {
+        .status = 200,
+        .type = files[i].type,
+        .body = (char *)files[i].body, // never written to
+        .size = (size_t)(files[i].tag - files[i].body),
+        .constant = true,
+        .gzipped = true,
+        .etag = files[i].tag,
+    };
+    if (folder && *folder) {
+        page = (struct http_page){.status = 200, .type = files[i].type};
+        int rc = read_page_file(folder, name, &page);
+        if (rc < 0) {
+            http_refuse(exchange, 404, "%s/%s: %s", folder, name, strerror(-rc));
+            return;
+        }
+    }
+    http_answer(exchange, &page);
+}
+
+__asm__(".pushsection .rodata\n"
+        ".hidden openapi_text\n.global openapi_text\nopenapi_text:\n"
+        ".incbin \"daemon/service/openapi.json\"\n"
+        ".hidden openapi_end\n.global openapi_end\nopenapi_end:\n"
+        ".byte 0\n"
+        ".popsection\n");
+
+static void serve_openapi(void *opaque, struct http_exchange *exchange)
+{
+    (void)opaque;
+    http_answer(exchange, &(struct http_page){
+                              .status = 200,
+                              .type = "application/json",
+                              .body = (char *)openapi_text,
+                              .size = (size_t)(openapi_end - openapi_text),
+                              .constant = true,
+                          });
+}
+
+// --- all of them
+
 const struct http_route routes_table[] = {
     {.method = "GET", .pattern = "/metrics", .serve = serve_page},
     {.method = "GET", .pattern = "/healthz", .serve = serve_page},
@@ -284,26 +344,32 @@ const struct http_route routes_table[] = {
     {.method = "GET", .pattern = "/api/v1/where/*", .serve = serve_where},
     {.method = "GET", .pattern = "/api/v1/history", .serve = serve_history},
     {.method = "GET", .pattern = "/api/v1/events", .serve = serve_events},
-    {.method = "POST", .pattern = "/api/v1/discover", .serve = serve_discover, .writes = true},
-    {.method = "POST", .pattern = "/api/v1/probe", .serve = serve_probe, .writes = true},
-    {.method = "GET", .pattern = "/api/v1/config", .serve = serve_config},
-    {.method = "POST", .pattern = "/api/v1/check", .serve = serve_check},
-    {.method = "POST", .pattern = "/api/v1/reload", .serve = serve_reload, .writes = true},
-    {.method = "GET", .pattern = "/api/v1/openapi.json", .serve = openapi_serve, .open = true},
+    {.method = "POST", .pattern = "/api/v1/discover", .serve = routes_discover, .writes = true},
+    {.method = "POST", .pattern = "/api/v1/probe", .serve = routes_probe, .writes = true},
+    {.method = "GET", .pattern = "/api/v1/config", .serve = routes_show_config},
+    {.method = "POST", .pattern = "/api/v1/check", .serve = routes_check_config},
+    {.method = "POST", .pattern = "/api/v1/reload", .serve = routes_reload, .writes = true},
+    {.method = "GET", .pattern = "/api/v1/openapi.json", .serve = serve_openapi, .open = true},
     {.method = "GET", .pattern = "/api/v1/view", .serve = serve_view},
     {.method = "GET", .pattern = "/api/v1/cameras/*/snapshot.jpg", .serve = serve_snapshot},
     {.method = "GET",
      .pattern = "/api/v1/cameras/*/outputs/*/snapshot.jpg",
      .serve = serve_snapshot},
     {.method = "GET", .pattern = "/api/v1/cameras/*/stream.mjpg", .serve = serve_mjpeg},
-    {.method = "GET", .pattern = "/", .serve = page_serve, .open = true},
-    {.method = "GET", .pattern = "/page/*", .serve = page_serve, .open = true},
-    {.method = "PUT", .pattern = "/api/v1/cameras/*", .serve = serve_put, .writes = true},
-    {.method = "DELETE", .pattern = "/api/v1/cameras/*", .serve = serve_delete, .writes = true},
-    {.method = "POST", .pattern = "/api/v1/cameras/*/pause", .serve = serve_pause, .writes = true},
+    {.method = "GET", .pattern = "/", .serve = serve_file, .open = true},
+    {.method = "GET", .pattern = "/page/*", .serve = serve_file, .open = true},
+    {.method = "PUT", .pattern = "/api/v1/cameras/*", .serve = routes_put_camera, .writes = true},
+    {.method = "DELETE",
+     .pattern = "/api/v1/cameras/*",
+     .serve = routes_delete_camera,
+     .writes = true},
+    {.method = "POST",
+     .pattern = "/api/v1/cameras/*/pause",
+     .serve = routes_pause_camera,
+     .writes = true},
     {.method = "POST",
      .pattern = "/api/v1/cameras/*/resume",
-     .serve = serve_resume,
+     .serve = routes_resume_camera,
      .writes = true},
 };
 const int routes_count = sizeof routes_table / sizeof routes_table[0];

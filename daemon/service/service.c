@@ -7,21 +7,14 @@
 #include <sys/stat.h>
 
 #include "config/address.h"
-#include "daemon/base/access.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/service/camera_finder.h"
-#include "daemon/service/clip.h"
-#include "daemon/service/config_desk.h"
-#include "daemon/service/control.h"
-#include "daemon/service/event_stream.h"
+#include "daemon/service/control_commands.h"
+#include "daemon/service/event_log.h"
 #include "daemon/service/history.h"
-#include "daemon/service/pausing.h"
-#include "daemon/service/reply.h"
 #include "daemon/service/routes.h"
-#include "daemon/service/snap.h"
 #include "daemon/service/status.h"
-#include "daemon/service/view_stream.h"
+#include "daemon/service/views.h"
 
 enum { TOUCH_SAMPLES = 10 }; // between keepalives for clients that follow events
 
@@ -43,19 +36,14 @@ struct service {
     struct event_log *events;
     unsigned ticks;
     struct control *control;
+    struct control_commands commands;
     char control_path[SOCKET_PATH_MAX + 1]; // where it should listen; "": nowhere
     struct http *http;                      // NULL: none
     struct routes_context routes;
-    struct config_desk desk;
     bool may_write;
     enum ready_when ready;
     uv_timer_t timer;
     struct next next;
-    // Requests with a file; the file of the first is being checked:
-    struct request *first, **last;
-    struct work check;
-    char *errors;
-    bool is_ours;
 };
 
 static void sample(struct service *service)
@@ -63,7 +51,7 @@ static void sample(struct service *service)
     struct metrics metrics;
     service->context.snapshot(service->context.opaque, &metrics);
     status_sample(&service->status, &metrics);
-    if (service->ticks % (HISTORY_INTERVAL_MS / STATUS_SAMPLE_MS) == 0)
+    if (service->ticks % (HISTORY_INTERVAL_MS / LOAD_SAMPLE_MS) == 0)
         history_sample(service->history, &metrics, monotonic_ns());
     if (service->ticks % TOUCH_SAMPLES == 0)
         event_log_touch(service->events);
@@ -74,7 +62,7 @@ int service_more_cameras(const struct service *service)
 {
     struct metrics metrics;
     service->context.snapshot(service->context.opaque, &metrics);
-    return status_more_cameras(&service->status.load, &metrics);
+    return load_more_cameras(&service->status.load, &metrics);
 }
 
 static void tick(uv_timer_t *timer)
@@ -86,184 +74,6 @@ static void tick(uv_timer_t *timer)
 }
 
 // --- control
-
-// A request of the control socket. A request with a file is only for a daemon with that
-// configuration: work checks whether it is this one, one request after another.
-struct request {
-    struct service *service;
-    struct control_request *control;
-    enum request_kind {
-        REQUEST_STATUS,
-        REQUEST_RELOAD,
-        REQUEST_RECORD,
-        REQUEST_SNAP,
-        REQUEST_PAUSE,
-        REQUEST_RESUME,
-        REQUEST_METRICS,
-        REQUESTS
-    } kind;
-    struct clip_wanted clip;
-    struct snap snap;
-    struct pausing pausing;
-    char *file; // NULL: none
-    struct reload_request reload;
-    struct request *next;
-};
-
-static void reply(struct request *request, char *text)
-{
-    control_reply(request->control, text);
-    free(request->file);
-    free(request);
-}
-
-static void reloaded(struct reload_request *reload, int rc, const struct reload_result *result,
-                     const char *errors)
-{
-    struct request *request = (struct request *)((char *)reload - offsetof(struct request, reload));
-    reply(request, reply_reload(rc, result, errors));
-}
-
-static void took_snap(struct snap *snap, char *text)
-{
-    reply((struct request *)((char *)snap - offsetof(struct request, snap)), text);
-}
-
-static void paused(struct pausing *pausing, char *text)
-{
-    reply((struct request *)((char *)pausing - offsetof(struct request, pausing)), text);
-}
-
-static void serve(struct request *request)
-{
-    struct service *service = request->service;
-    struct metrics metrics;
-    if (request->kind == REQUEST_PAUSE || request->kind == REQUEST_RESUME) {
-        pausing_start(&request->pausing, request->kind == REQUEST_PAUSE ? EDIT_PAUSE : EDIT_RESUME,
-                      service->context.reload, paused);
-        return;
-    }
-    if (request->kind == REQUEST_RELOAD) {
-        request->reload.done = reloaded;
-        reload_start(service->context.reload, &request->reload);
-        return;
-    }
-    service->context.snapshot(service->context.opaque, &metrics);
-    if (request->kind == REQUEST_RECORD)
-        reply(request, clip_record(&request->clip, &metrics));
-    else if (request->kind == REQUEST_SNAP)
-        snap_take(&request->snap, &metrics, took_snap);
-    else if (request->kind == REQUEST_METRICS)
-        reply(request, reply_metrics(&metrics));
-    else
-        reply(request, status_text(&service->status, &metrics));
-}
-
-static struct service *service_of(struct work *work)
-{
-    return (struct service *)((char *)work - offsetof(struct service, check));
-}
-
-static void check_file(struct work *work)
-{
-    struct service *service = service_of(work);
-    size_t size;
-    FILE *errors = open_memstream(&service->errors, &size);
-    service->is_ours =
-        errors && reload_is_of(service->context.reload, service->first->file, errors);
-    if (errors)
-        fclose(errors);
-}
-
-static void file_was_checked(struct work *work)
-{
-    struct service *service = service_of(work);
-    struct request *request = service->first;
-    if (!(service->first = request->next))
-        service->last = &service->first;
-    if (service->is_ours)
-        serve(request);
-    else
-        reply(request, service->errors ? reply_refusal(-ENOENT, service->errors) : NULL);
-    free(service->errors);
-    service->errors = NULL;
-    if (service->first)
-        work_start(service->context.work, &service->check);
-}
-
-static void start_check(struct request *request)
-{
-    struct service *service = request->service;
-    *service->last = request;
-    service->last = &request->next;
-    if (service->first == request)
-        work_start(service->context.work, &service->check);
-}
-
-// The words of the requests. Taking a picture only reads; writing a clip does not.
-static const struct {
-    const char *word;
-    bool changes;
-} request_kinds[REQUESTS] = {
-    [REQUEST_STATUS] = {"status", false},   [REQUEST_RELOAD] = {"reload", true},
-    [REQUEST_RECORD] = {"record", true},    [REQUEST_SNAP] = {"snap", false},
-    [REQUEST_PAUSE] = {"pause", true},      [REQUEST_RESUME] = {"resume", true},
-    [REQUEST_METRICS] = {"metrics", false},
-};
-
-// Parses the line up to the file, to which *file points after a blank; NULL: there is none. False:
-// malformed.
-static bool parse_request(struct request *request, const char *line, const char **file)
-{
-    const size_t n = strcspn(line, " ");
-    int kind = 0, used = 0;
-    while (kind < REQUESTS && (strlen(request_kinds[kind].word) != n ||
-                               strncmp(line, request_kinds[kind].word, n) != 0))
-        kind++;
-    const char *rest = line + n;
-    request->kind = (enum request_kind)kind;
-    if (kind == REQUEST_RECORD)
-        used = clip_read(&request->clip, rest);
-    else if (kind == REQUEST_SNAP)
-        used = snap_read(&request->snap, rest);
-    else if (kind == REQUEST_PAUSE || kind == REQUEST_RESUME)
-        used = pausing_read(&request->pausing, rest);
-    if (used < 0)
-        return false;
-    rest += used;
-    *file = *rest ? rest + 1 : NULL;
-    return kind < REQUESTS && (!*rest || (*rest == ' ' && rest[1]));
-}
-
-static void handle_request(void *opaque, struct control_request *control, const char *line)
-{
-    struct request parsed = {.service = opaque, .control = control};
-    const char *named;
-    if (!parse_request(&parsed, line, &named)) {
-        control_reply(control, reply_unknown());
-        return;
-    }
-    if (request_kinds[parsed.kind].changes && !control_may_change(control)) {
-        control_reply(control, reply_refusal(-EACCES, "only root, the user that runs framed and "
-                                                      "members of the group " ADMIN_GROUP
-                                                      " may change what it does"));
-        return;
-    }
-    struct request *request = calloc(1, sizeof *request);
-    char *file = named ? strdup(named) : NULL;
-    if (!request || (named && !file)) {
-        free(file);
-        free(request);
-        control_reply(control, NULL);
-        return;
-    }
-    *request = parsed;
-    request->file = file;
-    if (file)
-        start_check(request);
-    else
-        serve(request);
-}
 
 // Makes the default path's own folder; the folders above belong to the system.
 static void make_folder(const char *path)
@@ -298,8 +108,8 @@ static int open_control(struct service *service)
     const bool named = context->config->control.at.kind != SINK_NONE;
     struct control_place *place = NULL;
     char *path = service->control_path, why[256];
-    int rc = control_open(&service->control, context->loop, NULL, handle_request, service, why,
-                          sizeof why);
+    int rc = control_open(&service->control, context->loop, NULL, control_commands_handle,
+                          &service->commands, why, sizeof why);
     if (rc < 0) {
         log_event(LOG_LEVEL_ERROR, "no control socket: %s", why);
         return rc;
@@ -532,13 +342,14 @@ int service_open(struct service **ret, const struct service_context *context)
         return -ENOMEM;
     }
     service->context = *context;
-    service->last = &service->first;
-    service->check = (struct work){.run = check_file, .done = file_was_checked};
-    service->desk = (struct config_desk){.reload = context->reload};
-    service->routes = (struct routes_context){.reload = context->reload,
-                                              .desk = &service->desk,
-                                              .snapshot = take_snapshot,
-                                              .opaque = service};
+    service->commands = (struct control_commands){.reload = context->reload,
+                                                  .work = context->work,
+                                                  .status = &service->status,
+                                                  .snapshot = context->snapshot,
+                                                  .opaque = context->opaque};
+    control_commands_open(&service->commands);
+    service->routes = (struct routes_context){
+        .reload = context->reload, .snapshot = take_snapshot, .opaque = service};
     status_open(&service->status);
     uv_timer_init(context->loop, &service->timer);
     service->timer.data = service;
@@ -560,7 +371,7 @@ int service_open(struct service **ret, const struct service_context *context)
         service_close(service);
         return rc;
     }
-    uv_timer_start(&service->timer, tick, 0, STATUS_SAMPLE_MS);
+    uv_timer_start(&service->timer, tick, 0, LOAD_SAMPLE_MS);
     *ret = service;
     return 0;
 }

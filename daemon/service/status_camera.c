@@ -1,4 +1,4 @@
-#include "daemon/service/status_camera.h"
+#include "daemon/service/status.h"
 
 #include <jansson.h>
 #include <limits.h>
@@ -12,8 +12,7 @@
 #include "config/schema.h"
 #include "config/url.h"
 #include "daemon/alert/judge.h"
-#include "daemon/service/status_results.h"
-#include "daemon/service/status_scene.h"
+#include "daemon/output/scene_line.h"
 
 enum { URL_MAX = 512 };
 
@@ -39,7 +38,19 @@ void status_camera_sample(struct camera *camera, int64_t now, bool turn)
         sample_output(camera->subscriptions->list[i].output, now, turn);
 }
 
-// --- outputs
+static void sample_results(void *opaque, struct output *output)
+{
+    const bool *turn = opaque;
+    if (*turn)
+        latency_turn(&output->results->recent, &output->results->latency);
+}
+
+void status_results_sample(const struct metrics *metrics, bool turn)
+{
+    metrics_each_results(metrics, sample_results, &turn);
+}
+
+// --- values
 
 json_t *status_string(const char *text)
 {
@@ -54,10 +65,84 @@ json_t *status_string(const char *text)
     return json;
 }
 
+json_t *status_string_or_null(const char *text)
+{
+    return *text ? status_string(text) : json_null();
+}
+
 static json_t *seconds(int64_t ns)
 {
     return ns >= 0 ? json_real((double)ns / 1e9) : json_null();
 }
+
+// --- results that clients of rings sent back
+
+static json_t *counts_json(const char *const names[], const uint64_t counts[], int n)
+{
+    json_t *json = json_object();
+    for (int i = 0; json && i < n; i++)
+        json_object_set_new(json, names[i], json_integer((json_int_t)counts[i]));
+    return json;
+}
+
+static json_t *result_cameras_json(const struct results *results, int64_t now)
+{
+    json_t *list = json_array();
+    for (int i = 0; list && i < results->n_last_found; i++) {
+        const struct last_found *last = results->last_found[i];
+        json_array_append_new(
+            list, json_pack("{s:s, s:I, s:I, s:I, s:o, s:i}", "name", last->camera, "results",
+                            (json_int_t)last->results, "objects", (json_int_t)last->objects, "late",
+                            (json_int_t)last->late, "age_s", seconds(now - last->result_ns),
+                            "objects_last", last->n));
+    }
+    return list;
+}
+
+static json_t *result_latency_json(const struct results *results)
+{
+    return json_pack("{s:o, s:o}", "p50_s",
+                     seconds(latency_quantile_ns(&results->recent, &results->latency, 0.5)),
+                     "p99_s",
+                     seconds(latency_quantile_ns(&results->recent, &results->latency, 0.99)));
+}
+
+static json_t *account_json(const struct line_account *account)
+{
+    return json_pack("{s:I, s:I, s:I}", "offered", (json_int_t)account->offered, "delivered",
+                     (json_int_t)account->delivered, "lost", (json_int_t)account->lost);
+}
+
+// A line is made only for a reader, so readers are counted beside their losses.
+static json_t *result_lines_json(const struct result_lines *lines,
+                                 const struct line_account *account)
+{
+    json_t *json = lines ? account_json(account) : json_null();
+    if (lines && json) {
+        json_object_set_new(json, "open", json_boolean(lines->sink != NULL));
+        json_object_set_new(json, "clients",
+                            json_integer(lines->sink ? sink_clients(lines->sink) : 0));
+    }
+    return json;
+}
+
+static json_t *results_json(const struct output *output, int64_t now)
+{
+    const struct results *results = output->results;
+    if (!results || !results->counts)
+        return json_null();
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "lent", (json_int_t)results->lent,
+        "unanswered", (json_int_t)(results->lent - results->answered), "results",
+        (json_int_t)results->results, "objects", (json_int_t)results->objects, "late",
+        (json_int_t)results->late, "wrong",
+        counts_json(result_wrong_names, results->wrong, RESULT_WRONGS), "dropped",
+        counts_json(object_drop_names, results->dropped, OBJECT_DROPS), "latency",
+        result_latency_json(results), "lines", result_lines_json(output->lines, &results->lines),
+        "cameras", result_cameras_json(results, now));
+}
+
+// --- outputs
 
 static json_t *last_error_json(const struct last_error *error, int64_t now)
 {
@@ -138,7 +223,7 @@ static json_t *consumers_json(const struct output *output)
 
 static json_t *lines_json(const struct output *output)
 {
-    return output->scene ? status_account_json(scene_lines_account(output->scene)) : json_null();
+    return output->scene ? account_json(scene_lines_account(output->scene)) : json_null();
 }
 
 static json_t *output_json(const struct output *output, int64_t now)
@@ -155,7 +240,7 @@ static json_t *output_json(const struct output *output, int64_t now)
         clients_of(output), "consumers", consumers_json(output), "offered", offered, "emitted",
         emitted, "lost", losses, "fps_out", rate_counter_rate(&output->emitted), "fps_lost",
         rate_counter_rate(&output->lost), "latency", latency_json(output), "lines",
-        lines_json(output), "results", status_results_json(output, now), "last_error",
+        lines_json(output), "results", results_json(output, now), "last_error",
         last_error_json(&output->last_error, now));
 }
 
@@ -189,8 +274,62 @@ json_t *status_batch_json(const struct output *output, int64_t now)
                      output_sink(output) != NULL, "clients", clients_of(output), "consumers",
                      consumers_json(output), "capacity", output->config->capacity, "elements_mean",
                      count > 0 ? json_real(elements / (double)count) : json_null(), "closed",
-                     closed, "results", status_results_json(output, now), "last_error",
+                     closed, "results", results_json(output, now), "last_error",
                      last_error_json(&output->last_error, now));
+}
+
+// --- analyses of pictures
+
+static json_t *alarms_json(unsigned alarms)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < ALARMS; i++)
+        if (alarms >> i & 1)
+            json_array_append_new(list, json_string(alarm_name((enum alarm)i)));
+    return list;
+}
+
+static json_t *scene_json(struct camera *camera, int64_t now)
+{
+    struct scene_report *report = &camera->report.scene;
+    struct scene_record record;
+    if (!scene_report_last(report, &record))
+        return json_null();
+    const double pixels = record.luma.pixels;
+    return json_pack("{s:I, s:I, s:f, s:f, s:f, s:b, s:o}", "analysed",
+                     (json_int_t)atomic_load(&report->analysed), "moved",
+                     (json_int_t)atomic_load(&report->moving), "age_s",
+                     (double)(now - record.info.received_ns) / 1e9, "mean",
+                     (double)record.luma.sum / pixels, "sharpness",
+                     (double)record.luma.laplacian / pixels, "moving", record.info.scene.moving,
+                     "alarms", alarms_json(record.alarms));
+}
+
+char *status_scenes_text(const struct metrics *metrics)
+{
+    static const char *const separators[] = {"", ","};
+    char line[SCENE_LINE_BYTES_MAX], *text = NULL;
+    size_t bytes;
+    bool any = false;
+    FILE *to = open_memstream(&text, &bytes);
+    if (!to)
+        return NULL;
+    fputs("{\"scenes\":[", to);
+    for (int i = 0; i < metrics->n_cameras; i++) {
+        struct camera *camera = metrics->cameras[i];
+        struct scene_record record;
+        if (!metrics_wants_camera(metrics, camera) ||
+            !scene_report_last(&camera->report.scene, &record))
+            continue;
+        const size_t n = scene_line(line, camera->config->name, NULL, 0, &record);
+        fprintf(to, "%s%.*s", separators[any], (int)n - 1, line);
+        any = true;
+    }
+    fputs("]}\n", to);
+    if (fclose(to) == 0)
+        return text;
+    free(text);
+    return NULL;
 }
 
 // --- cameras
@@ -203,31 +342,11 @@ static json_t *next_try(struct camera *camera, int state, int64_t now)
     return seconds(ns > 0 ? ns : 0);
 }
 
-static json_t *text_or_null(const char *text)
-{
-    return *text ? status_string(text) : json_null();
-}
-
 static json_t *picture_json(const struct stream_memory *picture)
 {
     if (!picture->width)
         return json_null();
     return json_pack("{s:i, s:i}", "width", picture->width, "height", picture->height);
-}
-
-// A wait shorter than a sample is in the samples soon enough.
-static int64_t submit_so_far(const struct camera *camera, int64_t now)
-{
-    int64_t since = stage_since_ns(&camera->report.stages, STAGE_SUBMIT);
-    return since && now - since > STATUS_SAMPLE_MS * INT64_C(1000000) ? now - since : 0;
-}
-
-double status_camera_share(const struct camera *camera, enum stage stage, int64_t now)
-{
-    double share = rate_counter_rate(&camera->spent[stage]) / 1e9;
-    if (stage == STAGE_SUBMIT)
-        share += (double)submit_so_far(camera, now) / RATE_COUNTER_NS;
-    return fmin(share, 1);
 }
 
 static json_t *keyframe_json(const struct packet_report *packets)
@@ -278,9 +397,9 @@ static const char *decodes_name(const struct camera_report *report)
 
 static json_t *shares_json(const struct camera *camera, int64_t now)
 {
-    return json_pack("{s:f, s:f, s:f}", "read", status_camera_share(camera, STAGE_READ, now),
-                     "decode", status_camera_share(camera, STAGE_DECODE, now), "submit",
-                     status_camera_share(camera, STAGE_SUBMIT, now));
+    return json_pack("{s:f, s:f, s:f}", "read", load_camera_share(camera, STAGE_READ, now),
+                     "decode", load_camera_share(camera, STAGE_DECODE, now), "submit",
+                     load_camera_share(camera, STAGE_SUBMIT, now));
 }
 
 static json_t *share_json(double share)
@@ -329,12 +448,14 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
         "name", camera->config->name, "state", camera_state_name(state), "next_try_s",
         next_try(camera, state, now), "url",
         status_string(config_camera_url(camera->config, url, sizeof url)), "stream",
-        text_or_null(description.stream), "codec", text_or_null(codec ? codec : ""), "profile",
-        text_or_null(description.profile), "bits_per_second", 8 * rate_counter_rate(&camera->bytes),
-        "keyframe_s", keyframe_json(&report->of_packets), "clock", clock_json(&report->of_packets),
-        "picture", picture_json(&description.memory), "decoder", text_or_null(description.decoder),
-        "decoder_fallbacks", (json_int_t)atomic_load(&camera->report.fallbacks), "backend", backend,
-        "device", backend && gpu >= 0 ? json_integer(gpu) : json_null(), "fps_in",
+        status_string_or_null(description.stream), "codec",
+        status_string_or_null(codec ? codec : ""), "profile",
+        status_string_or_null(description.profile), "bits_per_second",
+        8 * rate_counter_rate(&camera->bytes), "keyframe_s", keyframe_json(&report->of_packets),
+        "clock", clock_json(&report->of_packets), "picture", picture_json(&description.memory),
+        "decoder", status_string_or_null(description.decoder), "decoder_fallbacks",
+        (json_int_t)atomic_load(&camera->report.fallbacks), "backend", backend, "device",
+        backend && gpu >= 0 ? json_integer(gpu) : json_null(), "fps_in",
         rate_counter_rate(&camera->pictures), "pictures",
         (json_int_t)atomic_load(&camera->report.pictures), "decodes", decodes_name(&camera->report),
         "skipped", (json_int_t)atomic_load(&camera->report.skipped), "converted",
@@ -342,7 +463,7 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
         flagged_json(&camera->report), "reconnects",
         (json_int_t)atomic_load(&camera->report.reconnects), "thread", shares_json(camera, now),
         "network", network_json(&description.network), "last_error",
-        last_error_json(&description.last_error, now), "scene", status_scene_json(camera, now),
+        last_error_json(&description.last_error, now), "scene", scene_json(camera, now),
         "availability", availability_json(&camera->availability), "alerts",
         alerts_json(camera->alerts), "outputs", outputs_json(camera->subscriptions, now));
 }

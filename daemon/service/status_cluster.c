@@ -1,4 +1,4 @@
-#include "daemon/service/status_cluster.h"
+#include "daemon/service/status.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include "daemon/base/clock.h"
 #include "daemon/cluster/documents.h"
 #include "daemon/cluster/member.h"
-#include "daemon/service/status_camera.h"
 
 // --- this box
 
@@ -27,33 +26,12 @@ static json_t *member_json(const struct member *member, const struct member_heal
                      "error", *health->error ? status_string(health->error) : json_null());
 }
 
-struct counting {
-    const char *node;
-    struct site_counts counts;
-};
-
-static void count_site(void *opaque, const struct site *site)
-{
-    struct counting *counting = opaque;
-    counting->counts = site_counts(site, counting->node);
-}
-
-struct site_counts status_cluster_counts(const struct metrics *metrics)
-{
-    struct counting counting = {0};
-    if (metrics->member) {
-        counting.node = member_node(metrics->member);
-        member_look(metrics->member, count_site, &counting);
-    }
-    return counting.counts;
-}
-
 json_t *status_cluster_json(const struct metrics *metrics)
 {
     if (!metrics->member)
         return NULL;
     const struct member_health health = member_health(metrics->member);
-    const struct site_counts counts = status_cluster_counts(metrics);
+    const struct site_counts counts = metrics_site_counts(metrics);
     json_t *json = member_json(metrics->member, &health);
     json_object_set_new(json, "nodes", json_integer(health.nodes));
     json_object_set_new(json, "cameras", json_integer(health.cameras));
@@ -86,18 +64,13 @@ static json_t *node_json(const struct site *site, int i)
         document_of_labels(&document->labels), "refused", refused_json(document));
 }
 
-static json_t *text_or_null(const char *text)
-{
-    return *text ? status_string(text) : json_null();
-}
-
 static json_t *camera_json(const struct site *site, const struct plan_camera *camera)
 {
     const struct site_camera_state state = site_camera_state(site, camera);
     return json_pack("{s:s, s:o, s:i, s:s, s:o, s:o, s:o}", "name", camera->name, "node",
-                     text_or_null(state.node), "generation", (int)state.generation, "state",
-                     state.word, "why", text_or_null(state.why), "wish", text_or_null(camera->wish),
-                     "on", document_of_labels(camera->on));
+                     status_string_or_null(state.node), "generation", (int)state.generation,
+                     "state", state.word, "why", status_string_or_null(state.why), "wish",
+                     status_string_or_null(camera->wish), "on", document_of_labels(camera->on));
 }
 
 struct lists {
@@ -149,12 +122,7 @@ static void answer_here(const struct metrics *metrics, const struct camera *came
     json_t *json =
         json_pack("{s:s, s:s?, s:i, s:o}", "camera", camera->config->name, "node", node,
                   "generation", (int)camera->config->generation, "outputs", outputs_json(camera));
-    char *text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
-    http_answer(exchange, &(struct http_page){.status = 200,
-                                              .type = "application/json",
-                                              .body = text,
-                                              .size = text ? strlen(text) : 0});
+    http_answer_json(exchange, 200, json);
 }
 
 static void answer_elsewhere(const struct member_where *where, const char *camera,
@@ -175,10 +143,7 @@ static void answer_elsewhere(const struct member_where *where, const char *camer
 void status_cluster_where(const struct metrics *metrics, struct http_exchange *exchange)
 {
     const char *name = http_part(exchange, 0);
-    const struct camera *camera = NULL;
-    for (int i = 0; i < metrics->n_cameras; i++)
-        if (strcmp(metrics->cameras[i]->config->name, name) == 0)
-            camera = metrics->cameras[i];
+    const struct camera *camera = metrics_camera(metrics, name);
     const struct member_where where =
         metrics->member ? member_where(metrics->member, name) : (struct member_where){0};
     if (camera)

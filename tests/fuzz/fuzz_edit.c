@@ -6,7 +6,7 @@
 
 #include "config/load.h"
 #include "config/value.h"
-#include "daemon/service/camera_body.h"
+#include "daemon/service/routes.h"
 #include "daemon/supervisor/edit.h"
 
 #define FILE_NAME "/nonexistent/framed.yaml"

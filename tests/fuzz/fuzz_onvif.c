@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "config/url.h"
-#include "daemon/onvif/onvif_camera.h"
-#include "daemon/onvif/ws_discovery.h"
-#include "daemon/onvif/xml.h"
+#include "daemon/onvif/onvif.h"
+#include "daemon/onvif/soap.h"
 #include "tests/fuzz/turns.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
 // Contents of the alerts' file over a restart, and damaged files.
-#include "daemon/alert/alert_file.h"
+#include "daemon/alert/alerts.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // Topics and payloads of cameras, and Home Assistant's discovery.
-#include "daemon/alert/mqtt_topics.h"
+#include "daemon/alert/delivery.h"
 
 #include <jansson.h>
 #include <stdlib.h>

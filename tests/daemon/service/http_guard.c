@@ -1,5 +1,5 @@
 // Access control of HTTP requests.
-#include "daemon/service/http_guard.h"
+#include "daemon/service/http_client.h"
 
 #include <stddef.h>
 #include <string.h>

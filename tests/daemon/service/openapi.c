@@ -1,5 +1,4 @@
 // The description of the endpoints and the table of routes list the same ones.
-#include "daemon/service/openapi.h"
 
 #include <jansson.h>
 #include <stdlib.h>

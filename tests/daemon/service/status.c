@@ -12,6 +12,7 @@
 #include "daemon/service/status_camera.h"
 #include "daemon/service/status_summary.h"
 #include "daemon/supervisor/cameras.h"
+#include "daemon/supervisor/batches.h"
 #include "daemon/wire.h"
 #include "tests/test.h"
 
@@ -154,13 +155,13 @@ static void test_submit_so_far(void)
     status_camera_sample(&rig.camera, begun, false);
     stage_enter(stages, STAGE_SUBMIT, 0);
     stage_enter(stages, STAGE_SUBMIT, STAGE_NO_LIMIT); // which is the same submit
-    CHECK(status_camera_share(&rig.camera, STAGE_SUBMIT, begun + s / 2) == 0, "at once");
-    double half = status_camera_share(&rig.camera, STAGE_SUBMIT, begun + 2 * s + s / 2);
+    CHECK(load_camera_share(&rig.camera, STAGE_SUBMIT, begun + s / 2) == 0, "at once");
+    double half = load_camera_share(&rig.camera, STAGE_SUBMIT, begun + 2 * s + s / 2);
     CHECK(half > 0.49 && half < 0.51, "half of the time: %g", half);
-    CHECK(status_camera_share(&rig.camera, STAGE_SUBMIT, begun + 60 * s) == 1, "all of it");
-    CHECK(status_camera_share(&rig.camera, STAGE_READ, begun + 60 * s) == 0, "another stage");
+    CHECK(load_camera_share(&rig.camera, STAGE_SUBMIT, begun + 60 * s) == 1, "all of it");
+    CHECK(load_camera_share(&rig.camera, STAGE_READ, begun + 60 * s) == 0, "another stage");
     stage_enter(stages, STAGE_READ, 0);
-    CHECK(status_camera_share(&rig.camera, STAGE_SUBMIT, begun + 60 * s) == 0, "it has ended");
+    CHECK(load_camera_share(&rig.camera, STAGE_SUBMIT, begun + 60 * s) == 0, "it has ended");
     end();
 }
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "config/load.h"
-#include "daemon/service/camera_body.h"
+#include "daemon/service/routes.h"
 
 #include "tests/test.h"
 

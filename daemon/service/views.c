@@ -1,4 +1,4 @@
-#include "daemon/service/view_stream.h"
+#include "daemon/service/views.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,10 +8,165 @@
 #include "daemon/base/clock.h"
 #include "daemon/view/view_messages.h"
 
+enum { WIDTH = 640 }; // default
+
+// --- the target of a request
+
+bool target_read(struct target *ret, const char *text)
+{
+    unsigned plane;
+    int n[3] = {0};
+    *ret = (struct target){.wish.plane = -1};
+    const int found = sscanf(text, "%31[A-Za-z0-9_-]%n/%31[A-Za-z0-9_-]%n/%1u%n", ret->camera,
+                             &n[0], ret->wish.output, &n[1], &plane, &n[2]);
+    if (found == 3)
+        ret->wish.plane = (int)plane;
+    return found >= 1 && text[n[found - 1]] == 0;
+}
+
+// Parses one name; false: too long or malformed.
+static bool target_read_name(char ret[TARGET_NAME_MAX + 1], const char *text)
+{
+    int n = 0;
+    return sscanf(text, "%31[A-Za-z0-9_-]%n", ret, &n) == 1 && !text[n];
+}
+
+bool target_read_width(int *ret, const char *text)
+{
+    char *end;
+    const long width = strtol(text, &end, 10);
+    *ret = (int)width;
+    return *text && !*end && width >= PREVIEW_WIDTH_MIN && width <= PREVIEW_WIDTH_MAX;
+}
+
+static int check_output(const struct camera *camera, const char *name, char *why, size_t size)
+{
+    const struct subscriptions *outputs = camera->subscriptions;
+    int i = 0;
+    while (i < outputs->n && strcmp(outputs->list[i].output->config->name, name) != 0)
+        i++;
+    if (i < outputs->n_pictures)
+        return 0;
+    snprintf(why, size,
+             i == outputs->n ? "camera %s has no output %s"
+                             : "camera %s: output %s is not made of every picture",
+             camera->config->name, name);
+    return i == outputs->n ? -ENOENT : -EINVAL;
+}
+
+int target_ask(const struct metrics *metrics, const char *name, struct preview_asker *asker,
+               char *why, size_t size)
+{
+    const struct camera *camera = metrics_camera(metrics, name);
+    if (!camera) {
+        snprintf(why, size, "there is no camera %s", name);
+        return -ENOENT;
+    }
+    int rc = 0;
+    if (*asker->wish.output)
+        rc = check_output(camera, asker->wish.output, why, size);
+    if (rc < 0)
+        return rc;
+    rc = preview_ask(camera_preview(camera), asker);
+    if (rc == -ENOSPC)
+        snprintf(why, size, "camera %s: %d kinds of pictures are asked for, which is the most",
+                 name, PREVIEW_KINDS_MAX);
+    else if (rc < 0)
+        snprintf(why, size, "camera %s: %s", name, strerror(-rc));
+    return rc;
+}
+
+// --- a snapshot
+
+static const int64_t SNAPSHOT_NS = INT64_C(4000000000);
+struct snapshot {
+    struct http_exchange *exchange;
+    struct target target;
+    struct preview_asker asker;
+};
+
+static void snapshot_lost_its_client(void *opaque)
+{
+    struct snapshot *snapshot = opaque;
+    preview_leave(&snapshot->asker);
+    free(snapshot);
+}
+
+static void answer_snapshot(struct preview_asker *asker, struct preview_picture *picture)
+{
+    struct snapshot *snapshot =
+        (struct snapshot *)((char *)asker - offsetof(struct snapshot, asker));
+    struct http_page page = {.status = 200, .type = "image/jpeg", .size = picture->size};
+    const char *output = snapshot->target.wish.output;
+    if (picture->why[0]) {
+        http_refuse(snapshot->exchange, 503, "%s%s%s: %s", snapshot->target.camera,
+                    *output ? "/" : "", output, picture->why);
+    } else {
+        page.body = malloc(picture->size);
+        if (page.body)
+            memcpy(page.body, picture->file, picture->size);
+        http_answer(snapshot->exchange, &page);
+    }
+    free(snapshot);
+}
+
+// False: the request was refused.
+static bool read_snapshot_target(struct http_exchange *exchange, struct target *ret)
+{
+    const char *output = http_part(exchange, 1);
+    const char *width = http_argument(exchange, "width"), *plane = http_argument(exchange, "plane");
+    struct preview_wish *wish = &ret->wish;
+    *ret = (struct target){.wish = {.plane = -1, .width = WIDTH}};
+    if (!target_read_name(ret->camera, http_part(exchange, 0)) ||
+        (output && !target_read_name(wish->output, output))) {
+        http_refuse(exchange, 404, "there is no camera or output of such a name");
+        return false;
+    }
+    if (output && plane) {
+        wish->plane = *plane - '0';
+        if (wish->plane < 0 || wish->plane > 2 || plane[1]) {
+            http_refuse(exchange, 400, "plane is 0, 1 or 2");
+            return false;
+        }
+    }
+    if (!output && width && !target_read_width(&wish->width, width)) {
+        http_refuse(exchange, 400, "width is a number of pixels from %d to %d", PREVIEW_WIDTH_MIN,
+                    PREVIEW_WIDTH_MAX);
+        return false;
+    }
+    return true;
+}
+
+void snapshot_serve(const struct metrics *metrics, struct http_exchange *exchange)
+{
+    struct target target;
+    char why[PREVIEW_WHY_MAX];
+    if (!read_snapshot_target(exchange, &target))
+        return;
+    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+    if (!snapshot) {
+        http_refuse(exchange, 503, "no memory");
+        return;
+    }
+    *snapshot = (struct snapshot){
+        .exchange = exchange,
+        .target = target,
+        .asker = {.wish = target.wish, .patience_ns = SNAPSHOT_NS, .take = answer_snapshot},
+    };
+    const int rc = target_ask(metrics, target.camera, &snapshot->asker, why, sizeof why);
+    if (rc == 0) {
+        http_hold(exchange, snapshot_lost_its_client, snapshot);
+        return;
+    }
+    http_refuse(exchange, rc == -ENOENT ? 404 : rc == -EINVAL ? 400 : 503, "%s", why);
+    free(snapshot);
+}
+
+// --- streams
+
 enum {
     TICK_MS = 1000,
-    WIDTH = 640, // default of stream.mjpg
-    FPS = 5,     // default
+    FPS = 5, // default
 };
 static const char TOO_MANY[] = "too many clients that follow something";
 static const char LIST[] =
@@ -41,7 +196,7 @@ struct viewer {
     } list[];
 };
 
-static void put(struct viewer *viewer, int index, struct preview_picture *picture)
+static void put_picture(struct viewer *viewer, int index, struct preview_picture *picture)
 {
     viewer->put_ns = monotonic_ns();
     if (viewer->messages) {
@@ -52,14 +207,15 @@ static void put(struct viewer *viewer, int index, struct preview_picture *pictur
     http_wake(viewer->exchange);
 }
 
-static void take(struct preview_asker *asker, struct preview_picture *picture)
+static void take_picture(struct preview_asker *asker, struct preview_picture *picture)
 {
     struct view_entry *entry =
         (struct view_entry *)((char *)asker - offsetof(struct view_entry, asker));
-    put(entry->viewer, (int)(entry - entry->viewer->list), picture);
+    put_picture(entry->viewer, (int)(entry - entry->viewer->list), picture);
 }
 
-static int ask(struct view_entry *entry, const struct metrics *metrics, char *why, size_t size)
+static int ask_for_entry(struct view_entry *entry, const struct metrics *metrics, char *why,
+                         size_t size)
 {
     return target_ask(metrics, entry->target.camera, &entry->asker, why, size);
 }
@@ -70,17 +226,17 @@ static void ask_for_rest(struct viewer *viewer, const struct metrics *metrics)
     for (int i = 0; i < viewer->n; i++) {
         struct view_entry *entry = &viewer->list[i];
         char why[PREVIEW_WHY_MAX];
-        if (entry->asker.preview || ask(entry, metrics, why, sizeof why) == 0)
+        if (entry->asker.preview || ask_for_entry(entry, metrics, why, sizeof why) == 0)
             continue;
         struct preview_picture *refusal =
             preview_picture_refuse(entry->target.camera, entry->asker.wish.output, why);
         if (refusal)
-            put(viewer, i, refusal);
+            put_picture(viewer, i, refusal);
         preview_picture_unref(refusal);
     }
 }
 
-// --- every second
+// --- streams, every second
 
 static void tend(struct viewer *viewer, const struct metrics *metrics)
 {
@@ -103,7 +259,7 @@ static void tick(uv_timer_t *timer)
     }
 }
 
-// --- a viewer
+// --- a viewer of a stream
 
 static void close_viewer(void *opaque)
 {
@@ -141,17 +297,17 @@ static struct viewer *open_viewer(struct view_streams *streams, struct http_exch
 static void add_target(struct viewer *viewer, const struct target *target)
 {
     viewer->list[viewer->n++] = (struct view_entry){
-        .viewer = viewer, .target = *target, .asker = {.wish = target->wish, .take = take}};
+        .viewer = viewer, .target = *target, .asker = {.wish = target->wish, .take = take_picture}};
 }
 
-static void refuse(struct viewer *viewer, int status, const char *why)
+static void refuse_viewer(struct viewer *viewer, int status, const char *why)
 {
     http_refuse(viewer->exchange, status, "%s", why);
     close_viewer(viewer);
 }
 
 // False: the request was refused.
-static bool admit(struct view_streams *streams, struct http_exchange *exchange, double *fps)
+static bool admit_viewer(struct view_streams *streams, struct http_exchange *exchange, double *fps)
 {
     const char *text = http_argument(exchange, "fps");
     char *end;
@@ -212,20 +368,20 @@ void view_streams_serve(struct view_streams *streams, struct http_exchange *exch
     const char *list = http_argument(exchange, "c");
     struct metrics metrics;
     double fps;
-    if (!admit(streams, exchange, &fps))
+    if (!admit_viewer(streams, exchange, &fps))
         return;
     struct viewer *viewer = open_viewer(streams, exchange, VIEW_PICTURES_MAX);
     if (!viewer) {
         http_refuse(exchange, 503, "no memory");
     } else if (!add_targets(viewer, list ? list : "", fps)) {
-        refuse(viewer, 400, LIST);
+        refuse_viewer(viewer, 400, LIST);
     } else if (view_messages_open(&viewer->messages, viewer->n) < 0) {
-        refuse(viewer, 503, "no memory");
+        refuse_viewer(viewer, 503, "no memory");
     } else if (http_stream(exchange, &(struct http_stream){.type = "application/octet-stream",
                                                            .fill = fill_messages,
                                                            .gone = close_viewer,
                                                            .opaque = viewer}) < 0) {
-        refuse(viewer, 503, TOO_MANY);
+        refuse_viewer(viewer, 503, TOO_MANY);
     } else {
         streams->context.snapshot(streams->context.opaque, &metrics);
         ask_for_rest(viewer, &metrics);
@@ -246,7 +402,7 @@ void view_streams_serve_mjpeg(struct view_streams *streams, struct http_exchange
     struct target target = {.wish = {.plane = -1, .width = WIDTH}};
     struct metrics metrics;
     char why[PREVIEW_WHY_MAX];
-    if (!admit(streams, exchange, &target.wish.fps))
+    if (!admit_viewer(streams, exchange, &target.wish.fps))
         return;
     if (!target_read_name(target.camera, http_part(exchange, 0))) {
         http_refuse(exchange, 404, "there is no camera of such a name");
@@ -264,14 +420,14 @@ void view_streams_serve_mjpeg(struct view_streams *streams, struct http_exchange
     }
     add_target(viewer, &target);
     streams->context.snapshot(streams->context.opaque, &metrics);
-    const int rc = ask(&viewer->list[0], &metrics, why, sizeof why);
+    const int rc = ask_for_entry(&viewer->list[0], &metrics, why, sizeof why);
     if (rc < 0)
-        refuse(viewer, rc == -ENOENT ? 404 : 503, why);
+        refuse_viewer(viewer, rc == -ENOENT ? 404 : 503, why);
     else if (http_stream(exchange, &(struct http_stream){.type = VIEW_PARTS_TYPE,
                                                          .fill = fill_parts,
                                                          .gone = close_viewer,
                                                          .opaque = viewer}) < 0)
-        refuse(viewer, 503, TOO_MANY);
+        refuse_viewer(viewer, 503, TOO_MANY);
 }
 
 // --- life
