@@ -6,7 +6,7 @@
 
 #include "daemon/alert/outbox.h"
 #include "daemon/base/loop.h"
-#include "daemon/camera/availability.h"
+#include "daemon/camera/camera.h"
 #include "daemon/supervisor/cameras.h"
 
 struct alerts;

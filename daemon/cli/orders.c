@@ -7,7 +7,7 @@
 #include "config/types.h"
 #include "daemon/base/process.h"
 #include "daemon/cli/commands.h"
-#include "daemon/service/target.h"
+#include "daemon/service/views.h"
 
 enum {
     RELOAD_S = 60, // a new configuration is fully opened before the reply

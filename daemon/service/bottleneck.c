@@ -9,7 +9,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/machine.h"
-#include "daemon/supervisor/peak_memory.h"
+#include "daemon/supervisor/reload.h"
 
 static const double BUSY = 0.9;    // share of processors, decoders and threads that counts as full
 static const double WAITING = 0.4; // share of a thread's time, waiting for the backend or a client

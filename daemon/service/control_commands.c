@@ -11,7 +11,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/process.h"
-#include "daemon/output/copies.h"
+#include "daemon/output/subscriptions.h"
 #include "daemon/service/status.h"
 #include "daemon/service/views.h"
 

@@ -25,7 +25,6 @@
 #include <stdint.h>
 
 #include "daemon/camera/camera_report.h"
-#include "daemon/camera/camera_changes.h"
 #include "daemon/service/http.h"
 #include "daemon/service/metrics.h"
 #include "daemon/supervisor/edit.h"

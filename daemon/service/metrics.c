@@ -7,11 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/supervisor/cameras.h"
 #include "daemon/alert/judge.h"
 #include "daemon/base/clock.h"
 #include "daemon/cluster/member.h"
-#include "daemon/supervisor/batches.h"
+#include "daemon/supervisor/cameras.h"
 
 void metrics_print_head(FILE *to, const char *name, const char *type, const char *help)
 {

@@ -5,7 +5,7 @@
 #include "daemon/alert/alerts.h"
 #include "daemon/base/counters.h"
 #include "daemon/camera/camera.h"
-#include "daemon/cluster/site_state.h"
+#include "daemon/cluster/site.h"
 #include "daemon/service/notify.h"
 #include "daemon/supervisor/reload.h"
 #include "daemon/supervisor/unfinished.h"

@@ -12,7 +12,7 @@
 #include "config/schema.h"
 #include "config/url.h"
 #include "daemon/alert/judge.h"
-#include "daemon/output/scene_line.h"
+#include "daemon/output/scene_lines.h"
 
 enum { URL_MAX = 512 };
 

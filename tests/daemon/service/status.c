@@ -9,10 +9,7 @@
 #include "config/load.h"
 #include "daemon/base/clock.h"
 #include "daemon/decode/frame.h"
-#include "daemon/service/status_camera.h"
-#include "daemon/service/status_summary.h"
 #include "daemon/supervisor/cameras.h"
-#include "daemon/supervisor/batches.h"
 #include "daemon/wire.h"
 #include "tests/test.h"
 
