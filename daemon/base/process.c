@@ -189,8 +189,9 @@ static bool next_line(struct maps *maps)
     }
 }
 
-// Replaces the mapping if its `line`, "START-END rw-s OFFSET DEVICE INODE   PATH", is of a shared
-// object. Returns false for any other mapping.
+// Replaces the pages from `begin` to the end of the mapping if its `line`, "START-END rw-s OFFSET
+// DEVICE INODE   PATH", is of a shared object. Two threads may replace the same pages: each writes
+// on from its own. Returns false for any other mapping.
 static bool replace_mapping(const char *line, uintptr_t begin, uintptr_t end)
 {
     const bool is_shared = strstr(line, " rw-s ") != NULL;
@@ -211,7 +212,8 @@ static bool replace_at(uintptr_t address)
         const uintptr_t end = strtoull(rest + (*rest == '-'), NULL, 16);
         found = begin <= address && address < end;
         if (found)
-            replaced = replace_mapping(maps.line, begin, end);
+            replaced =
+                replace_mapping(maps.line, address - address % (uintptr_t)getpagesize(), end);
     }
     if (maps.fd >= 0)
         close(maps.fd);
