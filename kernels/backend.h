@@ -91,7 +91,7 @@ struct job {
 
 // --- analysis
 //
-// Of the luma of a camera's pictures, in three ops in sequence: statistics with sums of cells
+// Analyses the luma of a camera's pictures, in three ops in sequence: statistics with sums of cells
 // (kernels/statistics.h), then motion (kernels/motion.h) and a fingerprint (kernels/fingerprint.h)
 // from those sums. Every version gives the same bytes.
 //

@@ -1,4 +1,4 @@
-// What all versions of a step of motion share, for C, SIMD and CUDA.
+// The parts of a step of motion that all versions share, for C, SIMD and CUDA.
 #ifndef FRAMED_KERNELS_MOTION_STEP_H
 #define FRAMED_KERNELS_MOTION_STEP_H
 

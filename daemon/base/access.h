@@ -1,4 +1,4 @@
-// Who may use the daemon: the groups of its files and sockets, the rights of a peer, and its
+// Access to the daemon: the groups of its files and sockets, the rights of a peer, and its
 // listening sockets.
 #ifndef FRAMED_DAEMON_BASE_ACCESS_H
 #define FRAMED_DAEMON_BASE_ACCESS_H

@@ -1,5 +1,6 @@
-// What the status and the metrics count: the frames of an output, their latencies, durations and
-// rates. Any thread adds, any thread reads; a window of latencies and a rate belong to one thread.
+// The counters of the status and the metrics: the frames of an output, their latencies, durations
+// and rates. Any thread adds, any thread reads; a window of latencies and a rate belong to one
+// thread.
 #ifndef FRAMED_DAEMON_BASE_COUNTERS_H
 #define FRAMED_DAEMON_BASE_COUNTERS_H
 

@@ -1,4 +1,4 @@
-// What crosses between the loop thread and other threads: events to it, and blocking work for it.
+// Traffic between the loop thread and other threads: events to it, and blocking work for it.
 #ifndef FRAMED_DAEMON_BASE_LOOP_H
 #define FRAMED_DAEMON_BASE_LOOP_H
 

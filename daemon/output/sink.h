@@ -107,7 +107,7 @@ __attribute__((format(printf, 3, 4))) void sink_event(const struct sink *, enum 
 // --- writers
 // Jobs that write files or publish, on libuv's threads, whose number is fixed with the first job. A
 // disk or server that hangs keeps its job's thread: jobs never take the last threads, which are for
-// struct work (base/work.h), for example a reload. Loop thread only, except `run`.
+// struct work (base/loop.h), for example a reload. Loop thread only, except `run`.
 
 // A member of its sink, which owns `request.data`.
 struct writer_job {

@@ -1,4 +1,4 @@
-// What libframed has of the versions: the CPU's instruction sets, and the choice of detection's.
+// The part of the versions in libframed: the CPU's instruction sets, and the choice of detection's.
 #include "kernels/cpu/versions.h"
 
 #ifdef FRAMED_X86

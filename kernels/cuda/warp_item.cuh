@@ -1,4 +1,4 @@
-// What warp_axis.cuh makes of one band of one result: its parameters, and the samples that one
+// One band of one result for warp_axis.cuh: its parameters, and the samples that one
 // output pixel reads.
 #ifndef FRAMED_KERNELS_CUDA_WARP_ITEM_CUH
 #define FRAMED_KERNELS_CUDA_WARP_ITEM_CUH

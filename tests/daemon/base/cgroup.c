@@ -1,5 +1,4 @@
-// The memory that control groups leave: version 1 and 2, groups above, and files that are missing
-// or hold something else.
+// Memory left by control groups: versions 1 and 2, parent groups, and missing or invalid files.
 #include "daemon/base/machine.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-// Events that are cancelled, before and during the turn in which they would be called.
+// Events that are cancelled before and during the loop iteration that would call them.
 #include "daemon/base/loop.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Buckets, quantiles over the window of late, and rates.
+// Buckets, quantiles over the recent window, and rates.
 #include "daemon/base/counters.h"
 
 #include <stdlib.h>

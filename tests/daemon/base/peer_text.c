@@ -1,4 +1,4 @@
-// No text of a peer moves the cursor of a terminal, changes its colours, or turns text around.
+// No text of a peer moves a terminal's cursor, changes its colours, or reverses text.
 #include "daemon/base/log.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // Names of POSIX shared memory objects: taken, kept, handed from one memory to the next, freed, and
-// told from those of others.
+// distinguished from other programs' names.
 #include "daemon/base/region.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-// A shared object that is cut short under its owner's hands: the owner lives, and nothing else is
-// forgiven.
+// A shared object that is cut short while its owner uses it: the owner survives, but any other
+// SIGBUS is fatal.
 #include "daemon/base/process.h"
 
 #include <fcntl.h>
