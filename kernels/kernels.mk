@@ -84,7 +84,7 @@ check-versions: $(B)/tests/kernels/cpu/versions ## hold every version for the CP
 	@$(if $(CASES),CASES=$(CASES)) $<
 
 # Which tests/run runs in qemu: linked statically, so that qemu needs no libraries, and without sanitizers.
-CROSS_TESTS := cpu/backend cpu/versions coverage detect digests geometry motion statistics warp yuv
+CROSS_TESTS := cpu/backend cpu/versions detect digests statistics
 check-aarch64-build: ## build the tests of the CPU's kernels for aarch64, on another machine
 ifneq ($(MACHINE),aarch64)
 	@$(MAKE) --no-print-directory B=$(B)/aarch64 CROSS=aarch64-linux-gnu- CC=aarch64-linux-gnu-gcc SAN= LDFLAGS=-static \

@@ -96,11 +96,11 @@ check-sanitized: ## run the tests of the configuration, of the daemon's parts an
 	@$(build_sanitized)
 	@B=$(SANITIZED) SAN=address,undefined tests/run tests/config tests/daemon tests/client tests/fuzz
 
-check-long: ## 82,000 cases of the warps, 50 pictures of each recipe (check: 14,000 and 20), kernels' tests under ASan and UBSan, the page's memory for five minutes, 20,000 schedules of faults of a cluster
+check-long: ## 82,000 cases of the warps and all colours of their reference, 50 pictures of each recipe (check: 14,000 and 20), kernels' tests under ASan and UBSan, the page's memory for five minutes, 20,000 schedules of faults of a cluster
 	@scripts/setup check
-	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/tests/kernels/cpu/versions $(B)/tests/daemon/cluster/simulation client $(CUDA_TESTS)
+	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/tests/kernels/cpu/versions $(B)/tests/kernels/warp $(B)/tests/daemon/cluster/simulation client $(CUDA_TESTS)
 	@SEED=$(SEED) CASES=20000 $(B)/tests/daemon/cluster/simulation
-	@B=$(B) LONG=1 tests/run tests/kernels/cpu/versions.c tests/style/compilers.py test_recipes test_page
+	@B=$(B) LONG=1 tests/run tests/kernels/cpu/versions.c tests/kernels/warp.c tests/style/compilers.py test_recipes test_page
 	@$(MAKE) --no-print-directory $(JOBS) NVCC= SAN=address,undefined CFLAGS='-O1 -g1' B=$(B)/long CASES=2000 check-kernels
 
 coverage: ## print which share of each folder's lines the tests run, and the files with the smallest

@@ -94,7 +94,7 @@ static void test_large(struct random *random, enum pixel_format source)
 {
     static const int sizes[][4] = {
         {1920, 1080, 320, 320}, {641, 363, 300, 201}, {1, 700, 33, 65}, {2048, 1, 700, 9}};
-    const int part = cases_from(400) < 300 ? 4 : 1; // divides sides if there is no time for all
+    const int part = cases_from(400) < 100 ? 4 : 1; // divides sides if there is no time for all
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct picture picture = picture_sized(source, sizes[i][0], sizes[i][1], random);
         struct warp_params p =
