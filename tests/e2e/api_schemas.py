@@ -1,4 +1,4 @@
-"""The description of the API, and answers that are held to it."""
+"""Reads the API's description and checks answers against it."""
 import json
 import os
 import re
@@ -16,7 +16,7 @@ def load():
 
 
 def as_json_schema(value):
-    """A schema of OpenAPI 3.0, which has `nullable`, as one of JSON Schema."""
+    """Converts an OpenAPI 3.0 schema, which may contain `nullable`, to JSON Schema."""
     if isinstance(value, list):
         return [as_json_schema(one) for one in value]
     if not isinstance(value, dict):
@@ -32,7 +32,7 @@ class Api:
         self.root = {"components": {"schemas": self.schemas}}
 
     def wrong(self, schema, value):
-        """What is wrong with a value by a schema or the name of one; "": nothing."""
+        """Returns the errors of a value under a schema or a schema's name; "" if there are none."""
         if isinstance(schema, str):
             schema = {"$ref": f"#/components/schemas/{schema}"}
         checker = jsonschema.Draft4Validator({**self.root, **as_json_schema(schema)})
@@ -40,14 +40,14 @@ class Api:
         return "; ".join(errors)
 
     def operation(self, method, path):
-        """Of a path as it was asked for, without its query."""
+        """Returns the operation for a method and a request path without its query, or None."""
         for pattern, methods in sorted(self.spec["paths"].items(), key=lambda item: item[0].count("{")):
             if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(pattern)), path) and method.lower() in methods:
                 return methods[method.lower()]
         return None
 
     def judge(self, method, path, status, kind, text):
-        """What is wrong with an answer; "": nothing."""
+        """Returns the error in an answer; "" if there is none."""
         operation = self.operation(method, path.split("?")[0])
         if not operation:
             return f"{method} {path} is not described"

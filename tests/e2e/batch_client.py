@@ -1,4 +1,4 @@
-"""What the tests of batches share: a client that keeps what it saw of each element, and the account of it."""
+"""Shared by the tests of batches: a client that records each element, and checks of what it recorded."""
 import collections
 import threading
 
@@ -20,7 +20,7 @@ def element_of(header, payload, keep):
 
 
 def seen_of(batch, payload, keep=True):
-    """A Seen of a batch and its payload, which may lie in a ring."""
+    """Returns a Seen for a batch and its payload, which may lie in a ring."""
     elements = []
     for i in numpy.flatnonzero(batch.headers["flags"] & consume.EMPTY == 0):
         data = payload[i * batch.element_bytes : (i + 1) * batch.element_bytes]
@@ -30,7 +30,7 @@ def seen_of(batch, payload, keep=True):
 
 
 class BatchReader(threading.Thread):
-    """Takes batches from a socket or a ring into self.batches until the stream ends."""
+    """Reads batches from a socket or a ring into self.batches until the stream ends."""
 
     def __init__(self, address, keep=False):
         super().__init__(daemon=True)
@@ -54,8 +54,8 @@ def read_file(path):
 
 
 def check_ledger(checks, metrics, output, counts, cameras=None):
-    """Of each camera's share: what was offered was emitted or lost, and the client counted what was emitted. Counts are
-    of pictures. Returns camera -> Counter of what was lost, but for want of a client and at the end."""
+    """Checks each camera's share: offered = emitted + lost, and the client received what was emitted. Counts are of pictures. Returns camera ->
+    Counter of losses by reason, without "client" and "stopping"."""
     lost = {}
     for name in cameras or counts:
         offered, emitted, gone = metrics.account(camera=name, output=output)
@@ -67,8 +67,8 @@ def check_ledger(checks, metrics, output, counts, cameras=None):
 
 
 def check_order(checks, what, batches, thinned=False):
-    """No batch is missing, no element comes twice, and those of a camera rise, `lost` saying what is left out but for what
-    `fps` does."""
+    """Checks that no batch is missing, no element comes twice, and each camera's sequences rise by 1 plus the increase of `lost`; if `thinned`, `fps`
+    may leave out more."""
     sequences = [batch.sequence for batch in batches]
     checks.check(sequences == list(range(sequences[0], sequences[0] + len(batches))), f"{what}: batches {sequences}")
     checks.check(all(0 < len(batch.elements) <= batch.capacity for batch in batches), f"{what}: an empty batch")
@@ -80,6 +80,6 @@ def check_order(checks, what, batches, thinned=False):
             left_out = element.sequence - before.sequence - 1
             counted = element.lost - before.lost
             checks.check(counted == left_out or (thinned and counted < left_out), f"{what}: {before[:4]}, then {element[:4]}")
-        elif before:  # a member that came back begins anew
+        elif before:  # a member that came back starts over
             checks.check((element.sequence, element.lost) < (before.sequence, 1) and element.lost == 0 and
                          element.received > before.received, f"{what}: {before[:4]}, then {element[:4]}")

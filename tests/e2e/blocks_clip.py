@@ -1,5 +1,4 @@
-"""A clip of coloured blocks that move over a gray ground, and where they are in each picture: a scene of which a detector
-can be right or wrong."""
+"""A clip of coloured blocks that move over a gray ground, with their position in each picture: the ground truth for a detector."""
 import subprocess
 
 import numpy
@@ -7,19 +6,19 @@ import numpy
 NAMES = ["red", "green", "blue"]  # of the classes
 COLOURS = [(224, 32, 32), (32, 224, 32), (32, 32, 224)]
 RATE = 25
-# Of each block: its class, its height in the picture, and its distance behind its lane's first block; in parts of the
-# picture. Lanes are further apart than a block is large.
+# Per lane: its middle, then each block's class and its distance behind the lane's first block; in parts of the picture. Lanes are further apart than
+# a block is large.
 LANES = [(1 / 6, [(0, 0.0), (1, 0.5)]), (1 / 2, [(2, 0.0), (0, 0.55)]), (5 / 6, [(1, 0.0), (2, 0.45)])]
 SIZES = [(0.07, 0.06), (0.05, 0.07), (0.06, 0.05)]  # width and height of each class, in parts of the picture's width
 
 
 def even(x):
-    """The nearest even number: there chroma begins, too."""
+    """Returns the nearest even number, where a chroma sample begins as well."""
     return 2 * round(x / 2)
 
 
 def blocks(number, width, height):
-    """(class, x1, y1, x2, y2) of each block of a picture, by edges: x1 is the first column in it, x2 the first behind."""
+    """Returns (class, x1, y1, x2, y2) of each block of a picture, by edges: x1 is the first column inside, x2 the first one outside."""
     found = []
     for lane, (middle, members) in enumerate(LANES):
         phase = (number * (lane + 2) / 400) % 1
@@ -32,7 +31,7 @@ def blocks(number, width, height):
 
 
 def drawn(number, width, height):
-    """The picture, height x width x RGB. The ground moves slowly."""
+    """Returns the picture, height x width x RGB. The ground moves slowly."""
     ground = 128 + 40 * numpy.outer(numpy.cos(numpy.arange(height) / 23), numpy.sin((numpy.arange(width) + number) / 37))
     picture = numpy.repeat(ground.astype("u1")[:, :, None], 3, axis=2)
     for kind, x1, y1, x2, y2 in blocks(number, width, height):

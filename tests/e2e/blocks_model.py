@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""A network that finds the blocks of blocks_clip.py, written as an ONNX file. Its weights are set by hand, and its output
-has the shape of YOLOv8's: 1 x (4 + 3) x 6400, centre, width and height of a box in pixels of the input, then three scores.
+"""A network that finds the blocks of blocks_clip.py, written as an ONNX file. Its weights are set by hand. Its output has YOLOv8's shape: 1 x (4 + 3)
+x 6400: centre, width and height of a box in input pixels, then three scores.
 
-How it works. A mask is 1 in a block and 0 outside, by the colour alone, and passes through 1/2 at the edge. From each
-cell of 8 x 8 pixels the sums of the mask to the left, right, top and bottom are the distances to the block's edges. The
-score falls with the distance from the block's middle, so that suppression has something to choose from.
+How it works: a mask, computed from the colour alone, is 1 in a block, 0 outside and 1/2 at the edge. In each cell of 8 x 8 pixels, the sums of the
+mask to the left, right, top and bottom are the distances to the block's edges. The score falls with the distance from the block's middle, so that
+suppression has something to choose from.
 
 usage: blocks_model.py FILE
 """
@@ -16,13 +16,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 SIDE, STRIDE = 640, 8
 CELLS = SIDE // STRIDE
-REACH = 48  # pixels to each side in which a block ends, and no other begins
+REACH = 48  # a block ends, and no other begins, within so many pixels to each side
 FULL = (224 - 32) / 255  # how much redder the red block is than green and blue
 
 
 def colour_weights():
-    """1 x 1: for each class c a value u(c) that is 1 or more inside and 0 or less outside, and u(c) - 1 behind them: the
-    mask is relu(u) - relu(u - 1)."""
+    """1 x 1. For each class c: a value u(c), at least 1 inside and at most 0 outside, followed by u(c) - 1 for each class. The mask: relu(u) - relu(u
+    - 1)."""
     gain = 4.0
     difference = 1.5 * numpy.eye(3) - 0.5  # red - (green + blue) / 2
     weights = numpy.tile(gain * difference, (2, 1))
@@ -31,36 +31,36 @@ def colour_weights():
 
 
 def mask_weights(kernels):
-    """Weights over the six of colour_weights() for kernels of the classes' masks: out x 3 x height x width."""
+    """Applies kernels to the classes' masks, given the six outputs of colour_weights(): out x 3 x height x width."""
     return numpy.concatenate([kernels, -kernels], axis=1)
 
 
 def run_weights():
-    """The sums of the mask of any class to the left and to the right of a cell's middle, in the rows 3 and 4 of its 8."""
+    """Sums the mask of all classes to the left and to the right of a cell's middle, in rows 3 and 4 of its 8."""
     line = numpy.zeros((2, 3, STRIDE, 2 * REACH))
     line[0, :, 3:5, :REACH] = line[1, :, 3:5, REACH:] = 0.5
     return mask_weights(line)
 
 
 def inside_weights():
-    """For each class: 1 where all of the 6 x 6 pixels in the cell's middle are in a block, 0 where one is not."""
+    """For each class: 1 where all of the middle 6 x 6 pixels of the cell are in a block, 0 where one is not."""
     square = numpy.zeros((3, 3, STRIDE, STRIDE))
     square[range(3), range(3), 1:7, 1:7] = 1
     return mask_weights(square), numpy.full(3, -35.0)
 
 
 def box_weights():
-    """Centre, less that of the cell, and size; of the distances to the left, right, top and bottom."""
+    """Turns the distances to the left, right, top and bottom into the centre, relative to the cell's, and the size."""
     return numpy.array([[-0.5, 0.5, 0, 0], [0, 0, -0.5, 0.5], [1, 1, 0, 0], [0, 0, 1, 1]])
 
 
 def score_weights():
-    """Of how much further the left is than the right, and so on, and of what is inside."""
+    """Subtracts the offsets from the middle (left over right and so on) from the inside values."""
     return numpy.hstack([numpy.full((3, 4), -0.004), 0.9 * numpy.eye(3)])
 
 
 def difference_weights():
-    """right - left, left - right, bottom - top, top - bottom, and what is inside as it is; only what is positive stays."""
+    """right - left, left - right, bottom - top, top - bottom, and the unchanged inside values. The Relu behind keeps the positive ones."""
     weights = numpy.zeros((7, 7))
     weights[:4, :4] = [[-1, 1, 0, 0], [1, -1, 0, 0], [0, 0, -1, 1], [0, 0, 1, -1]]
     weights[4:, 4:] = numpy.eye(3)
@@ -68,14 +68,14 @@ def difference_weights():
 
 
 def count_weights():
-    """Of ones, the middles of the cells in one direction: how many there are up to each, times the stride."""
+    """Turns ones into the middles of the cells in one direction: the number of cells up to each, times the stride, less half a stride."""
     weights = numpy.zeros((4, 1, 1, 2 * CELLS - 1))
     weights[0, ..., :CELLS] = STRIDE
     return weights, numpy.array([-STRIDE / 2, 0, 0, 0])
 
 
 class Graph:
-    """Nodes and constants, each named after what it makes."""
+    """Nodes and constants, each named after its output."""
 
     def __init__(self):
         self.nodes, self.constants = [], []
@@ -106,7 +106,7 @@ def build():
     inside = graph.node("Relu", [full], "inside")
     distances = graph.node("Concat", [horizontal, vertical], "distances", axis=1)
     offsets = graph.convolution(distances, "offsets", box_weights())
-    # No constant has the middles of the cells: OpenCV adds none to each picture of a batch.
+    # The middles of the cells are not a constant: OpenCV does not add a constant to each picture of a batch.
     ones = graph.convolution("images", "ones", numpy.zeros((1, 3, 1, 1)), numpy.ones(1), **cells)
     weights, bias = count_weights()
     x = graph.convolution(ones, "x", weights, bias, pads=[0, CELLS - 1, 0, CELLS - 1])
@@ -124,7 +124,7 @@ def build():
 
 
 def write(path):
-    """The model takes a batch of any size of RGB tensors, f32, 0..1."""
+    """Writes the model; its input is a batch of any size of RGB tensors, f32, 0..1."""
     graph = build()
     images = helper.make_tensor_value_info("images", TensorProto.FLOAT, ["batch", 3, SIDE, SIDE])
     output = helper.make_tensor_value_info("output0", TensorProto.FLOAT, ["batch", 7, CELLS * CELLS])

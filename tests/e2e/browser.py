@@ -1,5 +1,5 @@
-"""Debian's chromium-headless-shell, driven over its pipe: JSON messages, each ended by a zero byte, on the browser's
-descriptors 3 and 4. A Page keeps what its console said and which requests it made."""
+"""Debian's chromium-headless-shell, driven over its pipe: JSON messages, each ended by a zero byte, on the browser's descriptors 3 and 4. A Page
+records its console and its requests."""
 import base64
 import json
 import os
@@ -17,7 +17,7 @@ PROGRAM = shutil.which("chromium-headless-shell")
 PACKAGE = "chromium-headless-shell"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--force-color-profile=srgb",
          "--enable-precise-memory-info"]
-# Gives the browser its two descriptors: a shell knows those below ten alone, and a fork beside threads runs no Python.
+# Gives the browser its two descriptors: a shell handles only those below ten, and preexec_fn is not safe beside threads.
 START = "import os, sys; a, b = map(int, sys.argv[1:3]); os.dup2(a, 3); os.dup2(b, 4); os.execvp(sys.argv[3], sys.argv[3:])"
 
 
@@ -26,7 +26,7 @@ class Failure(Exception):
 
 
 class Browser:
-    """Is gone when its with-block ends."""
+    """Kills the browser when its with-block ends."""
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="framed-browser-", ignore_cleanup_errors=True)
@@ -66,7 +66,7 @@ class Browser:
                     self.news.notify_all()
 
     def call(self, method, session=None, seconds=20, **parameters):
-        """What the browser answers."""
+        """Returns the browser's answer."""
         with self.news:
             self.serial += 1
             serial = self.serial
@@ -81,7 +81,7 @@ class Browser:
         return answer["result"]
 
     def page(self, url="about:blank", width=1280, height=800, dark=False, before=None):
-        """Opens a page in a storage of its own. `before`: a script that runs ahead of the page's own."""
+        """Opens a page with its own storage. `before`: a script that runs before the page's own."""
         context = self.call("Target.createBrowserContext")["browserContextId"]
         target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -99,14 +99,14 @@ class Browser:
 
 
 class Page:
-    """console: lines of errors and warnings; requests: URLs; failures: requests that no server answered."""
+    """console: lines of errors and warnings; requests: URLs; failures: requests without an answer."""
 
     def __init__(self, browser, session, context):
         self.browser, self.session, self.context = browser, session, context
         self.console, self.requests, self.failures = [], [], []
 
     def note(self, method, told):
-        """An event."""
+        """Records an event."""
         if method == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning", "assert"):
             self.console.append(" ".join(str(argument.get("value", argument.get("description"))) for argument in told["args"]))
         elif method == "Runtime.exceptionThrown":
@@ -129,21 +129,21 @@ class Page:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def run(self, script):
-        """The value of an expression, which may be a promise."""
+        """Returns the value of an expression, which may be a promise."""
         told = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in told:
             raise Failure(f"{script}: {told['exceptionDetails'].get('exception', {}).get('description')}")
         return told["result"].get("value")
 
     def until(self, script, seconds=5):
-        """Waits for an expression to be true; returns its last value, of an element True."""
+        """Waits until an expression is true; returns its last value, True for an element."""
         end = time.monotonic() + seconds * PATIENCE
         while not (value := self.run(f"((value) => value instanceof Node || value)({script})")) and time.monotonic() < end:
             time.sleep(0.03)
         return value
 
     def hide(self, hidden=True):
-        """As a tab that lies behind another."""
+        """Makes the page hidden, like a tab behind another one."""
         self.run(f"""Object.defineProperty(document, 'visibilityState', {{value: '{'hidden' if hidden else 'visible'}', configurable: true}});
             Object.defineProperty(document, 'hidden', {{value: {str(hidden).lower()}, configurable: true}});
             document.dispatchEvent(new Event('visibilitychange'))""")
@@ -153,22 +153,22 @@ class Page:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, **more)
 
     def heap(self):
-        """Bytes that are in use after a collection."""
+        """Returns the bytes in use after a collection."""
         self.call("HeapProfiler.collectGarbage")
         return self.call("Runtime.getHeapUsage")["usedSize"]
 
     def controls(self):
-        """(role, name) of all that a reader of the screen can operate."""
+        """Returns (role, name) of all controls that a screen reader can operate."""
         roles = {"button", "link", "textbox", "searchbox", "checkbox", "radio", "combobox", "tab", "slider", "image", "img"}
         nodes = self.call("Accessibility.getFullAXTree")["nodes"]
         return [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes
                 if not node["ignored"] and node["role"]["value"] in roles]
 
     def picture(self, path):
-        """Writes what it shows as a PNG, from its top to its end."""
+        """Writes the whole page, from top to end, as a PNG."""
         data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))
 
     def close(self):
-        self.browser.call("Target.disposeBrowserContext", browserContextId=self.context)  # its connections, too
+        self.browser.call("Target.disposeBrowserContext", browserContextId=self.context)  # closes its connections, too

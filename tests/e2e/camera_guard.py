@@ -1,4 +1,4 @@
-"""Who may watch a camera: the challenges that it sends and the answers that it takes (RFC 2069, 7616, 7617)."""
+"""A camera's login: the challenges that it sends and the answers that it accepts (RFC 2069, 7616, 7617)."""
 import base64
 import hashlib
 import re
@@ -19,7 +19,7 @@ class Basic:
 
 
 class Digest:
-    """`more` stands behind the parameters; `named`: says its algorithm; `qop`: offers "auth"."""
+    """`more` follows the parameters; `named` sends the algorithm; `qop` offers "auth"."""
 
     scheme = "Digest"
 
@@ -53,13 +53,12 @@ def fields_of(text):
 
 
 class Guard:
-    """`user`: "NAME:PASSWORD"; `ways`: the challenges in their order, `joined` in one line or a line each; a nonce is good
-    for `nonce_seconds`."""
+    """`user`: "NAME:PASSWORD"; `ways`: the challenges in their order, `joined` in one line or a line each; a nonce is valid for `nonce_seconds`."""
 
     def __init__(self, user, ways=None, nonce_seconds=None, joined=False):
         self.user, self.ways, self.nonce_seconds, self.joined = user, ways or [Digest()], nonce_seconds, joined
         self.begin = time.monotonic()
-        self.signed, self.refused = [], []  # (when, the Authorization) of requests; those refused but for a stale nonce
+        self.signed, self.refused = [], []  # (when, Authorization) of all requests with one, and of those refused, except for a stale nonce
         self.stale = 0
 
     def nonce(self):
@@ -67,7 +66,7 @@ class Guard:
         return f"5ca1ab1e{period:04}"
 
     def refusal(self, request):
-        """None where the request is let in, else the challenges."""
+        """Returns None if the request is allowed, else the challenges."""
         if request.method == "OPTIONS":
             return None
         scheme, _, text = request.headers.get("authorization", "").partition(" ")

@@ -1,4 +1,4 @@
-"""The cameras that RTSP clients meet, a row each: what it does and what must come of it."""
+"""The cameras for the tests of RTSP clients, one row each: its behaviour and the expected result."""
 import os
 import time
 
@@ -10,9 +10,9 @@ from numbered_clip import GOP, RATE, UNKNOWN, NumberedClip, encode
 from rtsp_camera import Camera
 from watch import CAPTURE_CLOCK, DAMAGED, OUTPUT, Account, reference
 
-SECONDS = 24.0  # that every camera plays
-PICTURES = 800  # of a clip: more than that
-HALF_INTERVAL = 0.5 / RATE  # s: who waits for the next picture is later
+SECONDS = 24.0  # played by every camera
+PICTURES = 800  # of a clip: more than are played
+HALF_INTERVAL = 0.5 / RATE  # s: a client that waits for the next picture is later
 LEARNING = 20  # pictures in which a camera's markers are learnt
 KEYS = ", connect_timeout: 5s, close_timeout: 600ms"
 USER = "viewer:right"
@@ -35,8 +35,8 @@ def make_clips(where):
 
 
 class Row:
-    """`judge(result)` says what must hold; options go to the camera. A camera has an address of its own, since a wrong
-    password counts for all at one, but for those of IPv6, whose loopback has one address."""
+    """`judge(result)` checks the result; options go to the camera. Each camera has its own address, since a wrong password counts for all cameras at
+    an address; those of IPv6 share one, as its loopback has only one."""
 
     def __init__(self, name, kind, judge, clip="plain", keys="", user="", other=None, host="", **options):
         self.name, self.kind, self.judge, self.clip, self.keys = name, kind, judge, clip, keys
@@ -54,7 +54,7 @@ class Row:
 
 
 def ask(where, rows):
-    """What `framed status` says of each row. What a camera withheld shortly before may not be missed yet."""
+    """Returns `framed status` for each row. Packets withheld just before may not be counted as lost yet."""
     least = {row: row.camera.withheld for row in rows}
     time.sleep(0.3)
     told = status(where)
@@ -64,7 +64,7 @@ def ask(where, rows):
 
 
 class Result:
-    """What came of a row. What must hold and does not is in `problems`."""
+    """Outcome of a row. `problems` contains each expectation that failed."""
 
     def __init__(self, row, told, log):
         self.row, self.camera, self.told, self.log, self.problems = row, row.camera, told, log, []
@@ -79,19 +79,19 @@ class Result:
             self.problems.append(text)
 
     def whole(self):
-        """The numbers of pictures that were sent whole, as were all between them and their group's keyframe."""
+        """Returns the numbers of pictures sent whole, as were all from their group's keyframe to them."""
         torn = {sent.number // GOP: sent.number for sent in reversed(self.camera.sent) if not sent.whole}
         return {sent.number for sent in self.camera.sent if sent.number < torn.get(sent.number // GOP, sent.number + 1)}
 
     def missing_whole(self):
-        """Those of them, from the first to the last that was seen, that did not come or are flagged."""
+        """Returns the whole() pictures, from the first to the last one seen, that are missing or flagged."""
         good = {s.known for s in self.seen if not s.header.flags & DAMAGED}
         return sorted(self.whole() & set(range(self.first or 0, max(good, default=0))) - good)
 
     # --- figures
 
     def delays(self, after=0):
-        """Of whole pictures, s from the last bytes that the camera sent to the client's reading."""
+        """Returns for whole pictures the s from the camera's last bytes to the client's read."""
         began = {sent.number: sent.began for sent in self.camera.sent}
         wanted = [s for s in self.seen if s.known in began and not s.header.flags & DAMAGED]
         return [s.read - began[s.known] for s in wanted[after:]]
@@ -101,14 +101,14 @@ class Result:
         return delays[min(int(share * len(delays)), len(delays) - 1)] if delays else None
 
     def waited(self):
-        """s from the first connection to the first picture."""
+        """Returns the s from the first connection to the first picture."""
         return self.seen[0].read - self.camera.calls[0] if self.seen and self.camera.calls else None
 
     def setups(self):
         return [status for _, method, status, _ in self.camera.replies if method == "SETUP"]
 
     def shifts(self):
-        """By how many whole hours capture times of a sender's clock differ from when the pictures were sent."""
+        """Returns the differences, in whole hours, between capture times by a sender's clock and the times of sending."""
         walls = {sent.number: sent.wall for sent in self.camera.sent}
         return {round((s.header.capture_ns / 1e9 - walls[s.known]) / HOUR) for s in self.seen
                 if s.header.flags & CAPTURE_CLOCK and s.known in walls}
@@ -116,7 +116,7 @@ class Result:
     # --- what must hold
 
     def plays(self, connections=1, epochs=1, flagged=0, timed=True):
-        """Every picture since the first, once, in order and whole, to the end."""
+        """Every picture since the first arrives once, in order and whole, up to the end."""
         self.want(len(self.seen) > 10 and self.camera.sent[self.row.sent - 1].number - self.seen[-1].top < RATE, "does not play")
         self.want(len(self.camera.calls) == connections, f"{len(self.camera.calls)} connections")
         self.want(not self.missing, f"{len(self.missing)} pictures are missing: {self.missing[:5]}")
@@ -127,7 +127,7 @@ class Result:
         self.want(self.account.epochs == epochs, f"{self.account.epochs} epochs")
 
     def at_once(self, after=0):
-        """Nobody waited for the picture behind."""
+        """No picture waited for the next one."""
         delay = self.delay(after=after)
         self.want(delay is not None and delay < HALF_INTERVAL * PATIENCE, f"a delay of {1000 * (delay or 0):.0f} ms")
 
@@ -138,7 +138,7 @@ class Result:
         self.shows("lost", 0)
 
     def shows_losses(self, more=0):
-        """All packets that the camera withheld, and no others but for so many."""
+        """All packets that the camera withheld are counted as lost, and at most `more` others."""
         (least, most), lost = self.row.withheld, self.network.get("lost")
         self.want(lost is not None and least <= lost <= most + more,
                   f"lost: {lost} shown, {most} in truth" + (f", {more} came too late" if more else ""))
@@ -162,7 +162,7 @@ def plays_over_udp(result):
 
 
 def learnt_at_once(result):
-    """Within a picture, that is."""
+    """At once, that is within a picture."""
     result.plays(flagged=1)
     result.at_once(after=2)
     result.loses_nothing()
@@ -183,7 +183,7 @@ def shared_stamps(result):
 
 
 def harmed_alone(result):
-    """The pictures that lack packets are flagged or missing, so is what refers to them, and all else is good."""
+    """Pictures that lack packets, and those that refer to them, are flagged or missing; all others are good."""
     result.want(len(result.camera.calls) == 1, f"{len(result.camera.calls)} connections")
     result.want(not result.account.unflagged, f"{len(result.account.unflagged)} damaged are not flagged")
     good = {s.known for s in result.seen if not s.header.flags & DAMAGED}
@@ -200,7 +200,7 @@ def losses_shown(result):
 
 
 def strangers_dropped(result):
-    """Those that come before the track is set up are not counted."""
+    """Strangers that arrive before the track's SETUP are not counted."""
     result.plays()
     result.loses_nothing()
     foreign = result.network.get("foreign")
@@ -211,7 +211,7 @@ def strangers_dropped(result):
 
 
 def resynchronised(result):
-    """One packet a cut."""
+    """One packet is lost per cut."""
     harmed_alone(result)
     result.shows("lost", len(stream.CutsFrames.CUTS))
 
@@ -252,7 +252,7 @@ def signed_again(result):
 
 
 def one_try(result):
-    """And no other within the time of this test."""
+    """There is no second try within the time of this test."""
     guard = result.camera.guard
     result.want(len(guard.signed) == 1, f"{len(guard.signed)} signed tries")
     result.want(not result.seen, "plays without the password")
@@ -262,7 +262,7 @@ def one_try(result):
 
 
 def forbidden(result):
-    """Which says nothing of the password: no login has to wait."""
+    """A 403 says nothing about the password: no login has to wait."""
     result.want(len(result.camera.calls) == 2, f"{len(result.camera.calls)} connections")
     pause = result.told.get("next_try_s")
     result.want(pause is not None and pause < 33, f"the next try is in {pause} s")
@@ -270,14 +270,14 @@ def forbidden(result):
 
 
 def learns_keep_alive(result):
-    """At the latest with the third session, and loses what was sent meanwhile."""
+    """Learns it with the third session at the latest, and loses what was sent meanwhile."""
     calls = len(result.camera.calls)
     result.plays(connections=calls, epochs=calls)
     result.want(calls <= 3, f"{calls} connections")
 
 
 def no_storm(result):
-    """Comes back to the camera that held the session, and asks seldom meanwhile."""
+    """Comes back to the camera that held the session, with few requests meanwhile."""
     result.plays(connections=len(result.camera.calls), epochs=2)
     result.want(result.camera.plays == 2, f"{result.camera.plays} times PLAY")
     result.want(len(result.camera.calls) <= 9, f"{len(result.camera.calls)} connections")
@@ -306,7 +306,7 @@ def clock_steps(result):
 
 
 def parts(result):
-    """Goes on over another connection as soon as it may."""
+    """Goes on over another connection as soon as allowed."""
     result.plays(connections=2, epochs=2)
     calls, parted = result.camera.calls, result.camera.parted
     took = calls[1] - parted if len(calls) > 1 and parted else None
@@ -322,7 +322,7 @@ def changes_size(result):
 
 
 def gives_up(result):
-    """After five redirections, and asks seldom."""
+    """Gives up after five redirections, and retries seldom."""
     asked = len([1 for method, _ in result.camera.requests if method == "DESCRIBE"])
     tries = asked / 6
     result.want(not result.seen and tries == int(tries) and tries < SECONDS, f"{asked} times DESCRIBE")
@@ -330,7 +330,7 @@ def gives_up(result):
 
 
 def keyframes_wanted(result):
-    """Once a loss, at most once a second."""
+    """Once per loss, at most once a second."""
     losses_shown(result)
     asked = [moment for moment, _, data in result.camera.reports if is_keyframe_request(data)]
     result.want(len(asked) >= 10, f"{len(asked)} requests for a keyframe")
@@ -339,7 +339,7 @@ def keyframes_wanted(result):
 
 
 def is_keyframe_request(data):
-    """Whether a PLI is in this compound packet."""
+    """Returns True if the compound packet contains a PLI."""
     while len(data) >= 4:
         size = 4 * (int.from_bytes(data[2:4], "big") + 1)
         if data[1] == 206 and data[0] & 31 == 1:

@@ -1,13 +1,13 @@
-"""Certificates: of a camera that speaks TLS, and of an authority."""
+"""Makes certificates: one for a camera that speaks TLS, and those of an authority."""
 import os
 import subprocess
 
-# Python 3.13 takes no authority without.
+# Python 3.13 rejects an authority without this extension.
 AUTHORITY = ["-addext", "keyUsage=critical,keyCertSign,cRLSign"]
 
 
 def make_certificate(where, name):
-    """(file of certificate and key, SHA-256 of the certificate)"""
+    """Returns (file of certificate and key, SHA-256 of the certificate)."""
     path = os.path.join(where, name)
     run = lambda *arguments: subprocess.run(["openssl", *arguments], check=True, capture_output=True, text=True).stdout
     run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}", "-addext",
@@ -19,7 +19,7 @@ def make_certificate(where, name):
 
 
 def make_authority(where):
-    """An authority, and certificates of it for a server and a client: {name: file}"""
+    """Makes an authority, and its certificates for a server and a client; returns {name: file}."""
     run = lambda *arguments: subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=where)
     run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=authority", *AUTHORITY, "-keyout", "ca.key", "-out", "ca.pem")
     run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=other", *AUTHORITY, "-keyout", "other.key", "-out", "other.pem")

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Runs clips through framed and prints a digest of every output: what another box, another backend or
-another decoder must reproduce to the byte.
+"""Runs clips through framed and prints a digest of every output, which another box, backend or decoder must reproduce to the byte.
 
     clip_digests.py [--framed PATH] [--backend cpu|cuda] [--decode cpu|nvdec] [--expect FILE] CLIP...
 
-Each line: clip, output, sha256, frames. With --expect the lines are compared with those of FILE (written
-by an earlier run elsewhere), and the last line is `clip_digests: N passed, N failed`."""
+Each line: clip, output, sha256, frames. With --expect the lines are compared with FILE, which an earlier run elsewhere wrote, and the last line is
+`clip_digests: N passed, N failed`."""
 
 import argparse
 import hashlib
@@ -46,7 +45,7 @@ def sha256(path):
 
 
 def run(framed, clip, backend, decode):
-    """One clip: the lines of its outputs, and what framed said of its decoder."""
+    """Runs one clip; returns the lines of its outputs, and framed's log lines about its decoder."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "framed.yaml")
         with open(path, "w") as file:

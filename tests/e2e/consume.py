@@ -1,5 +1,4 @@
-"""The wire read by Python alone, field by field: it shares no code with libframed, so that what both agree on is what
-daemon/wire.h says."""
+"""Reads the wire in Python alone, field by field. It shares no code with libframed, so what both agree on is what daemon/wire.h says."""
 import collections
 import mmap
 import os
@@ -18,7 +17,7 @@ Header = collections.namedtuple(
     " finished_ns width height source_width source_height format dtype layout planes batch_index plane_offset"
     " plane_stride src_to_dst dst_to_src camera output",
 )
-HELLO = struct.Struct("<4sHHII6Q16s28xI88xQ48x")  # of a ring, but for the shape
+HELLO = struct.Struct("<4sHHII6Q16s28xI88xQ48x")  # of a ring, except for the shape
 Hello = collections.namedtuple(
     "Hello",
     "magic version hello_bytes slots memory slot_offset slot_stride slot_bytes state_offset memfd_bytes device_bytes"
@@ -40,8 +39,8 @@ ELEMENT = numpy.dtype(
     + [("parent_sequence", "<u8"), ("object", "<u4"), ("part", "<u4"), ("parts", "<u4"), ("scene", "<u4"), ("fingerprint", "<u8")]
     + [("luma_mean", "<f4"), ("sharpness", "<f4")]
 )
-EMPTY = 64  # a flag: nobody filled the element
-SLOT = struct.Struct("<IIQ")  # slot, 0, ticket: behind the header of a ring's frame, and all of a return
+EMPTY = 64  # a flag: the element was not filled
+SLOT = struct.Struct("<IIQ")  # slot, 0, ticket: follows the header of a ring's frame; a return consists of it alone
 DTYPES = {"u8": "<u1", "s8": "<i1", "f16": "<f2", "f32": "<f4"}
 
 
@@ -54,20 +53,20 @@ def header_of(data):
 
 
 def batch_of(data, headers):
-    """A Batch of its bytes, and of those of its headers."""
+    """Returns a Batch made of its bytes and the bytes of its headers."""
     head, *fields = BATCH.unpack(data)
     headers = numpy.frombuffer(headers, ELEMENT, fields[2])
     return Batch(head.decode(), *fields, headers)
 
 
 def element_of(batch, index):
-    """The Header of an element of a batch, whose payload is for itself."""
+    """Returns the Header of an element of a batch, for that element's own payload."""
     element = batch.headers[index].tobytes()[: WIRE.size]
     return header_of(element)._replace(plane_offset=tuple(int(x) for x in batch.headers[0]["plane_offset"]))
 
 
 def elements_of(header, payload):
-    """(Header, payload) of each element of a batch that is filled; of a single frame that alone."""
+    """Yields (Header, payload) of each filled element of a batch, or the single frame."""
     if not isinstance(header, Batch):
         yield header, payload
         return
@@ -77,8 +76,7 @@ def elements_of(header, payload):
 
 
 def shape_of(header):
-    """The shape of a payload, C x H x W or H x W x C of a `warp` output, else its bytes; of a batch N times that. And
-    its dtype."""
+    """Returns the shape and dtype of a payload: C x H x W or H x W x C for a `warp` output, else its bytes; N times that for a batch."""
     is_batch = isinstance(header, Batch)
     first = element_of(header, 0) if is_batch else header
     channels = 1 if first.format == "gray" else 3
@@ -90,21 +88,21 @@ def shape_of(header):
 
 
 def tensor_of(header, payload):
-    """A payload as an array of its shape, without a copy."""
+    """Returns the payload as an array of its shape, without a copy."""
     shape, dtype = shape_of(header)
     return numpy.frombuffer(payload, dtype).reshape(shape)
 
 
 def corner_in_source(header, x, y):
-    """Where a box's corner (x, y) of the payload lies in the camera's picture. Corners are edges, from 0 to the width;
-    the matrix speaks of pixel centres."""
+    """Returns where a box's corner (x, y) of the payload lies in the camera's picture. Corners are edges, from 0 to the width; the matrix uses pixel
+    centres."""
     a, b, c, d, e, f = header.dst_to_src
     x, y = x - 0.5, y - 0.5
     return a * x + b * y + c + 0.5, d * x + e * y + f + 0.5
 
 
 def connect(address, patience=10.0):
-    """A socket to the address, which may not be there yet for `patience` seconds."""
+    """Returns a socket connected to the address; retries for `patience` seconds."""
     kind, _, where = address.partition(":")
     host, _, port = where.rpartition(":")
     deadline = time.monotonic() + patience
@@ -122,28 +120,27 @@ def connect(address, patience=10.0):
 
 
 def frames_from(address, patience=10.0):
-    """(Header, payload) of every whole frame, or (Batch, payload) of every batch, until the sink closes."""
+    """Yields (Header, payload) of every whole frame, or (Batch, payload) of every batch, until the sink closes."""
     peer = connect(address, patience)
     return Ring(peer).frames() if address.startswith("ring:") else read_frames(peer.makefile("rb"))
 
 
 class Ring:
-    """A ring's frames where they lie, without a copy. A slot that is kept for too long goes to another frame: ask
-    is_whole() behind the reading, before the result counts. `torn` counts the frames that were taken away before the
-    next one was asked for."""
+    """A ring's frames in place, without a copy. A slot that is kept for too long is reused: call is_whole() after reading, before using the result.
+    `torn` counts the frames taken away before the next one was requested."""
 
     def __init__(self, peer):
         self.peer, self.torn = peer, 0
 
     def map(self, hello, files):
-        """Another hello: from now on frames are there."""
+        """Handles a hello: from now on, frames lie in its memory."""
         if hello.memory > 1:
             raise ValueError("the ring's memory is cuda-ipc, which framedio reads")
         self.hello = hello
         self.memory = mmap.mmap(files[0], hello.memfd_bytes, prot=mmap.PROT_READ)
 
     def headers(self, slot):
-        """Of a batch's elements: where they lie, too."""
+        """Returns the headers of a batch's elements, in place as well."""
         size = self.hello.batch * ELEMENT.itemsize
         start = self.hello.header_offset + slot * size
         return memoryview(self.memory)[start : start + size]
@@ -153,16 +150,16 @@ class Ring:
         return memoryview(self.memory)[start : start + header.payload_bytes]
 
     def is_there(self, slot, ticket):
-        """Whether the slot still has the frame, and had it all the time."""
+        """Returns True if the slot still holds the frame and has held it all the time."""
         return struct.unpack_from("<Q", self.memory, self.hello.state_offset + 8 * slot)[0] == ticket
 
     def is_whole(self):
-        """Whether what was read of the latest frame, up to now, was that frame."""
+        """Returns True if all that was read of the latest frame so far belongs to that frame."""
         return self.is_there(*self.held)
 
     def frames(self):
-        """(Header, payload), or (Batch, payload). It is given back when the next one is asked for, the very last one
-        too: what is wanted for longer has to be copied before, the headers of a batch too."""
+        """Yields (Header, payload), or (Batch, payload). Each is returned when the next one is requested, and so is the very last one: copy what you
+        need for longer, including the headers of a batch."""
         while True:
             message, files, _, _ = socket.recv_fds(self.peer, WIRE.size + SLOT.size, 2)
             if not message:
@@ -188,7 +185,7 @@ class Ring:
 
 
 def read_header(stream):
-    """A Header or a Batch; None: the stream has ended."""
+    """Returns a Header or a Batch, or None at the end of the stream."""
     data = stream.read(BATCH.size)
     if len(data) < BATCH.size:
         return None
@@ -203,7 +200,7 @@ def read_header(stream):
 
 
 def read_frames(stream):
-    """(Header, payload) of every whole frame, or (Batch, payload) of every batch, until the stream ends."""
+    """Yields (Header, payload) of every whole frame, or (Batch, payload) of every batch, until the stream ends."""
     while header := read_header(stream):
         payload = stream.read(header.payload_bytes)
         if len(payload) < header.payload_bytes:

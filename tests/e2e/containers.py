@@ -1,13 +1,13 @@
-"""What stands in a file of MP4 fragments or of Matroska: its samples, read by the standards' own rules and by no library,
-so that bytes can be compared with those that a camera sent."""
+"""Samples of a file of MP4 fragments or of Matroska, read by the standards' own rules and without a library, to compare their bytes with those that a
+camera sent."""
 import collections
 import struct
 
-Sample = collections.namedtuple("Sample", "pts nals keyframe")  # pts in seconds from the file's begin
+Sample = collections.namedtuple("Sample", "pts nals keyframe")  # pts in seconds from the file's start
 
 
 def boxes(data, at=0, end=None):
-    """(type, payload) of each whole box."""
+    """Yields (type, begin, end of the payload) of each whole box."""
     end = len(data) if end is None else end
     while at + 8 <= end:
         size, kind = struct.unpack_from(">I4s", data, at)
@@ -78,7 +78,7 @@ def fragment_samples(data, begin, end, mdat, timescale, shift):
 
 
 def lengths(data):
-    """NAL units behind lengths of four bytes."""
+    """Returns the NAL units that follow lengths of four bytes."""
     nals, at = [], 0
     while at < len(data):
         size = struct.unpack_from(">I", data, at)[0]
@@ -89,7 +89,7 @@ def lengths(data):
 
 
 def element(data, at):
-    """(id, begin, size) of an element of EBML; size None: up to the end."""
+    """Returns (id, begin, size) of an EBML element; size None: up to the end."""
     id_bytes = 9 - data[at].bit_length()
     size_bytes = 9 - data[at + id_bytes].bit_length()
     begin = at + id_bytes + size_bytes
@@ -114,7 +114,7 @@ def cluster_samples(data, at, end):
         at = begin + size
         if kind == 0xE7:
             time = int.from_bytes(data[begin : begin + size], "big")
-        elif kind == 0xA0:  # a group, which has a block
+        elif kind == 0xA0:  # a group, which contains a block
             inner, within, length = element(data, begin)
             assert inner == 0xA1
             yield block(data, within, within + length, time, False)

@@ -1,5 +1,5 @@
-"""What the tests that want a GPU share: whether there is one here, the clip, and readers that take every frame where it
-lies and keep a digest of its bytes. Without a GPU, or without PyTorch, device memory is left out."""
+"""Shared by the tests that use a GPU: its detection, the clip, and readers that take every frame in place and keep a digest of its bytes. Without a
+GPU, or without PyTorch, device memory is left out."""
 import ctypes
 import hashlib
 import os
@@ -39,12 +39,12 @@ DECODERS = ("cpu", "nvdec") if GPU else ("cpu",)
 
 
 def clip(where):
-    """The clip that CLIP names, else one made here."""
+    """Returns the clip named by CLIP, else makes one."""
     return os.environ.get("CLIP") or make_clip(os.path.join(where, "clip.mp4"), frames=75)
 
 
 def array_of(payload):
-    """The frame as bytes of the host; from the device through a tensor."""
+    """Returns the frame as bytes in host memory, copied from the device through a tensor if necessary."""
     if isinstance(payload, ring_cuda.DeviceArray):
         return torch.as_tensor(payload, device="cuda").cpu().numpy()
     return numpy.frombuffer(payload, "u1")
@@ -55,8 +55,8 @@ def digest(payload):
 
 
 class Digests(threading.Thread):
-    """sequence -> digest of every frame of a sink, until it closes or `limit` are there. `look` sees each frame of a
-    ring while its slot is held: look(ring, header, payload). on_device: for each frame, whether it lay there."""
+    """sequence -> digest of every frame of a sink, until it closes or `limit` have arrived. `look(ring, header, payload)` is called for each frame of
+    a ring while its slot is held. on_device: True for each frame that lay there."""
 
     def __init__(self, address, memory="host", limit=None, look=None):
         super().__init__(daemon=True)

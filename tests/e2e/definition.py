@@ -1,6 +1,6 @@
-"""The pixel contract of a warp output, evaluated in double by numpy: where each output pixel reads the source,
-bilinear on every plane, colour conversion, blend with the fill colour by coverage. It shares no code and no
-integer arithmetic with kernels/, so that what both agree on is what the contract says."""
+"""The pixel contract of a warp output, evaluated in double by numpy: the source position of each output pixel, bilinear on every plane, colour
+conversion, blend with the fill colour by coverage. It shares no code and no integer arithmetic with kernels/, so what both agree on is what the
+contract says."""
 import numpy
 
 # Weights of R and B in luma.
@@ -8,7 +8,7 @@ MATRICES = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722), "bt2020": (0.262
 
 
 def letterbox(source, target):
-    """src_to_dst for (width, height) sizes, 2x3, integers at pixel centres."""
+    """Returns src_to_dst for (width, height) sizes, 2x3, integers at pixel centres."""
     (sw, sh), (dw, dh) = source, target
     s = min(dw / sw, dh / sh)
     return numpy.array(
@@ -21,13 +21,13 @@ def inverse(m):
 
 
 def positions(dst_to_src, target):
-    """Where every output pixel reads the source: two arrays of height x width."""
+    """Returns the source position of every output pixel: two arrays of height x width."""
     dx, dy = numpy.meshgrid(numpy.arange(target[0], dtype="f8"), numpy.arange(target[1], dtype="f8"))
     return tuple(row[0] * dx + row[1] * dy + row[2] for row in dst_to_src)
 
 
 def bilinear(plane, x, y):
-    """Samples of a plane (height x width, or x channels) at sample positions, with edge clamp."""
+    """Samples a plane (height x width, or x channels) at the given positions, with edge clamp."""
     height, width = plane.shape[:2]
     left, top = numpy.floor(x).astype(int), numpy.floor(y).astype(int)
     wx, wy = x - left, y - top
@@ -42,7 +42,7 @@ def bilinear(plane, x, y):
 
 
 def coverage(x, size):
-    """How much of the two taps at position x lies inside 0..size-1."""
+    """Returns the share of the two taps at position x that lies inside 0..size-1."""
     tap = numpy.floor(x)
     w = x - tap
     return (1 - w) * ((tap >= 0) & (tap < size)) + w * ((tap + 1 >= 0) & (tap + 1 < size))
@@ -60,14 +60,14 @@ def rgb_of(y, u, v, matrix, full):
 
 
 def sample_yuv420(planes, x, y, matrix, full):
-    """RGB levels at luma positions; chroma sited left, as H.264 and H.265 have it unless they say otherwise."""
+    """Returns RGB levels at luma positions; chroma is sited left, the default of H.264 and H.265."""
     luma, u, v = planes
     chroma = (x / 2, (y - 0.5) / 2)
     return rgb_of(bilinear(luma, x, y), bilinear(u, *chroma), bilinear(v, *chroma), matrix, full)
 
 
 def warp(sample, source, target, fill=114):
-    """Levels before rounding, height x width x channels; `sample(x, y)` reads the picture."""
+    """Returns levels before rounding, height x width x channels; `sample(x, y)` reads the picture."""
     x, y = positions(inverse(letterbox(source, target)), target)
     covered = (coverage(x, source[0]) * coverage(y, source[1]))[..., None]
     return numpy.clip(sample(x, y), 0, 255) * covered + fill * (1 - covered)
@@ -79,7 +79,7 @@ def warp_yuv420(planes, target, matrix="bt601", full=False):
 
 
 def warp_gray420(planes, target, full=False):
-    """Gray of a YUV picture is its luma, brought to 0..255."""
+    """Gray of a YUV picture is its luma, scaled to 0..255."""
     luma = planes[0]
 
     def sample(x, y):
@@ -90,5 +90,5 @@ def warp_gray420(planes, target, full=False):
 
 
 def rounded(levels):
-    """Half up, as the contract says."""
+    """Rounds half up, as the contract says."""
     return numpy.floor(levels + 0.5)

@@ -1,4 +1,4 @@
-"""Clients of a ring that send back what they found, what those that lie are made of, and readers of the lines of it."""
+"""Clients of a ring that send back detections, forged ones too, and readers of the resulting lines."""
 import json
 import os
 import socket
@@ -14,25 +14,25 @@ RETURN, IN_SOURCE = 1, 2
 
 
 def result(slot, ticket, objects, flags=RETURN, model=0, element=0, count=None, version=1):
-    """A message; objects are (x1, y1, x2, y2, score, class, flags, track)."""
+    """Returns a message; objects are (x1, y1, x2, y2, score, class, flags, track)."""
     head = RESULT.pack(b"FRRS", version, flags, slot, element, ticket, len(objects) if count is None else count, model)
     return head + b"".join(OBJECT.pack(*one) for one in objects)
 
 
 def rows(n, score=0.5):
-    """n boxes of 10 x 10 in a tensor of 320 x 320 whose picture is 320 x 240, 40 rows down."""
+    """Returns n boxes of 10 x 10 in a tensor of 320 x 320 whose picture is 320 x 240, 40 rows down."""
     return [(20 + i, 60, 30 + i, 70, score, i % 3, 0, i) for i in range(n)]
 
 
 class Client(consume.Ring):
-    """Frames of a ring one by one, without their pixels."""
+    """Reads frames of a ring one by one, without their pixels."""
 
     def __init__(self, path):
         super().__init__(consume.connect(f"ring:{path}", 10 * PATIENCE))
         self.peer.settimeout(10 * PATIENCE)
 
     def next(self):
-        """(header or number of elements, slot, ticket); None at the end."""
+        """Returns (header or number of elements, slot, ticket); None at the end."""
         while True:
             message, files, _, _ = socket.recv_fds(self.peer, 272, 2)
             for file in files:
@@ -50,7 +50,7 @@ class Client(consume.Ring):
 
 
 class Detector(threading.Thread):
-    """Finds the same objects in every frame, until told to stop."""
+    """Reports the same objects for every frame, until stopped."""
 
     def __init__(self, path, objects):
         super().__init__(daemon=True)
@@ -72,7 +72,7 @@ class Detector(threading.Thread):
 
 
 class Lines(threading.Thread):
-    """Reads lines from an address, or a connection, until that closes."""
+    """Reads lines from an address, or a connection, until it closes."""
 
     def __init__(self, address):
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""A camera whose network disturbs what goes by UDP, as netem does, and knows every packet that it lost."""
+"""A camera whose network disturbs UDP, as netem does. It counts every packet that it lost."""
 import heapq
 import itertools
 import random
@@ -8,12 +8,12 @@ import time
 from rtsp_camera import Camera, Connection, Datagrams
 
 
-DELAYED = 0.014  # s behind a later packet: more than Disturbances here ask for
+DELAYED = 0.014  # s behind a later packet: more than any Disturbance here causes
 
 
 class Disturbance:
-    """`loss`: the share of packets that are lost; `delay` and `jitter`: how long they take, s, more or less; `early`: the
-    share that takes no time, and so overtakes others."""
+    """`loss`: share of packets lost; `delay` and `jitter`: their travel time, s, plus or minus; `early`: share that takes no time, and so overtakes
+    others."""
 
     def __init__(self, loss=0.0, delay=0.0, jitter=0.0, early=0.0, seed=1):
         self.loss, self.delay, self.jitter, self.early, self.chance = loss, delay, jitter, early, random.Random(seed)
@@ -22,7 +22,7 @@ class Disturbance:
         return self.chance.random() < self.loss
 
     def takes(self):
-        """s"""
+        """Returns a travel time in s."""
         if self.chance.random() < self.early:
             return 0.0
         return self.delay + self.chance.uniform(-self.jitter, self.jitter)
@@ -31,17 +31,17 @@ class Disturbance:
         return self.delay + self.jitter
 
     def mixes(self):
-        """Whether packets overtake each other."""
+        """Returns True if packets may overtake each other."""
         return self.jitter > 0 or self.early > 0
 
 
 class DisturbedDatagrams(Datagrams):
-    """RTP of it is on its way for a while; a thread hands over what arrives."""
+    """Delays RTP; a thread delivers the packets that arrive."""
 
     def __init__(self, camera, *arguments):
         super().__init__(*arguments)
         self.camera, self.waiting, self.numbers = camera, [], itertools.count()
-        self.passed = {}  # number of a packet that is on its way -> when a later one arrived before it
+        self.passed = {}  # number of a packet on its way -> when a later one arrived before it
         self.changed, self.over = threading.Condition(), False
         camera.spawn(self.deliver)
 
@@ -70,7 +70,7 @@ class DisturbedDatagrams(Datagrams):
             self.deliver_one(packet)
 
     def note(self, number, now):
-        """How late it is behind one that overtook it: this thread may have had to wait for a processor."""
+        """Counts the packet if it arrives too late behind one that overtook it: this thread may have had to wait for a processor."""
         passed = self.passed.pop(number)
         self.camera.delayed += passed is not None and now - passed > DELAYED
         for other, when in self.passed.items():

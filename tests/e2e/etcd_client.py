@@ -10,7 +10,7 @@ PROGRAM = os.path.join(os.path.dirname(BINARY), "tests", "e2e", "etcd_client")
 
 
 class Client:
-    """A client of endpoints: each request gives what it ended with, a watch collects what it told in self.told."""
+    """A client of endpoints: each request returns its result; self.told collects the reports of watches."""
 
     def __init__(self, *endpoints, user=None, password=None, ca=None, cert=None, key=None):
         options = {"-u": user, "-p": password, "-a": ca, "-c": cert, "-k": key}
@@ -43,7 +43,7 @@ class Client:
             return self.changed.wait_for(condition, seconds * PATIENCE)
 
     def begin(self, name, ms, *words):
-        """The number of a request that was sent on its way."""
+        """Sends a request without waiting; returns its number."""
         self.last += 1
         self.send(" ".join(map(str, (name, self.last, ms, *words))))
         return self.last
@@ -59,25 +59,25 @@ class Client:
         self.send(f"watch {len(self.told)} {prefix} {revision}")
 
     def events(self):
-        """What the watch told: (key, value or None, revision)."""
+        """Returns the changes that the watch reported: (key, value or None, revision)."""
         with self.changed:
             return [(entry["key"], entry["value"] if entry["version"] else None, entry["mod"])
                     for answer in self.told for entry in answer.get("entries", ())]
 
     def used(self):
-        """Seconds of processor time until now."""
+        """Returns the processor time used so far, in s."""
         n = len(self.cpu)
         self.send("cpu")
         self.wait_for(lambda: len(self.cpu) > n)
         return self.cpu[-1]
 
     def memory(self):
-        """The most that it ever had resident, in MiB."""
+        """Returns the largest resident size so far, in MiB."""
         with open(f"/proc/{self.child.pid}/status") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) // 1024
 
     def close(self):
-        """The exit status; of a crash or a sanitizer's report it is not 0."""
+        """Returns the exit status, which is not 0 after a crash or a sanitizer's report."""
         try:
             self.send("quit")
             return self.child.wait(10 * PATIENCE)

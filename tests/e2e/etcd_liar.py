@@ -1,4 +1,4 @@
-"""A server that speaks like etcd's gateway, as well or as badly as it is told."""
+"""A server that speaks like etcd's gateway, correctly or not, as the test chooses."""
 import base64
 import contextlib
 import json
@@ -31,7 +31,7 @@ HONEST = {
 
 
 def answer(body, status="200 OK", more=""):
-    """An answer of HTTP with that body: text, bytes or JSON."""
+    """Returns an HTTP answer with that body: text, bytes or JSON."""
     data = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else json.dumps(body).encode()
     return f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{more}Content-Length: {len(data)}\r\n\r\n".encode() + data
 
@@ -45,7 +45,7 @@ def chunk(body):
 
 
 def line(result):
-    """A line of a watch."""
+    """Returns one line of a watch's stream."""
     return json.dumps({"result": result}) + "\n"
 
 
@@ -54,12 +54,12 @@ def created(revision=5):
 
 
 def events(*changes):
-    """A line with (key, value, revision) each."""
+    """Returns a line with changes, each (key, value, revision)."""
     return line({"header": header(changes[-1][2]), "events": [{"kv": entry(*change)} for change in changes]})
 
 
 def be_honest(liar, peer, path, body):
-    """A behaviour: writes to the peer, and says whether the connection goes on."""
+    """A behaviour: writes to the peer and returns True if the connection goes on."""
     if path == "watch":
         peer.sendall(CHUNKED + chunk(created()))
         while liar.is_open and liar.behave == be_honest:
@@ -70,7 +70,7 @@ def be_honest(liar, peer, path, body):
 
 
 def say(data, goes_on=True):
-    """A behaviour: always these bytes."""
+    """Returns a behaviour that always sends these bytes."""
     def behave(liar, peer, path, body):
         peer.sendall(data)
         return goes_on
@@ -112,7 +112,7 @@ def send_headers(liar, peer, path, body):
 
 
 def damage(rng, data):
-    """That with bytes lost, changed, doubled or cut."""
+    """Returns the data with bytes lost, changed, doubled or cut."""
     data = bytearray(data)
     for _ in range(rng.randint(1, 4)):
         at = rng.randrange(len(data))
@@ -133,7 +133,7 @@ def damage(rng, data):
 
 
 class Liar:
-    """Behaves by self.behave from the next request on; self.asked has (time, path, body) of each."""
+    """Calls self.behave for each request; self.asked contains (time, path, body, head) of each."""
 
     def __init__(self, behave=be_honest):
         self.behave, self.asked, self.connections, self.is_open, self.peers = behave, [], 0, True, set()
@@ -170,7 +170,7 @@ class Liar:
                     return
 
     def turn(self, behave):
-        """Behaves otherwise, to those that are connected too: they have to connect anew."""
+        """Changes the behaviour and closes all connections, so that peers have to connect again."""
         self.behave = behave
         for peer in list(self.peers):
             self.peers.discard(peer)
@@ -190,7 +190,7 @@ class Liar:
 
 
 class Deaf:
-    """A listener that completes no connection more, as a box whose packets are dropped."""
+    """A listener that completes no further connection, like a box whose packets are dropped."""
 
     def __enter__(self):
         self.listener = socket.socket()

@@ -14,8 +14,8 @@ INSTALLED = shutil.which("etcd")
 
 
 class Etcd:
-    """Keeps its data over stop and start. `options`: more of them, as of TLS with `scheme` https. `peers`: of a cluster,
-    the members' URLs among themselves, by name."""
+    """Keeps its data over stop and start. `options`: further arguments, such as those for TLS with `scheme` https. `peers`: the URLs of a cluster's
+    members for each other, by name."""
 
     def __init__(self, where, name="etcd", scheme="http", options=(), peers=None):
         self.name, self.data, self.log = name, f"{where}/{name}", f"{where}/{name}.log"
@@ -33,19 +33,19 @@ class Etcd:
                 stdout=log, stderr=log)
 
     def stop(self):
-        """As a box that loses its power."""
+        """Stops like a box that loses its power."""
         self.child.kill()
         self.child.wait()
 
     def freeze(self):
-        """Connections are taken, and nothing is answered."""
+        """Connections are accepted, but no request is answered."""
         self.child.send_signal(signal.SIGSTOP)
 
     def thaw(self):
         self.child.send_signal(signal.SIGCONT)
 
     def ask(self, path, body):
-        """The answer to a request that the client never makes."""
+        """Returns the answer to a request that the client never makes."""
         request = urllib.request.Request(f"{self.url}/v3/{path}", json.dumps(body).encode())
         with urllib.request.urlopen(request, timeout=5 * PATIENCE) as answer:
             return json.load(answer)
@@ -55,7 +55,7 @@ class Etcd:
             return answer.read().decode()
 
     def wait(self):
-        """Until it serves, with http."""
+        """Waits until it serves; http only."""
         end = time.monotonic() + 20 * PATIENCE
         while time.monotonic() < end:
             with contextlib.suppress(OSError):
@@ -88,7 +88,7 @@ def code(key):
 
 
 def add_users(etcd):
-    """The user framed, who may read and write below /framed/; who is no user may nothing from then on."""
+    """Adds the user framed, who may read and write below /framed/, and turns authentication on: requests without a user are refused."""
     etcd.ask("auth/user/add", {"name": "root", "password": "r00t"})
     etcd.ask("auth/user/grant", {"user": "root", "role": "root"})
     etcd.ask("auth/role/add", {"name": "site"})

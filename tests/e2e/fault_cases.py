@@ -1,4 +1,4 @@
-"""What cameras do wrong, one case each: the fault, when service is back, and how soon a good picture must follow."""
+"""Faults of cameras, one case each: the fault, the time when service is back, and how soon a good picture must follow."""
 import itertools
 import os
 import random
@@ -11,7 +11,7 @@ from numbered_clip import GOP, NumberedClip, encode
 from watch import OUTPUT
 
 BACK = 2.0  # s to the first good picture once service is back
-REFUSED = 15.0  # s that a wrong password is watched: other failures have been tried again long before
+REFUSED = 15.0  # s for which a wrong password is watched: other failures are retried long before
 BACKOFF = (1, 1, 1.5, 1.5, 1.5)
 
 CAMERA = """
@@ -24,8 +24,7 @@ CAMERA = """
 
 
 class Case:
-    """One camera with its fault. `fault(case)` brings it about and returns the moment at which service was back, or
-    None where it never went."""
+    """One camera with its fault. `fault(case)` causes it and returns the time when service was back, or None if it never went."""
 
     def __init__(self, name, fault, more="", user="", media=None, lost=0, epochs=None,
                  harmed=False, **camera):
@@ -42,11 +41,11 @@ class Case:
         self.problems.append(f"{self.name}: {text}")
 
     def sent_since(self, moment):
-        """The number of the first picture that was sent after that moment."""
+        """Returns the number of the first picture sent after that moment."""
         return next((sent.number for sent in list(self.camera.sent) if sent.at > moment), None)
 
     def wait_good(self, since=0.0, count=1, seconds=20.0):
-        """When the first of `count` good pictures that were sent after `since` was finished; None: they did not come."""
+        """Returns the time when the first of `count` good pictures sent after `since` was finished, or None if they did not arrive."""
         first = until(lambda: (number := self.sent_since(since)) is not None and (number,), seconds)
         good = first and until(lambda: len(times := self.watcher.good_after(first[0])) >= count and times, seconds)
         if not good:
@@ -62,7 +61,7 @@ class Case:
                     self.complain(f"good again after {self.took:.2f} s, {BACK * PATIENCE:.1f} s allowed")
             if self.fault is not refused:
                 self.wait_good(time.monotonic(), GOP)
-        except Exception as error:  # of a thread: it must not get lost
+        except Exception as error:  # this is a thread: report the error, else it is lost
             self.complain(repr(error))
         self.over = time.monotonic()
         self.camera.close()
@@ -75,7 +74,7 @@ def begun(case, count=12):
 
 
 def at_next(act, count=12):
-    """Ahead of a picture in the middle of its group, when so many have come; service is back at once."""
+    """Calls `act` before the next picture, in the middle of a group, once `count` pictures have arrived; service is back at once."""
     def fault(case):
         begun(case, count)
         done = threading.Event()
@@ -93,13 +92,13 @@ def at_next(act, count=12):
 
 
 def frozen(seconds):
-    """Sends nothing for so long, which is less than `media_timeout`."""
+    """Sends nothing for this time, which is less than `media_timeout`."""
     freeze = at_next(lambda connection: connection.freeze(seconds))
     return lambda case: freeze(case) + seconds
 
 
 def away(seconds):
-    """Refuses connections for so long."""
+    """Refuses connections for this time."""
     def fault(case):
         begun(case)
         case.camera.refuse()
@@ -123,7 +122,7 @@ def deaf_at_start(case):
 
 
 def mute_at(method):
-    """Has not answered that request; answers the next client."""
+    """Leaves that request unanswered; answers the next client."""
     def fault(case):
         until(lambda: any(said == method for said, _ in case.camera.requests), 20)
         case.camera.mute = set()
@@ -132,7 +131,7 @@ def mute_at(method):
 
 
 def several(*acts, gap=3 * GOP, at=7):
-    """Each act ahead of a picture in the middle of another group, or of picture `at` of one."""
+    """Runs each act before a picture in the middle of another group, or before picture `at` of one."""
     def fault(case):
         begun(case)
         start = case.camera.next_keyframe() + at
@@ -149,7 +148,7 @@ def mangling(change):
 
 
 def flip(packets):
-    """Eight bits of the last and longest of a picture's NAL units."""
+    """Flips eight bits in a picture's packets, past their first bytes."""
     chance = random.Random(len(packets))
     broken = [bytearray(packet.payload) for packet in packets]
     for _ in range(8):
@@ -160,12 +159,12 @@ def flip(packets):
 
 
 def drop(first, last=None):
-    """The packets from `first` on up to, and without, `last`."""
+    """Drops the packets from `first` up to, but not including, `last`."""
     return lambda packets: [None if i in range(len(packets))[first:last] else p for i, p in enumerate(packets)]
 
 
 def new_clip(key):
-    """Another stream when the client is back."""
+    """Closes the connection; the next one gets another stream."""
     def act(connection):
         connection.camera.clip = CLIPS[key]
         connection.fin()
@@ -173,7 +172,7 @@ def new_clip(key):
 
 
 def other_in_stream(key):
-    """Another clip of the same codec from a keyframe on, without a word."""
+    """Switches to another clip of the same codec at a keyframe, unannounced."""
     def fault(case):
         begun(case)
 
@@ -187,14 +186,14 @@ def other_in_stream(key):
 
 
 def codec_in_stream(key):
-    """Without a word, and it is another one to who asks again."""
+    """Switches the codec unannounced; a client that connects again gets the new stream as well."""
     def act(connection):
         connection.clip = connection.camera.clip = CLIPS[key]
     return act
 
 
 def slammed(case):
-    """Hangs up on everyone, until the pauses between the calls have been seen."""
+    """Hangs up on everyone, until the pauses between the connections have been seen."""
     until(lambda: len(case.camera.calls) > len(BACKOFF), 60)
     pauses = [b - a for a, b in itertools.pairwise(case.camera.calls)]
     case.told = "pauses between calls: " + " ".join(f"{pause:.2f}" for pause in pauses) + " s"
@@ -213,7 +212,7 @@ def refused(case):
         case.complain(f"{len(case.camera.calls)} connections, {len(signed)} tries with a wrong password")
 
 
-CLIPS = {}  # by make_clips
+CLIPS = {}  # filled by make_clips
 
 
 def cases():

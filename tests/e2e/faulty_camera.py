@@ -1,4 +1,4 @@
-"""A camera that misbehaves when it is told to: faults that any connection of it can be asked for ahead of a picture."""
+"""A camera that misbehaves on request: each connection can be given a fault to run before a picture."""
 import random
 import socket
 import struct
@@ -9,19 +9,19 @@ from camera_guard import Basic, Digest, Guard
 
 
 class Connection(rtsp_camera.Connection):
-    """Faults of a picture are functions of it, called by its own thread ahead of that picture."""
+    """Faults are methods, called by the connection's own thread before a picture."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self.mangle = None  # changes the next picture's packets: a list of them in, one out
-        self.spoil = list  # the same, of every picture
+        self.mangle = None  # changes the next picture's packets: takes a list, returns one
+        self.spoil = list  # the same, for every picture
 
     def changed(self, _number, packets):
         wanted, self.mangle = (self.mangle or self.spoil)(packets), None
         return wanted
 
     def half(self):
-        """Of the next picture comes a half, and then the end."""
+        """Sends half of the next picture, then closes."""
         self.mangle = lambda packets: packets[: len(packets) // 2]
         self.camera.next(Connection.fin)
 
@@ -38,51 +38,51 @@ class Connection(rtsp_camera.Connection):
         self.go_mute()
 
     def lone_bye(self):
-        """Without the report that is to come before it, and shorter than what libavformat looks at."""
+        """Sends it without the report that must precede it, and shorter than libavformat accepts."""
         self.transport.send_rtcp(rtp_payloads.goodbye(self.ssrc))
         self.go_mute()
 
     def go_mute(self):
-        """The connection stays, and nothing comes any more."""
+        """Keeps the connection, but sends nothing more."""
         while not self.camera.over.wait(0.1):
-            self.receive(0.01)  # sees the client leave
+            self.receive(0.01)  # notices when the client leaves
         raise rtsp_camera.Hangup
 
     def freeze(self, seconds):
-        """What is due meanwhile comes all at once."""
+        """Pauses; what is due meanwhile is sent all at once."""
         self.camera.over.wait(seconds)
 
     def jump(self, seconds):
-        """The RTP clock is set, the camera goes on."""
+        """Sets the RTP clock; the camera goes on."""
         self.rtp_base += int(seconds * rtsp_camera.CLOCK)
 
     def wall_step(self, seconds):
         self.wall_offset += seconds
 
     def restart(self, packets=20000):
-        """The camera's encoder begins anew, without a word: by its numbers so many packets further on."""
+        """Restarts the camera's encoder unannounced: its sequence numbers go on `packets` further."""
         self.sequence, self.rtp_base = self.sequence + packets, self.rtp_base + 123456789
 
     def garble(self):
-        """From now on every packet is noise behind the head of its NAL unit."""
+        """Replaces the rest of every further packet by noise, behind the head of its NAL unit."""
         chance = random.Random(1)
         self.spoil = lambda packets: [
             p._replace(payload=p.payload[:2] + chance.randbytes(len(p.payload) - 2)) for p in packets]
 
     def babble(self, size):
-        """Noise that ends like an answer, and packets of channels and types that nobody set up."""
+        """Sends noise that ends like an answer, and packets of channels and types that were not set up."""
         self.noise(size)
         self.write(b"\r\n\r\n")
         for channel, length in ((7, 100), (0, 8), (1, 9), (255, 1000)):
             self.write(struct.pack(">cBH", b"$", channel, length) + bytes(length))
 
     def noise(self, size):
-        """Where a `$` is expected."""
+        """Sends noise where a `$` is expected."""
         self.write(bytes(random.randrange(256) for _ in range(size)).replace(b"$", b"%"))
 
 
 class Camera(rtsp_camera.Camera):
-    """`user`: "NAME:PASSWORD" that is asked for."""
+    """`user`: the required "NAME:PASSWORD"."""
 
     connection = Connection
 

@@ -1,5 +1,4 @@
-"""What the end-to-end tests share: a framed process and an RTSP server that end with their with-block, readers of
-sockets, counters and clips."""
+"""Shared by the end-to-end tests: a framed process and an RTSP server that end with their with-block, readers of sockets, counters and clips."""
 import collections
 import contextlib
 import json
@@ -27,19 +26,19 @@ BINARY = os.path.abspath(os.environ.get("FRAMED", os.path.join(ROOT, "build", "f
 BENCH = f"{BINARY}-bench"
 MEDIA = os.path.join(ROOT, "..", "shared", "media")
 SANITIZED = bool(os.environ.get("SAN"))
-PATIENCE = Patience(4 if SANITIZED else 1)  # times every limit
+PATIENCE = Patience(4 if SANITIZED else 1)  # multiplies every time limit
 FIRST_PORT = int(os.environ.get("TEST_PORTS", 10000 + os.getpid() % 200 * 100))
 
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (?=(?:error|warning|info|debug) )", re.M)  # of a log line
 
 
 def folder():
-    """A scratch folder, with a path short enough for socket names."""
+    """Returns a scratch folder, with a path short enough for socket names."""
     return tempfile.TemporaryDirectory(prefix="framed-test-")
 
 
 def run(*arguments, stdin=None, env=None, timeout=30, program=BINARY):
-    """framed with these arguments, to its end: (exit code, standard output, standard error)."""
+    """Runs framed with these arguments to its end: (exit code, standard output, standard error)."""
     done = subprocess.run(
         [program, *arguments],
         input=stdin,
@@ -52,7 +51,7 @@ def run(*arguments, stdin=None, env=None, timeout=30, program=BINARY):
 
 
 def first_lines(command, count, seconds=10, **options):
-    """What a program that goes on for ever prints first, or less where it keeps that to itself for so long."""
+    """Returns the first lines of a program that never ends; fewer if it does not print them in time."""
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
     silent = threading.Timer(seconds * PATIENCE, child.kill)
     silent.start()
@@ -66,8 +65,8 @@ def first_lines(command, count, seconds=10, **options):
 
 
 def framedio_environment():
-    """In which Python finds framedio and the library that it loads. A library with a sanitizer wants that in the process
-    from its start; what Python itself leaks is left out."""
+    """Returns the environment in which Python finds framedio and the library that it loads. A library with a sanitizer must be preloaded; leaks of
+    Python itself are ignored."""
     libraries = ":".join(filter(None, [os.path.dirname(BINARY), os.environ.get("LD_LIBRARY_PATH")]))
     environment = {**os.environ, "PYTHONPATH": os.path.join(ROOT, "client"), "LD_LIBRARY_PATH": libraries}
     if "address" in os.environ.get("SAN", ""):
@@ -77,7 +76,7 @@ def framedio_environment():
 
 
 def status(where):
-    """camera -> what `framed status` says of it."""
+    """Returns camera -> its entry of `framed status`."""
     code, output, _ = run("status", "-c", f"{where}/framed.yaml", "--json", env={"RUNTIME_DIRECTORY": where})
     return {camera["name"]: camera for camera in json.loads(output)["cameras"]} if code == 0 else {}
 
@@ -94,7 +93,7 @@ def until(condition, seconds):
 
 
 class Process:
-    """A child that is gone when its with-block ends. Its output is kept in a file."""
+    """A child that is killed when its with-block ends. Its output is kept in a file."""
 
     def __init__(self, arguments, log, env=None):
         self.arguments, self.log, self.env = arguments, log, {**os.environ, **(env or {})}
@@ -115,24 +114,24 @@ class Process:
             print(f"{self.arguments[0]} said:\n{self.errors()[-4000:]}", flush=True)
 
     def errors(self):
-        """What it wrote to standard error, its log without the time of each line."""
+        """Returns its standard error: its log, without the time of each line."""
         with open(self.log) as log:
             return TIME.sub("", log.read())
 
     def wait(self, seconds):
-        """The exit code, or None when it does not end in time."""
+        """Returns the exit code, or None if it does not end in time."""
         try:
             return self.child.wait(seconds * PATIENCE)
         except subprocess.TimeoutExpired:
             return None
 
     def watch(self, seconds):
-        """Waits for so long, or until it ends."""
+        """Waits for this time, or until it ends."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.child.wait(seconds)
 
     def stop(self, seconds=5):
-        """SIGTERM, then wait."""
+        """Sends SIGTERM, then waits."""
         self.child.send_signal(signal.SIGTERM)
         return self.wait(seconds)
 
@@ -146,7 +145,7 @@ class Framed(Process):
         with open(self.config, "w") as file:
             file.write(config)
         arguments = [BINARY, "run", "-c", self.config, "--metrics", self.counters]
-        # Its control socket lies in the folder, as a unit's lies in its own.
+        # Its control socket lies in the folder, like that of a unit in its RUNTIME_DIRECTORY.
         env = {"RUNTIME_DIRECTORY": where, **(env or {})}
         super().__init__(arguments, os.path.join(where, "framed.log"), env)
 
@@ -154,7 +153,7 @@ class Framed(Process):
         return Metrics(self.counters)
 
     def live_metrics(self, seconds=5):
-        """The counters of now, while it runs."""
+        """Returns current counters, while it runs."""
         before = os.stat(self.counters).st_mtime_ns if os.path.exists(self.counters) else 0
         self.child.send_signal(signal.SIGUSR1)
         until(lambda: os.path.exists(self.counters) and os.stat(self.counters).st_mtime_ns != before, seconds)
@@ -186,20 +185,20 @@ class Metrics:
         return int(sum(value for _, value in self.all(name, **labels)))
 
     def losses(self, **labels):
-        """reason -> frames, where any were lost."""
+        """Returns reason -> lost frames, without reasons of 0."""
         lost = collections.Counter()
         for has, value in self.all("framed_frames_lost_total", **labels):
             lost[has["reason"]] += int(value)
         return +lost
 
     def account(self, **labels):
-        """(offered, emitted, lost)."""
+        """Returns (offered, emitted, lost)."""
         stages = [self.sum("framed_frames_total", stage=stage, **labels) for stage in ("offered", "emitted")]
         return (*stages, sum(self.losses(**labels).values()))
 
 
 class Server(Process):
-    """rtsp_server.py on a free port, with its clip or clips; in a network of its own, if there is one."""
+    """rtsp_server.py on a free port, with its clip or clips; inside `network`, if given."""
 
     def __init__(self, where, *arguments, log="server.log", network=None):
         program = os.path.join(ROOT, "tests", "e2e", "rtsp_server.py")
@@ -224,7 +223,7 @@ class Server(Process):
 
 
 class Reader(threading.Thread):
-    """Takes frames from a `framed` socket or a ring into self.frames until the stream ends or `limit` are there."""
+    """Reads frames from a `framed` socket or a ring into self.frames until the stream ends or `limit` have arrived."""
 
     def __init__(self, address, limit=None, keep=True):
         super().__init__(daemon=True)
@@ -250,7 +249,7 @@ PORTS = iter(range(FIRST_PORT, FIRST_PORT + 100))
 
 
 def free_port():
-    """A port of this test's own, which the kernel gives to nobody (tests/run)."""
+    """Returns a port reserved for this test; the kernel does not hand it out (tests/run)."""
     for port in PORTS:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -259,19 +258,19 @@ def free_port():
 
 
 def footage(name):
-    """A sample file's path, or None where the samples are not there."""
+    """Returns a sample file's path, or None where the samples are missing."""
     path = os.path.normpath(os.path.join(MEDIA, name))
     return path if os.path.exists(path) else None
 
 
 def ffmpeg(*arguments):
-    """The ffmpeg program's standard output."""
+    """Returns the ffmpeg program's standard output."""
     command = ["ffmpeg", "-v", "error", "-nostdin", "-y", *arguments]
     return subprocess.run(command, check=True, capture_output=True, timeout=120).stdout
 
 
 def make_clip(path, codec="h264", frames=50, size="320x240", rate=25, b_frames=0):
-    """A clip in which every picture differs from every other, a key frame each second. tests/run keeps clips for all tests."""
+    """Makes a clip in which all pictures differ, with a keyframe each second. tests/run keeps clips for all tests."""
     kept = os.path.join(os.environ.get("TEST_CLIPS", ""), f"{codec}-{frames}-{size}-{rate}-{b_frames}{os.path.splitext(path)[1]}")
     if os.path.exists(kept):
         return shutil.copyfile(kept, path)
@@ -292,7 +291,7 @@ def make_clip(path, codec="h264", frames=50, size="320x240", rate=25, b_frames=0
 
 
 def decode_yuv420(path):
-    """Every picture of a clip as its three planes, decoded by the ffmpeg program."""
+    """Returns every picture of a clip as its three planes, decoded by the ffmpeg program."""
     shape = subprocess.run(
         ["ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "stream=width,height", "-of", "csv=p=0",
          path],

@@ -1,4 +1,4 @@
-"""A client of what a framed serves by HTTP."""
+"""A client of framed's HTTP service."""
 import http.client
 import json
 import re
@@ -18,7 +18,7 @@ class Unix(http.client.HTTPConnection):
 
 
 class Client:
-    """Of what a framed serves at an address: get() gives (status, headers, body), which is a text, get_bytes() the bytes."""
+    """get() returns (status, headers, body) with the body as text, get_bytes() with its bytes."""
 
     def __init__(self, port=None, path=None, token=None):
         self.port, self.path = port, path
@@ -39,7 +39,7 @@ class Client:
 
 
 class Editor(Client):
-    """Changes cameras: each method gives (status, what the answer says)."""
+    """Changes cameras: each method returns (status, the answer's JSON)."""
 
     def ask(self, method, camera, action="", body=None):
         status, _, said = self.get(f"/api/v1/cameras/{camera}{action}", method, body, {"Content-Type": "application/json", **self.headers})

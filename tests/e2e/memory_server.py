@@ -1,14 +1,13 @@
-"""A process that opens a ring's memory by itself, as Triton's server does, and the client that tells it of frames: a few
-numbers each. For tests of `shared` and of `memory: cuda-ipc`."""
+"""A process that opens a ring's memory by itself, as Triton's server does, and its client, which sends it a few numbers per frame. For tests of
+`shared` and of `memory: cuda-ipc`."""
 import os
 import subprocess
 import sys
 
 
 class MemoryServer:
-    """`program` answers a line for a line: "register" and what names the memory; "infer", the offset and the bytes of a
-    frame, with the digest of what lies there. `name` gives, of a frame, what tells one memory from another, and the words
-    that name it."""
+    """`program` answers each line with a line: "register" and the words that name the memory; "infer", a frame's offset and bytes, answered with a
+    digest of the data there. `name(frame)` returns an identity of the memory, followed by the words that name it."""
 
     def __init__(self, program, name):
         plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
@@ -21,7 +20,7 @@ class MemoryServer:
         return self.child.stdout.readline().strip()
 
     def infer(self, frame):
-        """What the server read of the frame."""
+        """Returns the server's digest of the frame."""
         memory, *words = self.name(frame)
         if memory != self.registered:
             self.ask("register", *words)

@@ -1,5 +1,4 @@
-"""A subscriber to an MQTT broker, of what the tests need of MQTT 3.1.1, and a broker with a user where mosquitto is
-installed."""
+"""A subscriber to an MQTT broker, with the part of MQTT 3.1.1 that the tests need, and a broker with one user where mosquitto is installed."""
 import os
 import shutil
 import socket
@@ -45,7 +44,7 @@ def packet(kind, body):
 
 
 class Subscriber(threading.Thread):
-    """Takes every message of the broker: self.messages is a list of (topic, payload), retained ones among them."""
+    """Receives every message of the broker: self.messages is a list of (topic, payload), including retained ones."""
 
     def __init__(self, port, user, password):
         super().__init__(daemon=True)

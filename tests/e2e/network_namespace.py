@@ -1,5 +1,5 @@
-"""A network of the test's own: a namespace with a pair of interfaces between it and here, gone when the with-block ends.
-What runs in it is a host beside this one, as a camera is; packets on the way can be lost and reordered (tc's netem)."""
+"""A network of the test's own: a namespace connected to this host by a pair of interfaces, removed when the with-block ends. Processes inside act as
+a second host, as a camera does; packets on the way can be lost and reordered (tc's netem)."""
 import contextlib
 import ctypes
 import os
@@ -23,7 +23,7 @@ def enter(descriptor):
 
 
 class Namespace:
-    """`outer` and `inner`: the addresses here and in it."""
+    """`outer` and `inner`: the addresses here and inside."""
 
     def __init__(self):
         self.name = f"framed-{os.getpid()}-{random.randrange(1000)}"
@@ -34,7 +34,7 @@ class Namespace:
         self.inner_link = self.link + "i"
 
     def __enter__(self):
-        """The first namespace of a box makes `ip` mount their folder over itself, which is to go with it."""
+        """For the first namespace of a box, `ip` mounts their folder over itself; __exit__ then unmounts it."""
         self.mounts = not os.path.ismount(NAMESPACES)
         try:
             ip("netns", "add", self.name)
@@ -50,14 +50,14 @@ class Namespace:
         return self
 
     def __exit__(self, *_):
-        """The interfaces go with it."""
+        """The interfaces disappear with the namespace."""
         subprocess.run(["ip", "netns", "del", self.name], capture_output=True, check=False)
         if self.mounts:
             subprocess.run(["umount", NAMESPACES], capture_output=True, check=False)
 
     @contextlib.contextmanager
     def entered(self):
-        """Sockets and threads that are made here are of the namespace, and so is what these threads make."""
+        """Sockets and threads created here belong to the namespace, and so do those that these threads create."""
         own, other = (os.open(path, os.O_RDONLY) for path in ("/proc/thread-self/ns/net", f"/run/netns/{self.name}"))
         try:
             enter(other)
@@ -71,16 +71,16 @@ class Namespace:
         return subprocess.run(["tc", "-netns", self.name, *arguments], capture_output=True, text=True, check=True).stdout
 
     def disturb(self, *how):
-        """By netem, what leaves the namespace: "loss", "1%", "delay", "10ms" and so on."""
+        """Disturbs packets that leave the namespace with netem: "loss", "1%", "delay", "10ms" and so on."""
         self.tc("qdisc", "replace", "dev", self.inner_link, "root", "netem", "limit", "10000", *how)
 
     def dropped(self):
-        """Packets that netem has lost so far."""
+        """Returns the number of packets that netem has lost so far."""
         return int(re.search(r"dropped (\d+)", self.tc("-s", "qdisc", "show", "dev", self.inner_link))[1])
 
 
 def why_no_namespace():
-    """What is in the way of one here, or ""."""
+    """Returns the reason why there is no namespace here, or ""."""
     if os.geteuid() != 0:
         return "a network namespace needs root"
     if not shutil.which("ip"):

@@ -1,19 +1,19 @@
-"""Clips whose pictures carry their number, twice: in black and white blocks along the top and along the bottom, so
-that a decoded picture says which one it is, and whether it is of one piece."""
+"""Clips whose pictures carry their number twice, in black and white blocks along the top and along the bottom, so that a decoded picture shows its
+number, and whether both halves belong to one picture."""
 import functools
 import subprocess
 
 import numpy
 
-GOP = 25  # pictures; the first of each is one from which decoding can begin
+GOP = 25  # pictures; decoding can begin at the first of each
 RATE = 25
 COLUMNS, ROWS = 20, 12  # blocks
-BITS = 16  # of a row of blocks: 14 for the number between a black and a white one
+BITS = 16  # of a row of blocks: 14 for the number, after a black and a white one
 UNKNOWN = -1
 
 
 def stamp(canvas, number):
-    """The number's blocks on a canvas of one byte a pixel."""
+    """Draws the number's blocks on a canvas of one byte a pixel."""
     side = canvas.shape[0] // ROWS
     bits = [0, 1, *(number >> i & 1 for i in range(BITS - 2))]
     row = numpy.repeat(numpy.array([235 if bit else 16 for bit in bits], "u1"), side)
@@ -29,14 +29,13 @@ def read_row(row, side):
 
 
 def read_numbers(picture):
-    """The numbers at the top and at the bottom of a gray picture; UNKNOWN where there is none."""
+    """Returns the numbers at the top and at the bottom of a gray picture; UNKNOWN where there is none."""
     side = picture.shape[0] // ROWS
     return read_row(picture[:side], side), read_row(picture[-side:], side)
 
 
 def drawn(count, width, height):
-    """The pictures as planar 4:2:0: a texture that moves, which each picture has from the one before, and a band of
-    another one that comes with every picture."""
+    """Yields the pictures as planar 4:2:0: a moving texture, predictable from the previous picture, and a band of new noise in every picture."""
     random = numpy.random.default_rng(1)
     texture = numpy.tile(noise(random, height, 2 * width), (1, 2))
     chroma = numpy.full(width * height // 2, 128, "u1").tobytes()
@@ -49,7 +48,7 @@ def drawn(count, width, height):
 
 
 def noise(random, height, width):
-    """Squares of 4 pixels."""
+    """Returns noise in squares of 4 pixels."""
     return random.integers(60, 200, (height // 4, width // 4), "u1").repeat(4, 0).repeat(4, 1)
 
 
@@ -63,7 +62,7 @@ CODERS = {
 
 
 def encode(path, count, codec="h264", size=(320, 192), pixels="yuv420p", slices=1):
-    """Writes such a clip as an elementary stream; yuvj420p is one of full range. `slices`: of a picture of H.264."""
+    """Writes such a clip as an elementary stream; yuvj420p is full range. `slices`: per picture, H.264 only."""
     width, height = size
     coder = [*CODERS[codec], *(["-slices", str(slices)] if slices > 1 else [])]
     command = ["ffmpeg", "-v", "error", "-y", "-f", "rawvideo", "-pix_fmt", "yuv420p", "-s",

@@ -1,7 +1,7 @@
-"""ONVIF cameras on an address of this box, without pictures: each answers WS-Discovery and SOAP as it is told to, with a
-user or without. They run on threads of the process that makes them and are gone when their with-block ends.
+"""ONVIF cameras on an address of this box, without pictures: each answers WS-Discovery and SOAP, with a user or without. They run on threads of the
+process that makes them and end with their with-block.
 
-`python3 onvif_camera.py ADDRESS URL` runs one that names that RTSP URL until it is killed."""
+`python3 onvif_camera.py ADDRESS URL` runs one with that RTSP URL until it is killed."""
 import base64
 import datetime
 import hashlib
@@ -29,7 +29,7 @@ REFUSAL = ENVELOPE % ("", '<env:Fault><env:Code><env:Value>env:Sender</env:Value
 
 
 def multicast_receiver(address):
-    """A socket that hears what is asked in the group on the interface with that address."""
+    """Returns a socket that receives the group's probes on the interface with that address."""
     receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     receiver.bind((GROUP, PORT))
@@ -52,8 +52,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         camera = self.server.camera
         request = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-        if request:  # libcurl sends none before it has the challenge
-            xml.etree.ElementTree.fromstring(request)  # fails where it is no XML
+        if request:  # libcurl sends an empty body until it has the challenge
+            xml.etree.ElementTree.fromstring(request)  # raises if it is not XML
         status, body, headers = camera.answer(self, request)
         body = body if isinstance(body, bytes) else body.encode()
         self.send_response(status)
@@ -69,13 +69,12 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_):
-        """A client that went away is the test's matter."""
+        """Ignored: the test itself handles clients that went away."""
 
 
 class OnvifCamera:
-    """`urls`: of its profiles. `user`, `password`: who may ask for more than its clock; `http_digest`: by HTTP instead of
-    WS-Security. `ahead`: seconds that its clock is wrong by. `refusals` counts what had a user and was refused, `attempts`
-    what had one at all."""
+    """`urls`: of its profiles. `user`, `password`: required for all but its clock, by WS-Security or, with `http_digest`, by HTTP. `ahead`: s by
+    which its clock is wrong. `attempts` counts requests with a user, `refusals` those of them that were refused."""
 
     def __init__(self, urls, address="127.0.0.1", name="gate", model="Simulated 1", user=None, password=None,
                  http_digest=False, ahead=0, size=(1280, 720), token="profile&"):
@@ -117,7 +116,7 @@ class OnvifCamera:
                     sender.sendto(datagram, peer)
 
     def matches(self, question):
-        """The datagrams that answer a probe."""
+        """Returns the datagrams that answer a probe."""
         if "discovery/Probe<" not in question:
             return []
         header = f"<wsa:RelatesTo>{text_of('MessageID', question)}</wsa:RelatesTo>"
@@ -162,7 +161,7 @@ class OnvifCamera:
     # --- answers
 
     def answer(self, handler, request):
-        """(status, body, headers)"""
+        """Returns (status, body, headers)."""
         self.requests += 1
         body = (re.findall(r"<\w+:Body[^>]*><(\w+)", request) or [""])[0]
         if body != "GetSystemDateAndTime" and not self.may(handler, request):

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""An RTSP server on loopback that takes what clients announce (RECORD), GStreamer's, and writes the H.264 that it gets.
+"""An RTSP server on loopback that accepts announced streams (RECORD), GStreamer's, and writes the H.264 that it receives.
 
 usage: record_server.py FILE [--auth USER:PASSWORD] [--port P]
 
-rtsp://127.0.0.1:PORT/live takes one client at a time; each begins FILE.1, FILE.2 and so on, as an elementary stream.
-Prints "READY PORT"; ends on SIGTERM.
+rtsp://127.0.0.1:PORT/live accepts one client at a time; each starts a new file, FILE.1, FILE.2 and so on, as an elementary stream. Prints "READY
+PORT"; ends on SIGTERM.
 """
 import argparse
 import signal
@@ -19,7 +19,7 @@ from gi.repository import GLib, Gst, GstRtsp, GstRtspServer
 
 
 class Factory(GstRtspServer.RTSPMediaFactory):
-    """A way into a new file for each client."""
+    """Writes each client's stream into a new file."""
 
     def __init__(self, path):
         super().__init__()

@@ -1,5 +1,4 @@
-"""A framed whose configuration is changed while it runs, for the tests of that: cameras as text, and what shows that
-one of them noticed nothing."""
+"""Shared by the tests that change framed's configuration while it runs: cameras as text, and a check that a camera was not disturbed."""
 import os
 import signal
 import stat
@@ -13,7 +12,7 @@ KEYS = "connect_timeout: 2s, media_timeout: 2s, close_timeout: 300ms"
 
 
 def output(sink, more=""):
-    """An output of the numbered clip that a Watcher reads."""
+    """Returns an output of the numbered clip that a Watcher reads."""
     return f'{OUTPUT}{more}, sink: "{sink}"}}'
 
 
@@ -27,7 +26,7 @@ def config(cameras, top=""):
 
 
 class Street:
-    """RTSP cameras that show one numbered clip, gone when the with-block ends."""
+    """RTSP cameras that show one numbered clip, closed when the with-block ends."""
 
     def __init__(self, where, names, pictures=1000):
         path = encode(os.path.join(where, "clip.h264"), pictures)
@@ -42,7 +41,7 @@ class Street:
         return f"unix:{self.where}/{name}.sock"
 
     def plain(self, name, more=""):
-        """The camera with one output, o, on its socket."""
+        """Returns the camera with one output, o, on its socket."""
         return camera(self.url(name), {"o": output(self.socket(name))}, more)
 
     def watch(self, name, address=None):
@@ -58,28 +57,28 @@ class Street:
 
 class Reloaded(Framed):
     def reloads(self):
-        """(applied, refused)"""
+        """Returns (applied, refused)."""
         metrics = self.live_metrics()
         return tuple(metrics.sum("framed_config_reloads_total", result=result) for result in ("applied", "refused"))
 
     def write(self, text):
-        """In one step: framed never reads half of it."""
+        """Replaces the file in one step: framed never reads half of it."""
         with open(self.config + ".new", "w") as file:
             file.write(text)
         os.rename(self.config + ".new", self.config)
 
     def reload(self, text=None):
-        """Whether the new text was applied, or the file as it is."""
+        """Reloads the new text, or the unchanged file; returns True if it was applied."""
         if text is not None:
             self.write(text)
         before = self.reloads()
         self.child.send_signal(signal.SIGHUP)
         after = until(lambda: (now := self.reloads()) != before and now, 5)
-        # A signal from before may be counted now, too.
+        # An earlier signal may be counted now, too.
         return bool(after) and after[0] > before[0] and after[1] == before[1]
 
     def listeners(self):
-        """path or port -> the kernel's number of the socket that listens there."""
+        """Returns path or port -> inode of the socket that listens there."""
         own, found = set(), {}
         for fd in os.listdir(f"/proc/{self.child.pid}/fd"):
             try:
@@ -92,7 +91,7 @@ class Reloaded(Framed):
             for row in list(rows)[1:]:
                 fields = row.split()
                 if len(fields) == 8 and int(fields[3], 16) & 0x10000 and int(fields[6]) in own:
-                    # The kernel goes on calling it by the name that it was bound to.
+                    # The kernel keeps the name that the socket was bound to.
                     found[fields[7].removesuffix(f".{self.child.pid}")] = int(fields[6])
         with open("/proc/net/tcp") as rows:
             for row in list(rows)[1:]:
@@ -103,12 +102,12 @@ class Reloaded(Framed):
 
 
 def gaps(numbers):
-    """(last before, first after) wherever one is left out or comes again."""
+    """Returns (last before, first after) wherever a number is left out or repeated."""
     return [(a, b) for a, b in zip(numbers, numbers[1:]) if b != a + 1]
 
 
 def check_untouched(checks, what, one, watcher, may_lose=False):
-    """The watcher of a camera got every picture, in one epoch, and is still connected."""
+    """Checks that the watcher of a camera got every picture, in one epoch, and is still connected."""
     checks.check(watcher.is_alive(), f"{what}: the client lost its connection: {watcher.error}")
     seen = list(watcher.seen)
     numbers = [s.header.sequence for s in seen]

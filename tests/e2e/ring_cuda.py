@@ -1,12 +1,11 @@
-"""The frames of a ring with `memory: cuda` as arrays on the GPU, by ctypes on libcuda alone, beside consume.py.
+"""Frames of a ring with `memory: cuda` as arrays on the GPU, by ctypes on libcuda alone; complements consume.py.
 
     ring = ring_cuda.Ring(consume.connect("ring:PATH"))
     for header, payload in ring.frames():
         tensor = torch.as_tensor(payload, device="cuda")
 
-The tensor is the slot's own memory: be through with it (torch.cuda.synchronize) before the next frame is asked for, and
-then ask ring.is_whole(): a slot that is kept for too long goes to another frame. ring.torn counts those that went.
-Of a batch the header is a consume.Batch and the tensor is N x C x H x W.
+The tensor is the slot's own memory: finish with it (torch.cuda.synchronize) before requesting the next frame, then call ring.is_whole(): a slot that
+is kept for too long is reused. ring.torn counts such frames. For a batch, the header is a consume.Batch and the tensor is N x C x H x W.
 """
 import ctypes
 
@@ -23,7 +22,7 @@ class Access(ctypes.Structure):
 
 
 def call(name, *arguments):
-    """A function of libcuda; raises what it returns."""
+    """Calls a function of libcuda; raises OSError for the error that it returns."""
     error = getattr(call.library, name)(*arguments)
     if error:
         text = ctypes.c_char_p()
@@ -32,7 +31,7 @@ def call(name, *arguments):
 
 
 def device_of(uuid):
-    """The ordinal here of the device that has this UUID there."""
+    """Returns the local ordinal of the device with this UUID; framed's may differ."""
     count, device, found = ctypes.c_int(), ctypes.c_int(), ctypes.create_string_buffer(16)
     call("cuDeviceGetCount", ctypes.byref(count))
     for ordinal in range(count.value):
@@ -44,22 +43,22 @@ def device_of(uuid):
 
 
 class DeviceMemory:
-    """An allocation of framed's, mapped here until nobody refers to it."""
+    """An allocation of framed's, mapped here until the last reference to it goes."""
 
     def __init__(self, file, size, uuid):
         self.size, self.address = ctypes.c_size_t(size), ctypes.c_uint64()
         device, context, handle = device_of(uuid), ctypes.c_void_p(), ctypes.c_uint64()
-        call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)  # the one that PyTorch uses
+        call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)  # the context that PyTorch uses
         call("cuCtxSetCurrent", context)
         call("cuMemImportFromShareableHandle", ctypes.byref(handle), ctypes.c_void_p(file), POSIX_FILE_DESCRIPTOR)
         call("cuMemAddressReserve", ctypes.byref(self.address), self.size, ctypes.c_size_t(0), ctypes.c_uint64(0),
              ctypes.c_uint64(0))
         call("cuMemMap", self.address, self.size, ctypes.c_size_t(0), handle, ctypes.c_uint64(0))
-        call("cuMemRelease", handle)  # the mapping keeps it
+        call("cuMemRelease", handle)  # the mapping keeps the memory
         self.allow(device)
 
     def allow(self, device):
-        """Reading; writing too where the driver has no mappings that are read-only."""
+        """Allows reading; writing too where the driver has no read-only mappings."""
         for flags in (READ, READ_WRITE):
             access = Access(LOCATION_DEVICE, device, flags)
             try:
@@ -83,13 +82,13 @@ class DeviceArray:
         self.__cuda_array_interface__ = {
             "shape": shape,
             "typestr": dtype.replace("<u1", "|u1").replace("<i1", "|i1"),
-            "data": (memory.address.value + offset, False),  # PyTorch takes nothing that is marked read-only
+            "data": (memory.address.value + offset, False),  # PyTorch rejects arrays marked read-only
             "version": 3,
         }
 
 
 class Ring(consume.Ring):
-    """A ring whose payloads are DeviceArrays; memoryviews where framed has its slots on the host."""
+    """A ring whose payloads are DeviceArrays, or memoryviews where framed's slots are on the host."""
 
     def __init__(self, peer):
         super().__init__(peer)

@@ -1,4 +1,4 @@
-"""A ring without a daemon, for what no daemon does when it is told to."""
+"""A ring without a daemon, for misbehaviour that a daemon cannot be made to show."""
 import fcntl
 import os
 import socket
@@ -8,7 +8,7 @@ from framed_client import PATIENCE
 
 
 class RingSender:
-    """A ring of 16 x 4 RGB bytes with one client and three slots, which takes slots away whenever it likes."""
+    """A ring of 16 x 4 RGB bytes with one client and three slots, which takes slots away at any time."""
 
     SLOTS, BYTES = 3, 3 * 16 * 4
     STATE = SLOTS * BYTES
@@ -22,20 +22,20 @@ class RingSender:
         self.listener.settimeout(10 * PATIENCE)
 
     def words(self):
-        """A new daemon's memory on the host: slots, and their state words behind them."""
+        """Creates a new daemon's memory on the host: slots, followed by their state words."""
         self.file = os.memfd_create("ring", os.MFD_ALLOW_SEALING)
         os.ftruncate(self.file, self.LENGTH)
         fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
         return self.file
 
     def accept(self):
-        """A new daemon for the next client."""
+        """Acts as a new daemon for the next client."""
         memfd, self.peer = self.words(), self.listener.accept()[0]
         fields = (b"FRNG", 1, 256, self.SLOTS, 0, 0, self.BYTES, self.BYTES, self.STATE, self.LENGTH, 0, bytes(16), 0, 0)
         socket.send_fds(self.peer, [consume.HELLO.pack(*fields).ljust(256, b"\0")], [memfd])
 
     def send(self, slot, level, ticket, tell=True):
-        """A frame of one level, or, without one, of what the slot has."""
+        """Sends a frame of one level; level None leaves the slot's bytes."""
         os.pwrite(self.file, ticket.to_bytes(8, "little"), self.STATE + 8 * slot)
         if level is not None:
             os.pwrite(self.file, bytes([level]) * self.BYTES, slot * self.BYTES)

@@ -1,4 +1,4 @@
-"""RTP packets of a picture: H.264 by RFC 6184, H.265 by RFC 7798, and the head before each (RFC 3550)."""
+"""RTP packets of a picture: H.264 by RFC 6184, H.265 by RFC 7798, and their header (RFC 3550)."""
 import struct
 import typing
 
@@ -14,7 +14,7 @@ class Packet(typing.NamedTuple):
 
 
 def fragments(codec, nal, size):
-    """The payloads of one NAL unit: it alone, or its fragmentation units of at most `size` bytes of it."""
+    """Returns the payloads of one NAL unit: the unit itself, or fragmentation units with at most `size` bytes of it each."""
     if len(nal) <= size:
         return [nal]
     head, indicator, kind = fragment_head(codec, nal)
@@ -24,7 +24,7 @@ def fragments(codec, nal, size):
 
 
 def fragment_head(codec, nal):
-    """(bytes of its header, the header that fragments carry in place of it, its type)"""
+    """Returns (bytes of its header, the header that replaces it in fragments, its type)."""
     if codec == "h264":
         return 1, bytes([nal[0] & 0xE0 | 28]), nal[0] & 31
     return 2, bytes([nal[0] & 0x81 | 49 << 1, nal[1]]), nal[0] >> 1 & 63
@@ -35,7 +35,7 @@ def fragment(indicator, kind, piece, start, end):
 
 
 def packets_of(codec, unit, seconds, size):
-    """A picture's packets, the last marked."""
+    """Returns a picture's packets, the last one marked."""
     payloads = [payload for nal in unit for payload in fragments(codec, nal, size)]
     last = len(payloads) - 1
     return [Packet(payload, seconds, i == last) for i, payload in enumerate(payloads)]
