@@ -73,7 +73,7 @@ class Etcd:
 
 @contextlib.contextmanager
 def cluster(where, n):
-    """The members, once they serve; the first of the list leads."""
+    """Yields the members once they serve; the first of the list is the leader."""
     peers = {f"member{i}": f"http://127.0.0.1:{free_port()}" for i in range(n)}
     with contextlib.ExitStack() as stack:
         members = [stack.enter_context(Etcd(where, name, options=["--pre-vote"], peers=peers)) for name in peers]

@@ -1,6 +1,6 @@
-"""An RTSP camera on loopback that shows a numbered clip as a live camera does: RTP within the RTSP connection, by UDP or
-by multicast, with TLS where it has a certificate. It does all right; cameras that do not are made from it by overriding
-what its Connection does. It runs on threads of the process that makes it and is gone when its with-block ends."""
+"""An RTSP camera on loopback that shows a numbered clip as a live camera does: RTP within the RTSP connection, by UDP or by multicast, with TLS if it
+has a certificate. It behaves correctly; faulty cameras override methods of its Connection. It runs on threads of the process that makes it and is
+closed when its with-block ends."""
 import base64
 import collections
 import random
@@ -15,13 +15,13 @@ import rtp_payloads
 from camera_guard import Guard
 from numbered_clip import GOP, RATE
 
-PAYLOAD_MAX = 400  # bytes: small, so that a picture is several packets
+PAYLOAD_MAX = 400  # bytes: small, so that a picture takes several packets
 REPORT_SECONDS = 1.0
 NTP_EPOCH = 2208988800  # 1970 in seconds since 1900
 CLOCK = 90000
 LINE = "\r\n"
 
-# due, began, at: CLOCK_MONOTONIC; the last bytes were on their way between `began` and `at`.
+# due, began, at: CLOCK_MONOTONIC; the last bytes were sent between `began` and `at`.
 Sent = collections.namedtuple("Sent", "number connection due began at whole wall")
 
 
@@ -34,7 +34,7 @@ def family_of(host):
 
 
 def why_no_ipv6():
-    """Why no camera can listen on ::1; None: one can."""
+    """Returns the reason why no camera can listen on ::1; None if one can."""
     try:
         with socket.socket(socket.AF_INET6) as listener:
             listener.bind(("::1", 0))
@@ -64,7 +64,7 @@ class Interleaved:
         return struct.pack(">cBH", b"$", self.channels[rtcp], len(data)) + data
 
     def send(self, packets):
-        """All at once; returns when their last bytes began their way."""
+        """Sends all packets at once; returns the time just before."""
         began = time.monotonic()
         self.connection.write(b"".join(map(self.frame, packets)))
         return began
@@ -115,7 +115,7 @@ class Datagrams:
     def send_to(self, which, data):
         try:
             self.sockets[which].sendto(data, (self.to, self.ports[which]))
-        except ConnectionRefusedError:  # of an earlier one: nobody is there any more
+        except ConnectionRefusedError:  # caused by an earlier packet: the receiver is gone
             pass
 
     def close(self):
@@ -124,7 +124,7 @@ class Datagrams:
 
 
 class Connection:
-    """One client, from its first request to the end. The session that it sets up ends with it."""
+    """One client, from its first request to the end. Its session ends with it."""
 
     def __init__(self, camera, peer, serial):
         self.camera, self.peer, self.serial = camera, peer, serial
@@ -136,7 +136,7 @@ class Connection:
     # --- requests
 
     def receive(self, seconds):
-        """The next request, or None when none came in time; keeps the reports that come meanwhile."""
+        """Returns the next request, or None if none arrives in time; records RTCP meanwhile."""
         end = time.monotonic() + seconds
         while True:
             if request := self.take_request():
@@ -145,7 +145,7 @@ class Connection:
                 return None
 
     def take_input(self, seconds):
-        """Whether anything came."""
+        """Returns True if any input arrived."""
         sockets = self.transport.sockets if self.transport else ()
         if not getattr(self.peer, "pending", lambda: 0)():
             poll = select.poll()
@@ -184,7 +184,7 @@ class Connection:
         self.camera.seen(request, self.serial)
         if request.method in self.camera.mute:
             while not self.camera.over.wait(0.1):
-                self.take_input(0.01)  # sees the client leave
+                self.take_input(0.01)  # notices when the client leaves
             raise Hangup
         challenges = self.camera.guard.refusal(request) if self.camera.guard else None
         if challenges is not None:
@@ -243,7 +243,7 @@ class Connection:
         raise Hangup
 
     def on_other(self, request):
-        """OPTIONS and GET_PARAMETER, above all."""
+        """Handles mainly OPTIONS and GET_PARAMETER."""
         session = [f"Session: {self.session}"] if "session" in request.headers else []
         self.reply(request, "200 OK", f"Public: {self.camera.public}", *session)
 
@@ -261,16 +261,16 @@ class Connection:
         return rtp_payloads.sender_report(self.ssrc, wall, self.rtp_time(seconds))
 
     def packets(self, number, seconds):
-        """Of a picture, as a camera should send it."""
+        """Returns a picture's packets, as a camera should send them."""
         unit = self.clip.units[number % len(self.clip.units)]
         return rtp_payloads.packets_of(self.clip.codec, unit, seconds, self.camera.payload_max)
 
     def changed(self, _number, packets):
-        """What is sent in place of the packets; None in place of one that gets lost."""
+        """Returns the packets to send instead; None in place of a lost one."""
         return packets
 
     def wrap(self, packet):
-        """The packet with its head; counts on."""
+        """Returns the packet with its header; advances the sequence number."""
         self.sequence += 1
         if packet is None:
             return None
@@ -281,7 +281,7 @@ class Connection:
         return [data for packet in packets if (data := self.wrap(packet)) is not None]
 
     def send_picture(self, number, seconds):
-        """Returns whether all of it was sent, and when its last bytes began their way."""
+        """Returns (True if all of it was sent, the time when its last bytes were sent)."""
         packets = self.packets(number, seconds)
         wanted = self.changed(number, packets)
         self.camera.withheld += wanted.count(None)
@@ -292,11 +292,10 @@ class Connection:
         self.transport.send_rtcp(self.sender_report(seconds))
 
     def before(self, number, seconds):
-        """Ahead of each picture."""
+        """Called before each picture."""
 
     def stream(self):
-        """Pictures at their times, from a first one that can be decoded alone or `late` ones behind it, with whatever is
-        asked of it ahead of each."""
+        """Sends pictures at their times, starting at a keyframe or `late` pictures behind one, and runs the acts due before each."""
         start, reported = time.monotonic(), -REPORT_SECONDS
         first = self.camera.next_keyframe() + self.camera.late
         index = 0
@@ -328,7 +327,7 @@ class Connection:
                     return
             self.camera.plays += 1
             self.stream()
-        except (OSError, ValueError, Hangup):  # ValueError: of sockets that the camera closed
+        except (OSError, ValueError, Hangup):  # ValueError: from sockets that the camera closed
             pass
         finally:
             self.camera.left(self)
@@ -338,8 +337,8 @@ class Connection:
 
 
 class Camera:
-    """Listens while it is up. `guard`: who may watch; `mute`: RTSP methods that are never answered; `slam`: hangs up on
-    every client at once; `deaf`: takes clients and reads nothing; `tls`: an SSLContext."""
+    """Listens while it is up. `guard`: its login; `mute`: RTSP methods that are never answered; `slam`: hangs up on every client at once; `deaf`:
+    accepts clients and reads nothing; `tls`: an SSLContext."""
 
     connection = Connection
     transports = ("tcp", "udp", "multicast")
@@ -347,7 +346,7 @@ class Camera:
     session_seconds = 60
     payload_max = PAYLOAD_MAX
     group, group_port = "239.255.77.1", 0
-    rate, delay = RATE, 0  # pictures a second; seconds that the first one comes late
+    rate, delay = RATE, 0  # pictures per second; seconds by which the first one is late
 
     def __init__(self, clip, guard=None, start=True, rtp_base=None, host="127.0.0.1", tls=None):
         self.clip, self.guard, self.host, self.tls = clip, guard, host, tls
@@ -356,7 +355,7 @@ class Camera:
         self.number, self.plays, self.serial, self.late, self.withheld = 0, 0, 0, 0, 0
         self.sent, self.requests, self.calls = [], [], []  # calls: when a client connected
         self.heard, self.replies, self.reports = [], [], []  # requests with their connection; statuses; RTCP of clients
-        self.waiting = []  # (number or None, act): what to do ahead of that picture, or of the next
+        self.waiting = []  # (number or None, act): acts to run before that picture, or before the next one
         self.over, self.lock = threading.Event(), threading.Lock()
         self.port, self.place, self.listener, self.threads, self.peers, self.held = 0, None, None, [], [], []
         self.take_port()
@@ -383,7 +382,7 @@ class Camera:
         return f"rtsp{'s' if self.tls else ''}://{user}{self.authority()}/live"
 
     def authority(self):
-        """Host and port as a URL has them."""
+        """Returns host and port as in a URL."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     # --- up and down
@@ -398,8 +397,8 @@ class Camera:
         self.spawn(self.accept, listener)
 
     def take_port(self):
-        """One below those that the kernel deals, which nobody else gets until close(), also while nobody listens there. The
-        option, set late, lets the camera's listeners share the port; other cameras first bind without it."""
+        """Takes a port below the kernel's ephemeral ones and keeps it until close(), even while the camera does not listen. SO_REUSEADDR, set late,
+        lets the camera's listeners share it; other cameras bind without it first."""
         while not self.port:
             port, self.place = random.randrange(10000, 32768), socket.socket(family_of(self.host))
             try:
@@ -441,17 +440,17 @@ class Camera:
             self.peers = [p for p in self.peers if p.fileno() >= 0] + [peer]
             self.spawn(self.connection(self, peer, self.serial).serve)
 
-    # --- what its connections ask
+    # --- called by its connections
 
     def seen(self, request, serial):
         self.requests.append((request.method, request.moment))
         self.heard.append((serial, request))
 
     def left(self, connection):
-        """It is gone."""
+        """Called when the connection has ended."""
 
     def moment(self, index):
-        """Seconds from the first picture of a connection to its picture `index`."""
+        """Returns the seconds from the first picture of a connection to its picture `index`."""
         return index / self.rate
 
     def next_keyframe(self):
@@ -464,17 +463,17 @@ class Camera:
         return due
 
     def next(self, act, at=None):
-        """act(connection) ahead of the next picture, or of picture `at`."""
+        """Runs act(connection) before the next picture, or before picture `at`."""
         with self.lock:
             self.waiting.append((at, act))
 
     def call_off(self):
-        """What was asked for and has not been done."""
+        """Drops all acts that have not run."""
         with self.lock:
             self.waiting = []
 
     def format_parameters(self):
-        """The value of a=fmtp."""
+        """Returns the value of a=fmtp."""
         sets = [base64.b64encode(nal).decode() for nal in self.clip.parameter_sets]
         if not self.parameter_sets:
             return "packetization-mode=1"

@@ -1,15 +1,14 @@
 #!/usr/bin/python3
-"""An RTSP server (on loopback unless A is another address) that streams clips as they are (no transcoding), at their own
-pace.
+"""An RTSP server (on loopback unless A is another address) that streams clips unchanged (no transcoding), in real time.
 
 usage: rtsp_server.py CLIP... [--mounts N] [--once] [--auth USER:PASSWORD] [--basic] [--tls FILE] [--protocol NAME]
        [--address A] [--interface NAME] [--port P] [--seconds S]
 
 CLIP is H.264, H.265 with its parameter sets in band (x265's repeat-headers=1), MJPEG, MPEG-4 or VP8, in mp4, mkv or webm. Every client of
-rtsp://127.0.0.1:PORT/0 .. /N-1 gets a clip from its first picture, over and over with rising timestamps unless --once;
-N mounts (one a clip unless told otherwise) take the clips by turns. NAME: tcp, udp or multicast; without it TCP and UDP as
-the client asks. By multicast all clients get the same stream, on that interface. --tls: rtsps, with the certificate and the
-key of that file. Prints "READY PORT"; ends on SIGTERM, on SIGINT and after S seconds (default 300).
+rtsp://127.0.0.1:PORT/0 .. /N-1 gets a clip from its first picture, repeated with rising timestamps unless --once; N mounts (default: one per clip)
+use the clips in turn. NAME: tcp, udp or multicast; default: TCP or UDP, as the client requests. By multicast all clients get the same stream, on that
+interface. --tls: rtsps, with the certificate and the key in that file. Prints "READY PORT"; ends on SIGTERM, on SIGINT and after S seconds (default
+300).
 """
 import argparse
 import random
@@ -40,14 +39,14 @@ GROUP = "239.255.77.2"
 
 
 class Unit:
-    """One access unit: its bytes and when it is decoded and shown, in ns."""
+    """One access unit: its bytes, and its decoding and presentation times in ns."""
 
     def __init__(self, buffer):
         self.pts, self.dts, self.duration = buffer.pts, buffer.dts, buffer.duration
         self.data = buffer.extract_dup(0, buffer.get_size())
 
     def use_start_codes(self):
-        """In place of 4-byte lengths: the only form of H.265 that rtph265pay takes."""
+        """Replaces 4-byte lengths: rtph265pay accepts H.265 only with start codes."""
         data = bytearray(self.data)
         at = 0
         while at + 4 <= len(data):
@@ -132,7 +131,7 @@ def factory(clip, options):
 
 
 def share(made, interface):
-    """By multicast; no other socket of this host gets its ports then."""
+    """Shares the stream by multicast, on ports that no other socket of this host uses."""
     pool, port = GstRtspServer.RTSPAddressPool(), random.randrange(20000, 32000, 2)
     pool.add_range(GROUP, GROUP, port, port + 9, 1)
     made.set_shared(True)

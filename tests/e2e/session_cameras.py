@@ -1,4 +1,4 @@
-"""Cameras whose RTSP is odd, each in a way in which some camera is; their RTP is in order."""
+"""Cameras with RTSP quirks, each found in some real camera; their RTP is correct."""
 import time
 from urllib.parse import urlsplit
 
@@ -8,7 +8,7 @@ SHORT_SECONDS = 6  # timeout of a session: keep-alives every 3 s
 
 
 class SloppyReplies(Connection):
-    """No use of CSeq, a name in small letters, LF alone, blanks, no Content-Type, a base without its scheme."""
+    """Ignores CSeq; sends a header name in lower case, LF alone, blanks, no Content-Type, a base URL without its scheme."""
 
     def reply(self, request, status, *headers, body=""):
         self.camera.replies.append((self.serial, request.method, status, request.url))
@@ -20,7 +20,7 @@ class SloppyReplies(Connection):
 
 
 class TakesOneUrl(Connection):
-    """SETUP finds the track under one URL alone: `track` in place of the last part of the path, or behind it."""
+    """SETUP accepts one URL alone: `track` in place of the last part of the path, or appended to it."""
 
     def on_setup(self, request):
         if urlsplit(request.url).path != self.camera.track_path:
@@ -30,21 +30,21 @@ class TakesOneUrl(Connection):
 
 
 class OtherChannels(Connection):
-    """Other channels than those asked for."""
+    """Uses other channels than requested."""
 
     def set_up_tcp(self, _asked):
         return Interleaved(self, (10, 11))
 
 
 class UntoldChannels(Connection):
-    """The channels asked for, without a word about them."""
+    """Uses the requested channels, but does not report them."""
 
     def transport_reply(self):
         return "RTP/AVP/TCP;unicast"
 
 
 class EvenChannel(Connection):
-    """RTCP on the channel of RTP."""
+    """Sends RTCP on the channel of RTP."""
 
     def set_up_tcp(self, _asked):
         return Interleaved(self, (0, 0))
@@ -54,7 +54,7 @@ class EvenChannel(Connection):
 
 
 class WantsReports(Connection):
-    """Hangs up on who sends no report for 10 s."""
+    """Hangs up on a client that sends no report for 10 s."""
 
     def before(self, _number, _seconds):
         own = [moment for moment, serial, data in self.camera.reports if serial == self.serial and data[1] == 201]
@@ -63,7 +63,7 @@ class WantsReports(Connection):
 
 
 class WantsParameters(Connection):
-    """Hangs up on who sends no GET_PARAMETER for the session's timeout; does not list it."""
+    """Hangs up on a client that sends no GET_PARAMETER for the session's timeout, though `Public` does not list it."""
 
     def before(self, _number, _seconds):
         own = [request.moment for serial, request in self.camera.heard
@@ -73,7 +73,7 @@ class WantsParameters(Connection):
 
 
 class AnswersNoLife(Connection):
-    """Once it plays it answers nothing."""
+    """Answers nothing once it plays."""
 
     def answer(self, request):
         if self.playing and request.method != "TEARDOWN":
@@ -83,7 +83,7 @@ class AnswersNoLife(Connection):
 
 
 class RefusesLife(Connection):
-    """Once it plays it answers 400."""
+    """Answers 400 once it plays."""
 
     def on_other(self, request):
         if self.playing:
@@ -93,8 +93,8 @@ class RefusesLife(Connection):
 
 
 class OneSession(Connection):
-    """Plays to one client. Ahead of picture LAST it falls silent, and holds the session until its timeout though the
-    client is gone; 453 to whoever comes meanwhile."""
+    """Plays to one client. Before picture LAST it falls silent and holds the session until its timeout, though the client is gone; other clients get
+    453 meanwhile."""
 
     LAST = 75
 
@@ -124,7 +124,7 @@ class OneSessionCamera(Camera):
 
 
 class Redirects(Connection):
-    """DESCRIBE names another path, so often as the camera says."""
+    """DESCRIBE redirects to another path, `redirects` times."""
 
     def on_describe(self, request):
         if self.camera.redirected < self.camera.redirects:
@@ -136,14 +136,14 @@ class Redirects(Connection):
 
 
 class Forbids(Connection):
-    """403, also to who has the password."""
+    """Answers 403, even to the right password."""
 
     def on_describe(self, request):
         self.reply(request, "403 Forbidden")
 
 
 class SilentDatagrams(Connection):
-    """What goes by UDP does not arrive."""
+    """Packets sent by UDP do not arrive."""
 
     def set_up_udp(self, asked):
         made = super().set_up_udp(asked)
@@ -157,7 +157,7 @@ class SloppyCamera(Camera):
 
 
 class OneUrlCamera(Camera):
-    """`track_path`: where the track is."""
+    """`track_path`: the path of the track."""
 
     connection, track_path = TakesOneUrl, ""
 

@@ -1,4 +1,4 @@
-"""Cameras whose RTP is odd, each in a way in which some camera is; how they answer is in order."""
+"""Cameras with RTP quirks, each found in some real camera; their RTSP is correct."""
 import random
 import time
 
@@ -7,16 +7,16 @@ from numbered_clip import GOP, RATE
 from rtp_payloads import Packet
 from rtsp_camera import LINE, NTP_EPOCH, Camera, Connection, Hangup
 
-SEI = bytes.fromhex("060510") + bytes(16) + b"\x80"  # user data that say nothing
+SEI = bytes.fromhex("060510") + bytes(16) + b"\x80"  # empty user data
 
 
 def camera(behaviour, **attributes):
-    """A kind of camera whose connections behave so."""
+    """Returns a kind of camera whose connections have this behaviour."""
     return type(behaviour.__name__, (Camera,), {"connection": behaviour, **attributes})
 
 
 class MarksSets(Connection):
-    """A marker on SPS, PPS and SEI too, each a packet of its own."""
+    """Sets the marker on SPS, PPS and SEI too, each a packet of its own."""
 
     stamp_before = False
 
@@ -30,13 +30,13 @@ class MarksSets(Connection):
 
 
 class StampsSetsBefore(MarksSets):
-    """SPS, PPS and SEI carry the time stamp of the picture before."""
+    """SPS, PPS and SEI carry the time stamp of the previous picture."""
 
     stamp_before = True
 
 
 class MarksSlices(Connection):
-    """A marker at the end of every slice."""
+    """Sets the marker at the end of every slice."""
 
     def packets(self, number, seconds):
         return [packet for nal in self.clip.units[number % len(self.clip.units)]
@@ -49,7 +49,7 @@ class MarksNothing(Connection):
 
 
 class RepeatsStamps(Connection):
-    """Three pictures share a time stamp; from picture BACK on the stamps are 7 s back."""
+    """Three pictures share a time stamp; from picture BACK on, the stamps are 7 s earlier."""
 
     BACK = 6 * GOP
 
@@ -61,8 +61,8 @@ class RepeatsStamps(Connection):
 
 
 class JoinsUnits(Connection):
-    """By turns: all NAL units of a picture in one, with start codes between them, also across fragments; fragments of
-    the picture's slices that begin and end at once, the rest of a type that changes from fragment to fragment."""
+    """Alternates between all NAL units of a picture joined by start codes, also across fragments, and slices whose fragments both begin and end, or
+    change their type from the second one on."""
 
     def packets(self, number, seconds):
         unit = self.clip.units[number % len(self.clip.units)]
@@ -86,7 +86,7 @@ class JoinsUnits(Connection):
 
 
 class LosesPackets(Connection):
-    """Of a picture in the middle of each group one is missing: a fragment in the middle, the last, the first, all."""
+    """Loses packets of a picture in the middle of each group: a middle fragment, the last, the first, or all."""
 
     WAYS = (slice(1, 2), slice(-1, None), slice(0, 1), slice(None))
 
@@ -98,7 +98,7 @@ class LosesPackets(Connection):
 
 
 class SharesChannel(Connection):
-    """What another session is sent comes on our channel, before PLAY and all the time."""
+    """Another session's packets arrive on our channel, before PLAY and all the time."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -129,7 +129,7 @@ class SharesChannel(Connection):
 
 
 class CutsFrames(Connection):
-    """Thrice 37 bytes are missing in the middle of a picture's bytes."""
+    """Omits 37 bytes in the middle of a picture, three times."""
 
     CUTS = (3 * GOP + 10, 5 * GOP + 10, 7 * GOP + 10)
 
@@ -148,7 +148,7 @@ class CutsFrames(Connection):
 
 
 class SmallWindow(Connection):
-    """By UDP: packets of up to 10,000 bytes, in pairs that changed places, each third twice, and ports that say nothing."""
+    """By UDP: packets of up to 10,000 bytes, pairs swapped, every third packet twice, and server ports of 0-1."""
 
     def transport_reply(self):
         ports = self.transport.ports
@@ -162,7 +162,7 @@ class SmallWindow(Connection):
 
 
 class Reports(Connection):
-    """A sender's clock of its own."""
+    """A sender with its own clock."""
 
     def sender_report(self, seconds):
         return rtp_payloads.sender_report(self.ssrc, self.wall(), self.rtp_time(seconds))
@@ -182,7 +182,7 @@ class Reports1970(Reports):
 
 
 class StepsClock(Reports):
-    """An hour on in mid-stream."""
+    """Its clock jumps an hour ahead in mid-stream."""
 
     STEP = 5 * GOP
 
@@ -191,21 +191,21 @@ class StepsClock(Reports):
 
 
 class CutsReports(Reports):
-    """The SDES behind the report says that it is longer than it is."""
+    """The SDES behind the report claims to be longer than it is."""
 
     def sender_report(self, seconds):
         return super().sender_report(seconds) + bytes.fromhex("81ca0006") + self.ssrc.to_bytes(4, "big") + b"\1\6cam"
 
 
 class ReportsOfOthers(Reports):
-    """Reports of a sender that is not in this session, five hours on."""
+    """Sends reports of a sender that is not in this session, five hours ahead."""
 
     def sender_report(self, seconds):
         return rtp_payloads.sender_report(self.ssrc ^ 0x5A5A, self.wall() + 18000, self.rtp_time(seconds) + 12345)
 
 
 class SaysGoodbye(Connection):
-    """Ahead of picture LAST, for another sender first; and nothing comes any more."""
+    """Sends BYE before picture LAST, then nothing more; a group earlier, BYE for another sender."""
 
     LAST = 5 * GOP + 5
 
@@ -221,7 +221,7 @@ class SaysGoodbye(Connection):
 
 
 class ChangesSize(Connection):
-    """From picture CHANGE on it is another clip, and the sets are in the stream alone."""
+    """Switches to another clip at picture CHANGE, with the parameter sets in the stream alone."""
 
     CHANGE = 6 * GOP
 
@@ -231,7 +231,7 @@ class ChangesSize(Connection):
 
 
 class OffersKeyframes(Camera):
-    """Says that it sends a keyframe to who asks for one."""
+    """Announces that it sends a keyframe on request."""
 
     connection = LosesPackets
 
@@ -240,7 +240,7 @@ class OffersKeyframes(Camera):
 
 
 class OddDescription(Camera):
-    """No o= line, no sets, tracks of others first, of one payload type all, and no last line end."""
+    """No o= line, no parameter sets, other media's tracks first, all with one payload type, and no last line end."""
 
     connection = ChangesSize
 

@@ -1,4 +1,4 @@
-"""A proxy on loopback that serves another server's pages below a path of its own, and takes that off what it asks for."""
+"""A proxy on loopback that serves another server's pages below a path of its own, and strips that path from requests."""
 import re
 import select
 import socket
@@ -6,7 +6,7 @@ import threading
 
 
 class StrippingProxy:
-    """Is gone when its with-block ends."""
+    """Stops listening when its with-block ends."""
 
     def __init__(self, port, prefix):
         self.inner, self.prefix = port, prefix.encode()
@@ -30,7 +30,7 @@ class StrippingProxy:
             threading.Thread(target=self.serve, args=(peer,), daemon=True).start()
 
     def serve(self, peer):
-        """One request; whoever closes first ends both."""
+        """Forwards one request; either side's close ends both."""
         with peer, socket.create_connection(("127.0.0.1", self.inner)) as server:
             head = b""
             while b"\r\n\r\n" not in head and (data := peer.recv(65536)):

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""Who may do what: a daemon's control socket, asked by processes with the users and groups of the kernel, and its HTTP,
-asked with the tokens."""
+"""Permissions: a daemon's control socket, used by processes with various users and groups, and its HTTP, used with the tokens."""
 import http.client
 import json
 import os
@@ -17,7 +16,7 @@ cameras:
 """
 READS = ("status", "metrics", "snap gate 64")
 CHANGES = ("pause gate", "resume gate", "reload", "record gate 1000")
-# peer: (user, first group, further groups), and whether it may change things
+# peer: (user, first group, further groups, True if it may change things)
 PEERS = {
     "root": (0, 0, [], True),
     "the daemon's user": (SERVICE, OTHER, [], True),
@@ -31,7 +30,7 @@ PEERS = {
 
 
 class AsService(Framed):
-    """`framed run` of a user and a group of its own, on a machine whose /etc/group has framed-admin."""
+    """`framed run` as a user and a group of its own, on a machine whose /etc/group has framed-admin."""
 
     def __init__(self, where, config):
         super().__init__(where, config)
@@ -46,7 +45,7 @@ class AsService(Framed):
 
 
 def ask(path, line, peer):
-    """The reply to a request from a process of these ids, as JSON; or the error of connecting."""
+    """Returns the reply to a request from a process with these ids, as JSON, or the error of connecting."""
     return json.loads(asked(path, line, peer))
 
 
@@ -90,7 +89,7 @@ def check_control(checks, where):
 
 
 def check_http(checks, where):
-    """By the socket of HTTP without a token: readers look, admins change things."""
+    """On the socket of HTTP, without a token: readers look, admins change things."""
     for name, (*peer, may_change) in PEERS.items():
         for method, path, changes in (("GET", "/api/v1/status", False), ("POST", "/api/v1/cameras/gate/pause", True),
                                       ("POST", "/api/v1/cameras/gate/resume", True), ("POST", "/api/v1/reload", True)):
@@ -107,7 +106,7 @@ def check_strangers(checks, where):
 
 
 def check_command(checks, where):
-    """The commands print the refusal, and nothing was done."""
+    """The commands print the refusal, and nothing is done."""
     peer = ["setpriv", f"--reuid={OTHER}", f"--regid={READERS}", "--clear-groups"]
     for command in (["reload"], ["pause", "gate"], ["resume", "gate"]):
         done = subprocess.run([*peer, BINARY, *command, "--socket", f"{where}/control.sock"], capture_output=True, text=True)
@@ -126,7 +125,7 @@ http_write: true
 
 
 def request(port, method, path, token, body=None):
-    """(status, head, what of the body comes within the first block)."""
+    """Returns (status, headers, body; of an endless body its first block)."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
@@ -139,7 +138,7 @@ def request(port, method, path, token, body=None):
 
 
 def routes_of(port):
-    """(method, path) of all that the daemon serves."""
+    """Yields (method, path) of all that the daemon serves."""
     for path, methods in json.loads(request(port, "GET", "/api/v1/openapi.json", None)[2])["paths"].items():
         path = path.replace("{camera}", "gate").replace("{output}", "o").replace("{file}", "app.js")
         for method in methods:
@@ -148,7 +147,7 @@ def routes_of(port):
 
 
 def check_tokens(checks, where):
-    """Every route by the token that only reads: each GET is served, and nothing else."""
+    """With the token that only reads, each GET is served, and nothing else."""
     port = free_port()
     config = HTTP.format(port=port) + CONFIG.format(where=where)
     with Framed(where, config) as framed:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Who is told of cameras in trouble: a webhook, a command and an MQTT broker get one event for each outage, in time, and
-none is lost over a restart; availability in status and metrics; and no password anywhere."""
+"""Alerts: a webhook, a command and an MQTT broker get one event for each outage, in time, and none is lost over a restart. Also checks availability
+in status and metrics, and that no password shows up anywhere."""
 import base64
 import glob
 import http.server
@@ -39,7 +39,7 @@ COMMAND = """#!/bin/sh
 
 
 class Camera(threading.Thread):
-    """Sends a clip in real time to whoever connects: while `silent` nothing, while `away` it hangs up at once."""
+    """Sends a clip in real time to each client; sends nothing while `silent`, hangs up at once while `away`."""
 
     def __init__(self, clip):
         super().__init__(daemon=True)
@@ -71,7 +71,7 @@ class Camera(threading.Thread):
 
 
 class Hook(http.server.ThreadingHTTPServer):
-    """A receiver of webhooks: self.events has (time, path, event). With another `status` it refuses."""
+    """A receiver of webhooks: self.events contains (time, path, event). It refuses if `status` is not 200."""
 
     daemon_threads = True
 
@@ -103,7 +103,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 
 
 class Scene:
-    """Two cameras, three who are told, and the folder that all this lies in."""
+    """Two cameras, three targets of alerts, and the folder of their files."""
 
     def __init__(self, where):
         self.where = where
@@ -111,7 +111,7 @@ class Scene:
         ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x64:rate=10", "-t", "60", "-c:v", "libx264", "-preset", "ultrafast",
                "-g", "5", "-f", "mpegts", clip)
         self.gate, self.yard, self.hook = Camera(clip), Camera(clip), Hook()
-        self.said = []  # by other daemons before
+        self.said = []  # logs of earlier daemons
         os.mkdir(f"{where}/state")
         with open(f"{where}/tell", "w") as file:
             file.write(COMMAND)
@@ -125,7 +125,7 @@ class Scene:
         return Framed(self.where, self.config(broker), {"STATE_DIRECTORY": f"{self.where}/state", "HIDDEN": SECRETS["mqtt"]})
 
     def told(self):
-        """What the command was told."""
+        """Returns the events that the command got."""
         if not os.path.exists(f"{self.where}/told"):
             return []
         with open(f"{self.where}/told") as file:
@@ -152,7 +152,7 @@ def in_time(checks, event, arrived, what):
 
 
 def check_outages(checks, scene, framed):
-    """A camera that falls silent and one that hangs up: one event each, and one when that is over."""
+    """A camera that falls silent and one that hangs up each cause one event, and another one when it is over."""
     checks.check(both_run(scene), framed.errors())
     time.sleep(1.5)
     scene.hook.events.clear()  # of a slow start
@@ -200,7 +200,7 @@ def check_broker(checks, scene, subscriber):
 
 
 def check_restart(checks, scene, broker):
-    """Killed while the webhook refuses: the event comes once from the next daemon, and none comes twice."""
+    """framed is killed while the webhook refuses: the next daemon delivers the event, and no event comes twice."""
     subscriber = Subscriber(broker.port, "framed", SECRETS["mqtt"]) if broker else None
     with scene.framed(broker.port if broker else 1) as framed:
         both_run(scene)
@@ -213,7 +213,7 @@ def check_restart(checks, scene, broker):
         checks.check(until(lambda: '"yard"' in scene.state_file(), 5), f"{scene.state_file()}\n{framed.errors()}")
         told = until(lambda: scene.told()[before:], 5)
         checks.check(len(told) == 1 and told[0]["camera"] == "yard", f"{told}\n{framed.errors()}")
-        time.sleep(0.5)  # until the file says that the command was told
+        time.sleep(0.5)  # until the file records the delivery to the command
         framed.child.kill()
         scene.said.append(framed.errors())
     if subscriber:
@@ -222,7 +222,7 @@ def check_restart(checks, scene, broker):
     with scene.framed(broker.port if broker else 1) as framed:
         raised = until(lambda: scene.hook.of("yard", "raised"), 10)
         checks.check(raised and raised[0] == told[-1], f"{raised}, {told}\n{framed.errors()}")
-        time.sleep(3)  # in which a camera that is judged anew would be down
+        time.sleep(3)  # enough for a new evaluation to find a camera down
         checks.check(len(scene.hook.of("yard")) == 1, f"twice: {scene.hook.of('yard')}")
         scene.yard.away = False
         over = until(lambda: scene.hook.of("yard", "cleared"), 30)
@@ -233,7 +233,7 @@ def check_restart(checks, scene, broker):
 
 
 def check_reload(checks, scene, framed, broker, subscriber):
-    """Another webhook, and a camera less: the next event goes there, and the broker forgets the camera's topics."""
+    """Reloads with another webhook and one camera less: the next event goes there, and the broker drops the camera's topics."""
     text = scene.config(broker.port if broker else 1, "elsewhere")
     with open(framed.config, "w") as file:
         file.write(text[:text.index("  yard:")])
@@ -294,7 +294,7 @@ def check_secrets(checks, scene, subscriber):
 
 
 class RudeBroker(threading.Thread):
-    """Accepts every client, and hangs up on what it publishes: some brokers do so where it may not. Keeps the times."""
+    """Accepts every client, then hangs up on its first message, as some brokers do to clients without permission. Records the times."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -313,7 +313,7 @@ class RudeBroker(threading.Thread):
 
 
 def check_rude_broker(checks, where):
-    """It is asked more and more seldom, and named in the log once."""
+    """The pauses between connections grow, and the log names the broker once."""
     broker = RudeBroker()
     address = f"mqtt://127.0.0.1:{broker.listener.getsockname()[1]}"
     camera = f'{{url: "tcp://127.0.0.1:9", outputs: {{o: {{sink: "unix:{where}/gate.sock"}}}}}}'

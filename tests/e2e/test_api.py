@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The API that the page and other programs use: the answers of a running daemon."""
+"""The API for the page and other programs: the answers of a running daemon."""
 import http.client
 import json
 import signal
@@ -41,7 +41,7 @@ def get(client, page):
 
 
 def check_description(checks, client):
-    """Answers of all kinds are as the description says, which is served too."""
+    """Answers of all kinds match the description, which is served too."""
     served = get(client, "/api/v1/openapi.json")
     checks.check(served == api.spec, "another description is served")
     for page in ("/metrics", "/healthz", "/readyz", "/api/v1/status", "/api/v1/status?camera=gate", "/api/v1/cameras", "/api/v1/scenes",
@@ -64,7 +64,7 @@ def check_status(checks, client):
 
 
 def check_parts(checks, client):
-    """Of one camera; of all what a wall shows; of the history what has come since."""
+    """Status of one camera; the summary of all cameras for a wall; the history since a sample."""
     for page, names in (("/api/v1/status?camera=gate", ["gate"]), ("/api/v1/status?camera=none", []),
                         ("/api/v1/cameras?camera=door", ["door"]), ("/api/v1/summary", ["gate", "door"])):
         checks.check([camera["name"] for camera in get(client, page)["cameras"]] == names, f"{page}: not {names}")
@@ -82,7 +82,7 @@ def check_parts(checks, client):
 
 
 def check_history(checks, client):
-    """Pictures come in at the clip's 25 a second; one output has a reader, the other loses them all."""
+    """Pictures come in at the clip's 25 per second; one output has a reader, the other loses them all."""
     def gate():
         return get(client, "/api/v1/history")["cameras"]["gate"]
 
@@ -104,7 +104,7 @@ def check_history(checks, client):
 
 
 class Events(threading.Thread):
-    """Follows events until it is closed: (id, kind, data) each."""
+    """Follows events until closed: (id, kind, data) each."""
 
     def __init__(self, port, query="", headers=None):
         super().__init__(daemon=True)
@@ -140,7 +140,7 @@ class Events(threading.Thread):
 
 
 def check_events(checks, client, framed):
-    """The past, then what happens: a camera that nobody answers, one that runs, and reloads."""
+    """Past events come first, then new ones: a camera without an answer, one that runs, and reloads."""
     every = Events(client.port)
     checks.check(every.status == 200 and every.type == "text/event-stream", f"{every.status} {every.type}")
     refused = until(lambda: every.of("state", camera="door", state="retrying"), 10)
@@ -183,7 +183,7 @@ def check_events(checks, client, framed):
 
 
 def check_detections(checks, client, where):
-    """Lines of detections come to those that ask for them."""
+    """Detections are sent to clients that request them."""
     lines = Events(client.port, "?types=detections&camera=gate")
     others = Events(client.port, "?types=detections&camera=yard")
     ring = consume.Ring(consume.connect(f"ring:{where}/found.ring", 10))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Batches of files at full pace, in every kind of sink, and of the regions and tiles of a picture: nothing is lost, and
-each element has the bytes and the matrix of an ordinary output that shows the same."""
+"""Batches of files at full pace, in every kind of sink, and of the regions and tiles of a picture: nothing is lost, and each element has the bytes
+and the matrix of an ordinary output with the same contents."""
 import collections
 import os
 
@@ -14,7 +14,7 @@ SIZE = (320, 240)
 TENSOR = "size: 64x48, tensor: {dtype: u8}, overflow: wait"
 ROIS = {"door": (16, 8, 120, 90), "lane": (101, 33, 64, 200)}
 TILES = "tiles: {size: 160, overlap: 10%, full: true}"
-# The grid that makes: as few columns and rows as the overlap allows, evenly.
+# The resulting grid: as few columns and rows as the overlap allows, evenly spaced.
 TILE_RECTS = [(x, y, 160, 160) for y in (0, 80) for x in (0, 80, 160)] + [(0, 0, *SIZE)]
 CAMERAS = ("a", "b", "c")
 
@@ -45,7 +45,7 @@ def config_of(where, port):
 
 
 def read_plain(where, name):
-    """sequence -> (payload, matrix), of an ordinary output."""
+    """Returns sequence -> (payload, matrix) of an ordinary output."""
     with open(f"{where}/{name}.framed", "rb") as file:
         return {header.sequence: (payload, header.dst_to_src) for header, payload in consume.read_frames(file)}
 
@@ -57,7 +57,7 @@ def check_element(checks, what, element, shown):
 
 
 def check_whole(checks, name, batches, plain):
-    """Each picture of each camera once, with its bytes, at the place that its header says."""
+    """Each picture of each camera comes once, with its bytes, at the place given by its header."""
     check_order(checks, name, batches)
     elements = [element for batch in batches for element in batch.elements]
     counts = collections.Counter((element.camera, element.sequence) for element in elements)
@@ -70,7 +70,7 @@ def check_whole(checks, name, batches, plain):
 
 
 def check_npy(checks, path, batches, plain):
-    """Records of 4 x 3 x 48 x 64, in which each picture is once; the rest is fill."""
+    """Records are 4 x 3 x 48 x 64 and contain each picture once; the rest is fill."""
     pictures, records = collections.Counter(), 0
     with open(path, "rb") as file:
         while file.peek(1):
@@ -87,7 +87,7 @@ def check_npy(checks, path, batches, plain):
 
 
 def check_parts(checks, name, where, parts):
-    """Each picture's elements one behind the other; parts: (region, ordinary output)."""
+    """The elements of a picture follow each other; parts: (region, ordinary output)."""
     batches = read_file(f"{where}/{name}.framed")
     elements = [element for batch in batches for element in batch.elements]
     shown = [read_plain(where, plain) for _, plain in parts]

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""A batch of two cameras read by consume.py from a ring, a socket and a file: headers and payloads agree; and
-what status and counters say of it meanwhile."""
+"""A batch of two cameras read by consume.py from a ring, a socket and a file: headers and payloads agree. Also checks status and counters meanwhile."""
 import itertools
 import os
 import re
@@ -31,7 +30,7 @@ BATCH = """  {name}:
 
 
 def copied(batch, payload):
-    """A Batch, its tensor, and (Header, tensor) of each of its elements."""
+    """Returns a Batch, its tensor, and (Header, tensor) of each of its elements."""
     elements = [(header, consume.tensor_of(header, data).copy()) for header, data in consume.elements_of(batch, payload)]
     return batch._replace(headers=batch.headers.copy()), consume.tensor_of(batch, payload).copy(), elements
 
@@ -56,7 +55,7 @@ def check_batch(checks, name, batch, tensor, elements):
 
 
 def check_status(checks, where):
-    """A line a batch, and cameras show the sinks of their batches."""
+    """Status has one line per batch, and cameras show the sinks of their batches."""
     table = run("status", "--socket", f"{where}/control.sock")[1]
     reasons = r"\d+: (?:(?:full|all|wait|reload) \d+(?:, )?)+"
     for line in ("BATCH +STATE +CAPACITY +MEAN +SINK +CLIENTS +BATCHES",

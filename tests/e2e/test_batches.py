@@ -1,7 +1,6 @@
 #!/usr/bin/python3
-"""Batches of live cameras that send in bursts, die, stall and are slow, of cameras that come and go by reload, and the
-end in mid-stream. FRAMED_BATCH_SECONDS says for how long cameras are watched (5), FRAMED_BATCH_RELOADS how often the
-members change (10)."""
+"""Batches of live cameras that send in bursts, die, stall and are slow, of cameras that come and go by reload, and a stop in mid-stream.
+FRAMED_BATCH_SECONDS: how long cameras are watched (5); FRAMED_BATCH_RELOADS: how often the members change (10)."""
 import collections
 import contextlib
 import os
@@ -24,7 +23,7 @@ TENSOR = "size: 32x32, tensor: {dtype: u8}"
 
 
 class BurstingCamera(faulty_camera.Camera):
-    """15 pictures a second in pairs; at a keyframe it pauses, and then sends what came together."""
+    """Sends 15 pictures per second in pairs; pauses at a keyframe, then sends the delayed pictures at once."""
 
     rate = 15
 
@@ -40,7 +39,7 @@ class SlowCamera(faulty_camera.Camera):
 
 
 def config_of(where, cameras, more):
-    """Cameras, each with an output `plain` of its own, and a batch of all of them, `detector`."""
+    """Returns cameras, each with its own output `plain`, and a batch of all of them, `detector`."""
     rows = "".join(f'  {name}: {{url: "{camera.url()}", transport: tcp, media_timeout: 60s, outputs: '
                    f'{{plain: {{{TENSOR}, slots: 32, sink: "unix:{where}/{name}.sock"}}}}}}\n'
                    for name, camera in cameras.items())
@@ -48,7 +47,7 @@ def config_of(where, cameras, more):
 
 
 class Watched:
-    """A framed with such a configuration, and its clients, there before the first picture."""
+    """A framed with such a configuration, and its clients, connected before the first picture."""
 
     def __init__(self, stack, where, cameras, more):
         self.cameras = cameras
@@ -79,9 +78,8 @@ def cameras_of(stack, where, kinds):
 
 
 def test_bursts(checks, wait, per_camera, least, filled=0):
-    """Eight cameras, whose keyframes are evenly spread. Where a batch takes one picture of each, a burst may lose some:
-    of the ordinary outputs' pictures `least` get into batches, of each camera nearly the same share. `filled`: elements
-    of a batch in the mean, at least."""
+    """Eight cameras, whose keyframes are evenly spread. Where a batch takes one picture per camera, a burst may lose some. `least`: minimum share of
+    the ordinary outputs' pictures that get into batches, nearly equal for all cameras. `filled`: minimum of the mean of elements per batch."""
     with folder() as where, contextlib.ExitStack() as stack:
         cameras = cameras_of(stack, where, {f"c{i}": BurstingCamera for i in range(8)})
         for i, camera in enumerate(cameras.values()):
@@ -109,7 +107,7 @@ def test_bursts(checks, wait, per_camera, least, filled=0):
 
 
 def test_bad_members(checks):
-    """One is killed, one stalls, one is slow: the others notice nothing."""
+    """One is killed, one stalls, one is slow: the others are not affected."""
     kinds = {name: faulty_camera.Camera for name in ("a", "b", "c", "d", "e", "killed", "stalled")}
     with folder() as where, contextlib.ExitStack() as stack:
         cameras = cameras_of(stack, where, {**kinds, "slow": SlowCamera})
@@ -143,7 +141,7 @@ def reload_config(where, members):
 
 
 def test_reload(checks):
-    """Members come and go. Those that stay lose nothing, and the ledger holds all that the client has."""
+    """Members come and go. Remaining members lose nothing, and the counters match the client's elements."""
     turns = ("a, b", "a, b, c", "a, b, c, d", "a, b, d")
     with folder() as where:
         make_clip(os.path.join(where, "clip.mp4"))
@@ -174,7 +172,7 @@ def stalled_config(where, names):
 
 
 def test_stalled_client(checks):
-    """A client of a batch reads nothing while a camera goes: the camera's sums close, and it can come back."""
+    """A client of a batch reads nothing while a camera is removed: the camera's sums close, and it can come back."""
     with folder() as where, contextlib.ExitStack() as stack:
         make_clip(os.path.join(where, "clip.mp4"))
         framed = stack.enter_context(Reloaded(where, stalled_config(where, "ab")))

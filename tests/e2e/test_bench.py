@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""framed-bench: its rows, its JSON and drawing, its mistakes, and cameras measured from end to end. No figure of it is
-judged but by what it says of itself."""
+"""framed-bench: its rows, its JSON and drawing, its mistakes, and cameras measured from end to end. Figures are only checked for consistency with
+each other."""
 import glob
 import json
 import os
@@ -77,7 +77,7 @@ def check_mistakes(checks):
 
 
 def check_rows(checks, rows):
-    """What holds for every row."""
+    """Checks the rules for every row."""
     for row in rows:
         name, value, limit, ratio = row["name"], row["value"], row["limit"], row["ratio"]
         checks.check(row["unit"] and name and row["better"] in ("lower", "higher"), f"{row}")
@@ -166,7 +166,7 @@ def check_live(checks, clip, temporary):
 
 
 def check_rtsp(checks, clip, temporary, way):
-    """Live cameras from the server of framed-bench: every frame is one that was sent, at a time that is known."""
+    """Live cameras from framed-bench's own server: every frame was sent, at a known time."""
     arguments = ["--clip", clip, "--cameras", "3", "--live", "--rows", "live", "--seconds", "2", "--rtsp", way]
     code, output, errors = bench("--json", *arguments, env={"TMPDIR": temporary})
     if not checks.check(code == 0 and not errors, f"--rtsp {way}: exit {code}: {errors}{output[-500:]}"):
@@ -197,7 +197,7 @@ def check_withheld(checks, clip):
 
 
 def check_try(checks, clip, temporary):
-    """Each combination of the values, side by side, with the spread; a value reaches the daemon."""
+    """Each combination of the values is listed with its spread; a value reaches the daemon."""
     arguments = ["--clip", clip, "--cameras", "1", "--live", "--try", "fps=0,5", "--try", "cpu.workers=1,2"]
     arguments += ["--runs", "2", "--seconds", "1"]
     code, output, errors = bench("--json", *arguments, env={"TMPDIR": temporary})
@@ -221,7 +221,7 @@ def check_try(checks, clip, temporary):
 
 
 def check_try_copy(checks, where, clip):
-    """copy=on records the packets of every camera, and the folder of that is gone afterwards."""
+    """copy=on records the packets of every camera; the folder is removed afterwards."""
     temporary = f"{where}/copies"
     os.mkdir(temporary)
     arguments = [BENCH, "--json", "--backend", "cpu", "--clip", clip, "--cameras", "2", "--live", "--rtsp", "tcp", "--runs", "1"]
@@ -243,7 +243,7 @@ def check_try_copy(checks, where, clip):
 
 
 def check_try_failure(checks, clip):
-    """A combination that does not run is left out, and said; the others are measured."""
+    """A combination that does not run is left out, with a note; the others are measured."""
     arguments = ["--clip", clip, "--cameras", "1", "--try", "cpu.pin=none,900", "--runs", "2", "--seconds", "0.2"]
     code, output, _ = bench("--json", *arguments)
     said = json.loads(output)
@@ -270,7 +270,7 @@ def check_ffmpeg(checks, clip):
 
 
 def running():
-    """Process -> parent, of all that run."""
+    """Returns process -> parent, of all running processes."""
     found = {}
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:
@@ -288,7 +288,7 @@ def children(pid):
 
 
 def check_stopped(checks, where, clip, temporary):
-    """A signal ends it early, its child with it, and nothing is left. SIGKILL takes the child along, too."""
+    """A signal ends it and its child early, and nothing is left behind. SIGKILL ends the child, too."""
     arguments = [BENCH, "--backend", "cpu", "--clip", clip, "--cameras", "2", "--live", "--rows", "live"]
     for which in (signal.SIGTERM, signal.SIGKILL):
         with Process(arguments, f"{where}/bench.log", {"TMPDIR": temporary}) as process:
@@ -303,7 +303,7 @@ def check_stopped(checks, where, clip, temporary):
 
 
 def check_stopped_alone(checks, where, clip, temporary):
-    """Decoding alone, a signal ends it at once: as it starts and in the midst of its window."""
+    """While decoding alone, a signal ends it at once: at its start and in the middle of its window."""
     arguments = [BENCH, "--backend", "cpu", "--clip", clip, "--cameras", "2", "--rows", "cameras"]
     for after in (0, 1.5):
         with Process([*arguments, "--seconds", "30"], f"{where}/bench.log", {"TMPDIR": temporary}) as process:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""A box found in a tensor leads back to the camera's picture: its corners, mapped by consume.py with what the
-header of a frame says, lie within 0.01 pixel of where they are. Once by the picture's outer edges, in sizes up to 4K;
-once by a rectangle that is drawn into the source and measured in the tensor."""
+"""A box found in a tensor leads back to the camera's picture: its corners, mapped by consume.py with the frame's header, lie within 0.01 pixel of
+their true position. Tested with the picture's outer edges, in sizes up to 4K, and with a rectangle drawn into the source and measured in the
+tensor."""
 import math
 import os
 
@@ -10,7 +10,7 @@ from framed_client import PATIENCE, Checks, Framed, consume, folder
 
 NEAR = 0.01  # source pixels
 SIZES = [(320, 240), (768, 432), (1081, 607), (1920, 1080), (3840, 2160)]
-# keys of an output beside its size, each with (fit, degrees, mirrored x, mirrored y, crop)
+# keys of an output in addition to its size, and (fit, degrees, mirrored x, mirrored y, crop)
 GEOMETRIES = {
     "letterbox": ("", ("letterbox", 0, 1, 1, None)),
     "stretch": (", fit: stretch", ("stretch", 0, 1, 1, None)),
@@ -24,7 +24,7 @@ GEOMETRIES = {
     "all": (", fit: crop, rotate: 200, flip: both, crop: [7, 9, 301, 77]", ("crop", 200, -1, -1, (7, 9, 301, 77))),
 }
 TENSORS = [(640, 640), (416, 352)]
-# A white rectangle in black, and outputs that show it enlarged: axes along the tensor's, then any.
+# A white rectangle on black, and outputs that enlarge it: first with axes along the tensor's, then with any.
 DRAWN, LEFT, TOP, RIGHT, BOTTOM = (48, 30), 10, 7, 31, 19
 STRAIGHT = {
     "letterbox": "size: 384x384",
@@ -43,7 +43,7 @@ SLANTED = {
 
 
 def write_video(path, pictures, size):
-    """Raw BGRA pictures; None: a black one."""
+    """Writes raw BGRA pictures; None: a black one."""
     with open(path, "wb") as file:
         for picture in pictures:
             if picture is None:
@@ -53,7 +53,7 @@ def write_video(path, pictures, size):
 
 
 def camera(where, name, size, outputs):
-    """A camera of the raw pictures in NAME.bgra, each output into a file of its own."""
+    """Returns a camera that shows the raw pictures in NAME.bgra, with a file for each output."""
     lines = "".join(f"      {output}: {{{keys}, sink: 'file:{where}/{name}-{output}.framed'}}\n"
                     for output, keys in outputs.items())
     video = f"{{pixel_format: bgra, video_size: {size[0]}x{size[1]}, framerate: 25}}"
@@ -66,7 +66,7 @@ def run(checks, where, cameras):
 
 
 def frame(where, name):
-    """(Header, tensor) of the first frame that an output has written."""
+    """Returns (Header, tensor) of the first frame that an output has written."""
     with open(f"{where}/{name}.framed", "rb") as file:
         header, payload = next(consume.read_frames(file))
     return header, consume.tensor_of(header, payload)
@@ -76,8 +76,8 @@ def frame(where, name):
 
 
 def shown_at(corner, size, tensor, geometry):
-    """Where the tensor shows a corner of the source: turned and mirrored about the middle of what is shown of the
-    source, then fitted. Edges all through: no half pixels."""
+    """Returns where the tensor shows a corner of the source: turned and mirrored about the middle of the shown part, then fitted. All in edges: no
+    half pixels."""
     fit, degrees, mirror_x, mirror_y, crop = geometry
     left, top, width, height = crop or (0, 0, *size)
     c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
@@ -113,7 +113,7 @@ def check_edges(checks, where):
     print(f"boxes: outer edges come back within {furthest:.5f} pixels")
 
 
-# --- a rectangle that is drawn
+# --- a drawn rectangle
 
 
 def drawn():
@@ -123,7 +123,7 @@ def drawn():
 
 
 def span(levels, middle):
-    """From where to where a row of levels is white around a pixel in the white: the ramps at its ends are symmetric."""
+    """Returns both ends of the white part of a row, around the pixel `middle`; the ramps at its ends are symmetric."""
     covered = levels.astype("f8") / 255
     return middle - covered[:middle].sum(), middle + covered[middle:].sum()
 

@@ -1,4 +1,4 @@
-"""The driver for libva that shows known pictures (tests/faults/va_driver.c): its environment, and its files."""
+"""Environment and files of the libva driver that shows known pictures (tests/faults/va_driver.c)."""
 import os
 import struct
 import subprocess
@@ -6,7 +6,7 @@ import subprocess
 from framed_client import BINARY, ffmpeg
 
 FAULTS = os.path.join(os.path.dirname(BINARY), "faults")
-DRIVER = os.path.join(FAULTS, "fake_drv_video.so")  # as libva wants it to be called
+DRIVER = os.path.join(FAULTS, "fake_drv_video.so")  # a name that libva requires
 DEVICE = "/dev/null"
 
 
@@ -16,7 +16,7 @@ def environment(pictures, fault=""):
 
 
 def write(pictures, name, clip, width, height):
-    """The clip's pictures in the order of its packets, as `name`: h264-8, hevc-8 or hevc-10."""
+    """Writes the clip's pictures in the order of its packets, as `name`: h264-8, hevc-8 or hevc-10."""
     os.makedirs(pictures, exist_ok=True)
     stamps = subprocess.run(["ffprobe", "-v", "error", "-show_entries", "packet=pts", "-of", "csv=p=0", clip],
                             check=True, capture_output=True, text=True).stdout

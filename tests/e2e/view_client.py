@@ -19,7 +19,7 @@ class Message:
 
 
 class View:
-    """Of the tiles, like "gate:320": read() gives message after message."""
+    """Reads the tiles, such as "gate:320": read() returns one message after the other."""
 
     def __init__(self, port, tiles, fps=None, token=None, timeout=20):
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
@@ -50,7 +50,7 @@ class View:
         return Message(header, self.take(header[0]))
 
     def pictures(self, count):
-        """So many JPEGs, and the facts of each index."""
+        """Returns `count` JPEGs, and the facts of each index."""
         facts, found = {}, []
         while len(found) < count:
             message = self.read()

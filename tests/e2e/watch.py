@@ -1,5 +1,4 @@
-"""What a client of framed saw of a numbered clip, picture by picture, and the account of it beside what the camera
-sent."""
+"""Records what a client of framed saw of a numbered clip, picture by picture, and compares it with what the camera sent."""
 import collections
 import os
 import threading
@@ -15,7 +14,7 @@ WIDTH, HEIGHT = 160, 96
 OUTPUT = f"{{size: {WIDTH}x{HEIGHT}, fit: stretch, tensor: {{dtype: u8, layout: nhwc, order: gray}}, slots: 128"
 DAMAGED, CAPTURE_CLOCK = 1, 8  # flags
 
-# known: by its digest, or UNKNOWN; read: when the client had it, CLOCK_MONOTONIC in s.
+# known: number by digest, or UNKNOWN; read: when the client had it, CLOCK_MONOTONIC in s.
 Seen = collections.namedtuple("Seen", "header known top bottom read")
 Header = collections.namedtuple("Header", "sequence epoch flags pts_ns capture_ns finished_ns")
 
@@ -29,7 +28,7 @@ cameras:
 
 
 def reference(path):
-    """digest -> number, of what framed makes of the clip when it comes from a file."""
+    """Returns digest -> number of framed's results for the clip, read from a file."""
     with folder() as where:
         with Framed(where, REFERENCE.format(clip=path, output=OUTPUT, where=where)) as framed:
             if framed.wait(60) != 0:
@@ -42,8 +41,7 @@ def reference(path):
 
 
 class Watcher(threading.Thread):
-    """Reads a socket until it closes. With the camera that sends them, the numbers of a clip that goes round and round
-    go on rising."""
+    """Reads a socket until it closes. With the sending camera, the numbers of a repeated clip go on rising."""
 
     def __init__(self, address, digests, camera=None):
         super().__init__(daemon=True)
@@ -74,7 +72,7 @@ class Watcher(threading.Thread):
         return number + turn * round((camera.number - number) / turn)
 
     def good_after(self, number):
-        """When good pictures from `number` on were finished (CLOCK_MONOTONIC, s)."""
+        """Returns the times when good pictures from `number` on were finished (CLOCK_MONOTONIC, s)."""
         late = []
         for one in reversed(list(self.seen)):
             if one.known != UNKNOWN and one.known < number:
@@ -85,7 +83,7 @@ class Watcher(threading.Thread):
 
 
 class BatchWatcher(Watcher):
-    """The same of a batch: `shares` has what was seen of each camera. `cameras`: by name those whose clip goes round."""
+    """The same for a batch: `shares` contains each camera's seen pictures. `cameras`: name -> camera, of those with a repeated clip."""
 
     def __init__(self, address, digests, cameras=()):
         self.cameras, self.shares = dict(cameras), collections.defaultdict(list)
@@ -103,12 +101,12 @@ class BatchWatcher(Watcher):
             self.error = error
 
     def check_sums(self, checks, metrics, name):
-        """Of the batch `name`: what was closed was seen."""
+        """Checks the batch `name`: the client saw every batch that was closed."""
         self.join(5)
         checks.check(not self.error, f"{name}: {self.error}")
         closed = metrics.sum("framed_batches_total", batch=name)
         losses = metrics.losses(output=name)
-        failed = metrics.sum("framed_batch_elements_sum", batch=name) - self.elements  # once their batch was closed
+        failed = metrics.sum("framed_batch_elements_sum", batch=name) - self.elements  # lost after their batch was closed
         seen = sum(map(len, self.shares.values()))
         checks.check(closed == self.batches and not self.missed,
                      f"{name}: {closed} batches closed, {self.batches} seen, {self.missed} missed")
@@ -117,7 +115,7 @@ class BatchWatcher(Watcher):
         checks.check(self.elements == seen, f"{name}: {self.elements} elements told, {seen} seen")
 
     def check(self, checks, metrics, name, members):
-        """The sums of the batch, the share of each member, and what no fault excuses."""
+        """Checks the sums of the batch, the share of each member, and what holds despite any fault."""
         self.check_sums(checks, metrics, name)
         checks.check(set(self.shares) <= set(members), f"{name}: elements of {set(self.shares)}")
         for member, camera in members.items():
@@ -126,8 +124,7 @@ class BatchWatcher(Watcher):
 
 
 def check_ledger(checks, metrics, name, seen, output="o"):
-    """Every frame of the camera's output is accounted for, and emitted are those that the client saw. Returns how many
-    were offered and lost."""
+    """Checks that every frame of the camera's output is accounted for, and that the client saw those emitted. Returns (offered, lost)."""
     offered, emitted, lost = metrics.account(camera=name, output=output)
     losses = metrics.losses(camera=name, output=output)
     checks.check(offered == emitted + lost, f"{name}, {output}: {offered} offered, {emitted} emitted, {losses}")
@@ -136,8 +133,8 @@ def check_ledger(checks, metrics, name, seen, output="o"):
 
 
 def check_steady(checks, metrics, name, camera, seen, output="o", busy=0):
-    """A good camera's pictures came, each once, in one epoch, from when the client was there. `busy`: so many may find no
-    room on a box that has more to do than it can."""
+    """Checks that a good camera's pictures came once each, in one epoch, since the client connected. `busy`: maximum of overflows, on an overloaded
+    box."""
     losses = metrics.losses(camera=name, output=output)
     account = Account(camera.sent, seen)
     what = f"{name}, {output}"
@@ -153,11 +150,11 @@ def check_steady(checks, metrics, name, camera, seen, output="o", busy=0):
 
 
 class Account:
-    """Of one camera: the pictures that it sent whole beside those that were seen."""
+    """Compares the pictures that one camera sent whole with those seen."""
 
     def __init__(self, sent, seen):
         whole = [s for s in seen if s.top != UNKNOWN and s.top == s.bottom]
-        numbers = [s.top for s in whole if not s.header.flags & DAMAGED]  # damaged ones show what was there before
+        numbers = [s.top for s in whole if not s.header.flags & DAMAGED]  # damaged ones show older content
         got = collections.Counter(numbers)
         self.count = len(seen)
         self.doubled = [n for n, times in got.items() if times > 1]
@@ -171,13 +168,13 @@ class Account:
         self.pts = list(self.bad_pts(seen))
 
     def check(self, checks, name, replaced=False):
-        """What no fault excuses. `replaced`: by a reload, so that epochs may have begun anew."""
+        """Checks what holds despite any fault. `replaced`: by a reload, so that epochs may have restarted."""
         for what in ("doubled", "disordered", "unflagged") + (() if replaced else ("pts",)):
             checks.check(not getattr(self, what), f"{name}: {what} {getattr(self, what)[:10]}")
 
     @staticmethod
     def missing_of(sent, got, last):
-        """Up to the last that came."""
+        """Returns the missing pictures up to the last one that came."""
         whole = {}
         for picture in sent:
             if picture.whole and picture.number <= last:
@@ -186,8 +183,8 @@ class Account:
 
     @staticmethod
     def bad_pts(seen):
-        """Within an epoch time goes by pictures: 40 ms each, which is what the clip has. A damaged one may show an
-        earlier one."""
+        """Yields pts errors: within an epoch, pts must advance by 40 ms per picture, the clip's interval. Damaged pictures are skipped: they may show
+        an earlier one."""
         for a, b in zip(seen, seen[1:]):
             damaged = (a.header.flags | b.header.flags) & DAMAGED
             if damaged or a.header.epoch != b.header.epoch or UNKNOWN in (a.known, b.known):
