@@ -93,7 +93,7 @@ class Clip:
 
 
 class Feed:
-    """One client's way through the clip."""
+    """One client's position in the clip."""
 
     def __init__(self, clip, source, once):
         self.clip, self.once, self.next = clip, once, 0

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A batch of two cameras read by consume.py from a ring, a socket and a file: headers and payloads agree. Also checks status and counters meanwhile."""
+"""A batch of two cameras, read by consume.py from a ring, a socket and a file: headers and payloads agree. Also checks status and counters."""
 import itertools
 import os
 import re

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
-"""POST api/v1/discover and api/v1/probe: the way of a new camera over HTTP, from looking for it to lines that `framed
-check` takes. One probe at a time; a child that is asked for no more is gone; no password stays anywhere; the cameras that
-run lose nothing."""
+"""POST api/v1/discover and api/v1/probe: adding a camera over HTTP, from the search to lines that `framed check` accepts. One probe runs at a time;
+its child ends when the result is no longer needed; no password is kept; running cameras lose nothing."""
 import concurrent.futures
 import http.client
 import json
@@ -25,7 +24,7 @@ cameras:
 
 
 def post(client, path, **body):
-    """(status, what it says)"""
+    """Returns (status, the answer's JSON)."""
     status, _, text = client.get(path, "POST", json.dumps(body), {"Content-Type": "application/json"})
     return status, json.loads(text)
 
@@ -100,8 +99,7 @@ def check_refusals(checks, client, camera, url):
 
 
 def check_left_alone(checks, client, framed, camera):
-    """A child that dies is told of; a client that goes away takes its child with it; a camera that never answers ends in
-    time."""
+    """The death of a child is reported; a client that disconnects ends its child; a probe of a silent camera ends in time."""
     camera.mute.add("DESCRIBE")
     with concurrent.futures.ThreadPoolExecutor() as pool:
         waiting = pool.submit(post, Client(client.port), "/api/v1/probe", url=camera.url())

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""`framed check` tells every mistake that shows without a camera, each with its place, and `--probe` those that show
-with it."""
+"""`framed check` reports every mistake that can be found without a camera, each with its position, and `--probe` those that need the camera."""
 import os
 import re
 import socket
@@ -17,12 +16,12 @@ def config(camera="url: x.mp4", output='sink: "tcp:0"', top=""):
 
 
 def column(text, word):
-    """line:column of a word."""
+    """Returns line:column of a word."""
     before = text[: text.index(word)]
     return f"{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
 
 
-# What is wrong, the word that the place is of, the key, and how the message begins.
+# Configuration, word at the reported position, key, start of the message.
 MISTAKES = [
     (config("url: x.nut, demuxer: nutt"), "nutt", "cameras.gate.demuxer", "is not a demuxer of libavformat ("),
     (config("url: x.nut, demuxer: nut, options: {frob: 1}"), "frob", "cameras.gate.options.frob",
@@ -59,7 +58,7 @@ MISTAKES = [
     (config(top="cpu: {pin: '1000-1023'}\n"), "'1000", "cpu.pin", "this process may use none of 1000-1023 ("),
     (config("url: 'pipe:77'"), "'pipe:77", "cameras.gate.url", "framed was started without a readable descriptor 77 "),
 ]
-# What a run takes, although it looks like some of these.
+# Accepted by a run, although similar to some of these.
 GOOD = [
     config("url: x.nut, options: {blocksize: 4096, probesize: 5000, rw_timeout: 1}"),
     config("url: x.raw, demuxer: rawvideo, options: {video_size: 64x64, pixel_format: bgra, blocksize: 4096}"),
@@ -130,7 +129,7 @@ def write(path, text):
 
 
 def check_credentials(checks, where):
-    """What only the unit can read counts as set, whatever key it stands in; check says so in one line."""
+    """Credentials that only the unit can read count as set, in every key; check reports them in one line."""
     units = f"{where}/units"
     write(f"{units}/framed.service", "[Service]\nLoadCredential=GATE_PASSWORD:/etc/framed/credentials/gate\n")
     write(f"{units}/framed.service.d/more.conf",
@@ -163,7 +162,7 @@ def check_credentials(checks, where):
     checks.check(code == 78 and "GATE_PASSWORD is not set" in errors, f"no unit at all: exit {code}, {errors}")
 
 
-OPEN = [  # keys with secrets that the file itself holds, and the place of the first
+OPEN = [  # keys with secrets in the file itself, for a camera and for the top level
     ("url: 'rtsp://viewer:hunter2@127.0.0.1:1/x'", ""),
     ("url: 'rtsp://viewer:${PASSWORD:-hunter2}@127.0.0.1:1/x'", ""),
     ("url: 'rtsp://127.0.0.1:1/x?password=hunter2'", ""),
@@ -178,7 +177,7 @@ CLOSED = [
 
 
 def check_readers(checks, where, clip):
-    """A secret in a file that everybody may read is a warning, and no mistake."""
+    """A secret in a world-readable file is a warning, not a mistake."""
     path, env = f"{where}/open.yaml", {"PASSWORD": SECRET, "TOKEN": SECRET * 2}
     for cases, mode, expected in ((OPEN, 0o644, 1), (OPEN, 0o640, 0), (CLOSED, 0o644, 0)):
         for camera, top in cases:
@@ -198,7 +197,7 @@ def check_readers(checks, where, clip):
 
 
 def check_words(checks, where, clip):
-    """false is off, and a scheme has no case."""
+    """false means off, and URL schemes are case-insensitive."""
     with Server(where, clip) as server:
         text = config(f"url: '{server.url().replace('rtsp:', 'RTSP:')}'", top="http: false\ncontrol: false\n")
         code, output, errors = run("check", "--probe", "-c", "-", stdin=text)
@@ -214,8 +213,8 @@ def check_words(checks, where, clip):
 
 
 def check_package(checks, where):
-    """The package's own owner and mode make way for those that let root and the service read alone; somebody's choice
-    stays. Every configuration and drop-in folder counts, not the first alone."""
+    """Owners and modes set by earlier packages change to those that let only root and the service read; an administrator's choice stays. All
+    configurations and drop-in folders are handled, not only the first."""
     script = os.path.join(ROOT, "scripts", "debian", "framed.postinst")
     for name, body in (("stat", 'case $3 in *.d) echo $FOLDER;; *) echo "$FILE";; esac'),
                        ("chown", 'echo chown "$@" >>$LOG'), ("chmod", 'echo chmod "$@" >>$LOG'),
@@ -246,7 +245,7 @@ def check_package(checks, where):
 
 
 def check_batches(checks):
-    """The members of a batch, which the file does not show, and that they are no outputs of their own."""
+    """check lists the members of a batch, which the file does not name, and does not count them as outputs."""
     text = """cameras:
   gate: {url: 'tcp://127.0.0.1:1'}
   gate2: {url: 'tcp://127.0.0.1:1', outputs: {o: {sink: 'tcp:0'}}}
@@ -260,7 +259,7 @@ batches:
 
 
 def check_together(checks):
-    """Mistakes of the text and of the machine come in one run, in the order of their places."""
+    """Mistakes of the text and of the machine come in one run, in the order of their positions."""
     text = config("url: x, speed: 3, demuxer: nutt", 'sink: "unix:/no/such/s", slots: 1000', "cpu: {pin: '1000'}\n")
     code, _, errors = run("check", "-c", "-", stdin=text)
     keys = re.findall(r"^stdin:\d+:\d+: (\S+): ", errors, re.M)
@@ -270,7 +269,7 @@ def check_together(checks):
 
 
 def check_units_folders(checks):
-    """The unit makes its folders when it starts: until then they count as there, and check says so once."""
+    """The unit creates its folders when it starts: until then they count as existing, and check says so once."""
     text = config(output='sink: "unix:/run/framed-none/s"')
     twice = config(output='sink: "unix:/run/framed-none/s"}, p: {sink: "unix:/var/lib/framed-none/s"}, '
                           'q: {sink: "unix:/run/framed-none/t"')
@@ -293,8 +292,7 @@ cameras:
 
 
 def check_descriptors(checks, where, clip):
-    """`pipe:N` reads what framed was started with, and never what framed has opened itself: there its pipe of signals
-    is among the first."""
+    """`pipe:N` reads an inherited descriptor, never one that framed opened itself; its signal pipe is among the first of those."""
     path = f"{where}/pipe.yaml"
     for n in range(3, 24):
         with open(path, "w") as file:
@@ -316,7 +314,7 @@ def check_descriptors(checks, where, clip):
 
 
 def check_reload(checks, where, clip):
-    """A reload that brings `pipe:N` is refused, and SIGTERM still ends framed."""
+    """A reload that adds `pipe:N` is refused, and SIGTERM still ends framed."""
     text = PIPE.format(url=clip, where=where, clip=clip)
     with Framed(where, text) as framed:
         checks.check(until(lambda: os.path.exists(f"{where}/control.sock"), 10), framed.errors())
@@ -363,7 +361,7 @@ def check_probe(checks, where, clip):
         checks.check(code == 1 and told and SECRET not in output, f"probe of what is not there: exit {code}, {errors}")
 
 
-# For 1920x1080, which is assumed, and not for every camera: the word that the warning is of, the key and the message.
+# For the assumed size of 1920x1080, which need not be the camera's: keys, word at the position, key and message of the warning.
 DOUBTFUL = [
     ("crop: [0, 0, 3840, 2160]", "[0, 0", "crop", "reaches beyond the assumed picture of 1920x1080 ("),
     ("size: 640x10", "640x10", "size", "places output pixels more than 32764 pixels away from the first pixel of the assumed "),
@@ -389,7 +387,7 @@ def check_auto_geometry(checks, clip):
 
 
 def check_probed_geometry(checks, clip):
-    """What fits `picture` and not the camera is a mistake that only a look at the camera shows."""
+    """Geometry that fits `picture` but not the camera is a mistake that only `--probe` can find."""
     text = config(f"url: {clip}, picture: 640x480", 'sink: "tcp:0", crop: [0, 0, 640, 480]')
     code, _, errors = run("check", "-c", "-", stdin=text)
     checks.check(code == 0 and not errors, f"a crop within `picture`: exit {code}, {errors}")

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""The command line: mistakes in a configuration, exit codes, the end by SIGTERM and by SIGKILL, and passwords, which
-appear nowhere."""
+"""The command line: mistakes in a configuration, exit codes, the end by SIGTERM and by SIGKILL, and passwords, which must not show up anywhere."""
 import json
 import os
 import re
@@ -101,7 +100,7 @@ def check_usage(checks):
 
 
 def check_refusals(checks, where):
-    """What a protocol cannot carry is refused by check."""
+    """check refuses what a protocol cannot carry."""
     for protocol, kernel in (("y4m", "kernel: warp"), ("y4m", "kernel: yuv, format: nv12")):
         output = f"{{{kernel}, protocol: {protocol}, sink: 'unix:{where}/s'}}"
         text = f"cameras: {{gate: {{url: x.mp4, outputs: {{o: {output}}}}}}}"
@@ -118,7 +117,7 @@ def check_ring_refusals(checks):
 
 
 def check_cpu(checks, where, clip):
-    """FRAMED_CPU names a version of the kernels; one that this CPU does not have is refused in one line."""
+    """FRAMED_CPU names a version of the kernels; one that does not run on this CPU is refused in one line."""
     text = config(clip, f"file:{where}/t.raw", top="backend: cpu")
     path = f"{where}/cpu.yaml"
     with open(path, "w") as file:
@@ -138,7 +137,7 @@ def check_cpu(checks, where, clip):
 
 
 def check_pin(checks, where, clip):
-    """A cpu.pin of which nothing is allowed is refused in one line; what is left out of a list is told once."""
+    """A cpu.pin without any allowed CPU is refused in one line; CPUs left out of a list are reported once."""
     allowed, path = sorted(os.sched_getaffinity(0)), f"{where}/pin.yaml"
     good, bad = allowed[0], max(allowed[-1] + 1, 1000)
 
@@ -177,15 +176,15 @@ cameras:
 
 
 def check_memory(checks):
-    """check says what every camera needs, and what all do."""
+    """check lists the memory of each camera, and the sum."""
     text = CAMERAS.format(url="x.mp4", backend="cpu", memory="auto", decode="auto")
     code, output, errors = run("check", "-c", "-", stdin=text)
     checks.check(code == 0 and not errors, f"memory: exit {code}, {errors!r}")
     lines = output.splitlines()
     checks.check(lines[0] == "-: good: 2 cameras, 2 outputs", f"memory: {lines[0]}")
     checks.check(lines[1] == "memory in MiB with backend cpu:", f"memory: {lines[1]}")
-    # Slots of 640x640x3 bytes behind one page, 19 padded pictures of 1920x1080 and of 64x64 in whole pages, what a
-    # decoder keeps for the macroblocks of 18, and 2.5 MiB for each camera.
+    # Slots of 640x640x3 bytes after one page, 19 padded pictures of 1920x1080 and of 64x64 in whole pages, a decoder's data per macroblock of 18
+    # pictures, and 2.5 MiB for each camera.
     gate = 4096 * (1 + 6 * 300 + 19 * 767) + 18 * 120 * 68 * 200 + (5 << 19) + 5 * (1920 * 1080 // 80)
     small = 4096 * (1 + 3 * 300 + 19 * 4) + 18 * 4 * 4 * 200 + (5 << 19) + 5 * (64 * 64 // 80)
     mib = [f"{need / 2**20:.1f}" for need in (gate, small, gate + small)]
@@ -196,7 +195,7 @@ def check_memory(checks):
 
 
 def check_overcommitment(checks, where):
-    """More memory than there is is refused with the figures, before anything starts."""
+    """A need of more memory than available is refused with the figures, before anything starts."""
     text = CAMERAS.format(url="rtsp://127.0.0.1/x", backend="cpu", memory="64MiB", decode="nvdec")
     code, output, errors = run("check", "-c", "-", stdin=text)
     expected = f"-: cameras need 236.8 MiB of device memory, cuda.memory allows 64.0 MiB {HINT}\n"
@@ -242,7 +241,7 @@ def check_missing_device(checks, where, clip):
 
 
 def check_sigterm(checks, where, clip):
-    """Within 2 s, with exit 0: from a camera that streams, and from one that never answers."""
+    """Ends within 2 s, with exit 0: from a camera that streams, and from one that never answers."""
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))
         mute.listen()
@@ -260,7 +259,7 @@ def check_sigterm(checks, where, clip):
 
 
 def check_metrics_file(checks, where, clip):
-    """One that cannot be written ends the start, and nothing of it is left."""
+    """A file that cannot be written ends the start, and no part of it is left behind."""
     path, folder_of = f"{where}/metrics.yaml", f"{where}/metrics.folder"
     with open(path, "w") as file:
         file.write(config(clip, f"unix:{where}/m.sock"))
@@ -272,7 +271,7 @@ def check_metrics_file(checks, where, clip):
 
 
 def check_sigkill(checks, where, clip):
-    """What was written before a kill plays up to the last whole frame."""
+    """A file written before a kill plays up to the last whole frame."""
     path = f"{where}/killed.y4m"
     text = config(clip, f"file:{path}", camera="loop: true")
     text = text.replace("size: 64x64", "kernel: yuv\n        format: yuv420p")
@@ -287,7 +286,7 @@ def check_sigkill(checks, where, clip):
 
 
 def spied(framed):
-    """All that others can see of a running framed: its argv, and its children's."""
+    """Returns all that others can see of a running framed: its argv and its children's."""
     seen = ""
     for process in os.listdir("/proc"):
         if process.isdigit():
@@ -350,7 +349,7 @@ cameras:
 
 
 def check_closed_descriptors(checks, where, clip):
-    """Started without standard input, output and error, framed has /dev/null there: no log line gets into a file."""
+    """Started without standard input, output and error, framed opens /dev/null there: no log line gets into a file."""
     with open(f"{where}/closed.yaml", "w") as file:
         file.write(CLOSED.format(where=where, clip=clip))
     for closing in ("<&- >&- 2>&-", "2>&-", "<&-"):

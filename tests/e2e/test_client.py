@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""libframed with the real daemon: over a ring, a unix and a tcp socket it gives the frames and batches that a reader of
-the bytes sees; a program reads on through restarts of the daemon and of the camera, and is told of each torn frame."""
+"""libframed with the real daemon: over a ring, a unix and a tcp socket it returns the same frames and batches as a reader of the bytes. A program
+reads on through restarts of the daemon and of the camera, and detects each torn frame."""
 import glob
 import json
 import os
@@ -74,7 +74,7 @@ class Frames:
         self.child = subprocess.Popen([FRAMES, address, which, str(count), str(hold_ms)], stdout=subprocess.PIPE, text=True)
 
     def wait(self, seconds=30):
-        """(frames, counts)"""
+        """Returns (frames, counts)."""
         try:
             output, _ = self.child.communicate(timeout=seconds * PATIENCE)
         finally:
@@ -90,7 +90,7 @@ def sums(payload):
 
 
 def check_frames(checks, where):
-    """Every sink, each frame in turn: the bytes of the plain socket beside it."""
+    """For every kind of sink, each frame has the bytes of a plain socket's."""
     port = free_port()
     plain = {kind: Reader(f"unix:{where}/{kind}.sock", COUNT) for kind in ("bytes", "floats")}
     programs = {
@@ -113,7 +113,7 @@ def check_frames(checks, where):
 
 
 def check_batches(checks, where):
-    """Both sinks: whole batches, whose elements are those of the two cameras."""
+    """Both sinks deliver whole batches, with elements of the two cameras."""
     with Framed(where, BATCHES.format(where=where)):
         for address in (f"ring:{where}/batches.ring", f"unix:{where}/batches.sock"):
             frames, counts = Frames(address, count=20).wait()
@@ -129,7 +129,7 @@ def check_batches(checks, where):
 
 
 class Restarted(threading.Thread):
-    """Reads on until it is stopped, and keeps what it saw."""
+    """Reads on until it is stopped, and records its frames."""
 
     def __init__(self, *arguments):
         super().__init__(daemon=True)
@@ -141,7 +141,7 @@ class Restarted(threading.Thread):
             self.frames.append(json.loads(line))
 
     def wait_for_more(self):
-        """Whether another frame comes."""
+        """Returns true if another frame arrives."""
         seen = len(self.frames)
         return until(lambda: len(self.frames) > seen, 20)
 
@@ -153,7 +153,7 @@ class Restarted(threading.Thread):
 
 
 def known_pictures(where):
-    """The sums of every picture of the clip."""
+    """Returns the sums of every picture of the clip."""
     reader = Reader(f"unix:{where}/known.sock")
     with Framed(where, REFERENCE.format(where=where)) as framed:
         framed.wait(30)
@@ -162,7 +162,7 @@ def known_pictures(where):
 
 
 def check_restarts(checks, where):
-    """Three programs: a fast one and one that holds each frame for too long on the ring, and one on the socket."""
+    """Three programs: on the ring a fast one and one that holds each frame for too long, and one on the socket."""
     known = known_pictures(where)
     checks.check(len(known) == 50, f"{len(known)} pictures are known, not 50")
     programs = {
@@ -193,14 +193,14 @@ def check_restarts(checks, where):
 
 
 def installed(where):
-    """Where `make install-client` has put the library."""
+    """Installs the library with `make install-client`; returns its prefix."""
     variables = [f"B={os.path.dirname(BINARY)}", f"PREFIX={where}/usr", "NVCC="]
     subprocess.run(["make", "-s", *variables, "install-client"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return f"{where}/usr"
 
 
 def program_of(text, usr, where):
-    """A program that is built as its author would, from the C text that a page shows."""
+    """Builds a program, as its author would, from the C text in a page; returns its path."""
     environment = {**os.environ, "PKG_CONFIG_PATH": f"{usr}/lib/pkgconfig"}
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "framed"], env=environment, check=True, capture_output=True,
                            text=True).stdout.split()
@@ -212,7 +212,7 @@ def program_of(text, usr, where):
 
 
 def lines_of(program, usr, count):
-    """What it prints first, to a terminal, so that it keeps no line to itself."""
+    """Returns a program's first lines; it prints to a terminal, so that it does not buffer them."""
     screen, terminal = os.openpty()
     child = subprocess.Popen([program], stdout=terminal, env={**os.environ, "LD_LIBRARY_PATH": f"{usr}/lib"})
     silent = threading.Timer(20 * PATIENCE, child.kill)
@@ -221,7 +221,7 @@ def lines_of(program, usr, count):
     with open(screen) as lines:
         try:
             return [lines.readline() for _ in range(count)]
-        except OSError:  # it has ended
+        except OSError:  # the program has ended
             return []
         finally:
             silent.cancel()
@@ -230,7 +230,7 @@ def lines_of(program, usr, count):
 
 
 def check_shown(checks, where):
-    """The programs in README.md and framed(3), against the installed library, shared and static."""
+    """The programs in README.md and framed(3), with the installed library, shared and static."""
     usr = installed(where)
     texts = {}
     for path in (f"{ROOT}/README.md", f"{ROOT}/scripts/man/framed.3.md"):

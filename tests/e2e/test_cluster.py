@@ -1,7 +1,6 @@
 #!/usr/bin/python3
-"""Two daemons that share an etcd, on one machine: cameras run once, go where they are asked to go and where their labels
-are, many at once, leave a daemon that is drained, and one that is killed, and no camera of a daemon's own notices.
-tests/cluster has the cables."""
+"""Two daemons that share an etcd, on one machine: cameras run once, move on request and by their labels, many at once, and leave a daemon that is
+drained or killed. The daemons' own cameras are not affected. tests/cluster tests broken networks."""
 import base64
 import json
 import os
@@ -19,7 +18,7 @@ LEASE, CAMERAS = 2, [f"cam{i}" for i in range(6)]
 
 
 class Box(Framed):
-    """`own` is a camera of its own file."""
+    """`own` is a camera in its own file."""
 
     def __init__(self, where, name, etcd):
         folder = f"{where}/{name}"
@@ -37,14 +36,14 @@ def cluster(box, *words):
 
 
 def status(box):
-    """{camera: (node, state)}, of nodes that live."""
+    """Returns {camera: (node, state)} of live nodes, and the errors."""
     code, text, errors = cluster(box, "status", "--json")
     found = json.loads(text) if code == 0 else {"cameras": []}
     return {camera["camera"]: (camera["node"], camera["state"]) for camera in found["cameras"]}, errors
 
 
 def settles(box, expected, seconds=10):
-    """Whether the cameras come to run there: {camera: node}, or a set of nodes for all of them."""
+    """Returns true once all cameras run as expected: {camera: node}, or a set of nodes for all of them."""
     def is_so():
         now, _ = status(box)
         return now and all(state == "running" and (node in expected if isinstance(expected, set) else node == expected[camera])
@@ -54,7 +53,7 @@ def settles(box, expected, seconds=10):
 
 def check_placed(checks, boxes):
     checks.check(settles(boxes[0], {"box0", "box1"}), f"not all run: {status(boxes[0])}\n{boxes[0].errors()}\n{boxes[1].errors()}")
-    # Each wishes to be where it is not: all move at once, and back.
+    # Each camera's requested node is the one where it is not: all move at once, and back.
     for turn in range(3):
         wanted = {camera: f"box{(i + turn) % 2}" for i, camera in enumerate(CAMERAS)}
         for camera, node in wanted.items():
@@ -73,7 +72,7 @@ def check_drain(checks, boxes):
 
 
 def add(checks, box, where, name, more):
-    """A camera of the cluster beside the others; `more`: keys of its."""
+    """Adds a camera to the cluster; `more`: further keys."""
     with open(f"{where}/more.yaml", "w") as file:
         file.write(f"defaults: {{pace: realtime, loop: true}}\ncameras: {{{name}: {{url: '{where}/clip.mp4', {more}outputs: "
                    f"{{o: {{size: 64x64, sink: 'unix:{where}/{name}'}}}}}}}}\n")
@@ -82,13 +81,13 @@ def add(checks, box, where, name, more):
 
 
 def state(box, camera):
-    """(node, state, why) as `framed cluster status` has it."""
+    """Returns (node, state, why) from `framed cluster status`."""
     found = json.loads(cluster(box, "status", "--json")[1])["cameras"]
     return next((each["node"], each["state"], each["why"]) for each in found if each["camera"] == camera)
 
 
 def check_refused(checks, boxes, where):
-    """Labels that a node or none has, a name that is taken, and no room: said where, and nobody else is disturbed."""
+    """Labels of one node or of none, a name that is in use, and no room: each is reported with its camera, and other cameras are not disturbed."""
     add(checks, boxes[0], where, "east", "on: {vlan: box1}, ")
     checks.check(until(lambda: state(boxes[0], "east")[:2] == ("box1", "running"), 10), f"by label: {state(boxes[0], 'east')}")
     cluster(boxes[0], "move", "east", "box0")
@@ -105,7 +104,7 @@ def check_refused(checks, boxes, where):
 
 
 def check_full(checks, boxes, where):
-    """One box alone: room 8, of which its own camera has 1 and the cluster may have 90 %."""
+    """One box is left: room 8, of which its own camera uses 1, and the cluster may use 90 %."""
     add(checks, boxes[1], where, "seventh", "")
     checks.check(until(lambda: state(boxes[1], "seventh")[1:] == ("unplaced", "no node has room for it"), 10), f"{state(boxes[1], 'seventh')}")
     with urllib.request.urlopen(f"http://127.0.0.1:{boxes[1].port}/metrics", timeout=5) as answer:
@@ -116,7 +115,7 @@ def check_full(checks, boxes, where):
 
 
 def check_own(checks, box, reader):
-    """The frames of a camera of the box's own file since its start."""
+    """Checks the frames of a camera in the box's own file since its start."""
     headers = [header for header, _ in reader.frames]
     holes = [b.sequence - a.sequence for a, b in zip(headers, headers[1:]) if b.sequence != a.sequence + 1]
     jumps = sum(b.epoch - a.epoch for a, b in zip(headers, headers[1:]))
@@ -126,7 +125,7 @@ def check_own(checks, box, reader):
 
 
 def put_plan(etcd, text):
-    """By hand; None: removes it."""
+    """Writes the plan by hand; None: removes it."""
     key = base64.b64encode(b"/framed/yard/plan").decode()
     if text is None:
         return etcd.ask("kv/deleterange", {"key": key})
@@ -134,18 +133,18 @@ def put_plan(etcd, text):
 
 
 def plan(etcd):
-    """Its text; "": there is none."""
+    """Returns the plan's text; "" if there is none."""
     found = etcd.ask("kv/range", {"key": base64.b64encode(b"/framed/yard/plan").decode()}).get("kvs")
     return base64.b64decode(found[0]["value"]).decode() if found else ""
 
 
 def generations(etcd):
-    """{camera: generation} of the plan; empty where there is none."""
+    """Returns {camera: generation} of the plan; empty if there is none."""
     return {camera: entry["generation"] for camera, entry in json.loads(plan(etcd) or "{}").get("cameras", {}).items()}
 
 
 def check_lost_plan(checks, boxes, etcd):
-    """Somebody removed the plan: the next one goes on where that was, for epochs are not to go back."""
+    """The plan is removed: generations in the next one go on rising, as epochs must not go back."""
     before = generations(etcd)
     put_plan(etcd, None)
     checks.check(until(lambda: generations(etcd), 10), "there is no plan")
@@ -161,11 +160,11 @@ def check_killed(checks, boxes):
 
 
 def check_plan_by_hand(checks, box, etcd):
-    """A plan that cannot be read, or is of a newer framed, moves nobody. Whom it finds outside it keeps there."""
+    """A plan that is unreadable, or from a newer framed, moves no camera. A box outside the cluster stays out."""
     def runs():
         with urllib.request.urlopen(f"http://127.0.0.1:{box.port}/api/v1/cluster", timeout=5) as answer:
             found = json.load(answer)
-        return found["state"], found["error"] or "", len(framed_status(box.folder)) - 1  # beside its own
+        return found["state"], found["error"] or "", len(framed_status(box.folder)) - 1  # without its own camera
     good = plan(etcd)
     newer = json.dumps({**json.loads(good), "schema": 2})
     for text, word in (("scribble", "cannot be read"), (newer, "newer framed")):
@@ -185,12 +184,12 @@ def check_plan_by_hand(checks, box, etcd):
 
 
 def check_where(checks, box, expected):
-    """What HTTP says of a camera that the box does not know."""
+    """Checks HTTP's answer for a camera that the box does not have."""
     def said():
         try:
             status, _, body = Client(box.port).get("/api/v1/where/nobody")
         except OSError:
-            return None  # it has just been started
+            return None  # framed has just been started
         return status, json.loads(body).get("error")
     checks.check(until(said, 10) and said() == expected, f"where: {said()}, not {expected}")
 
@@ -222,7 +221,7 @@ def main():
             check_plan_by_hand(checks, other, etcd)
             check_own(checks, other, readers[1])
             text = other.errors()
-            # A busy box's etcd may answer too late.
+            # On a busy box, etcd may answer too late.
             expected = ["its key is gone"] + ["this box is out"] * is_short()
             wrong = [line for line in text.splitlines()
                      if "error" in line.split()[:2] and not any(words in line for words in expected)]

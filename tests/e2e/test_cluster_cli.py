@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""`framed cluster` beside a real etcd: what it writes there, what it says of nodes and cameras that are only written there,
-and that no password is in any output."""
+"""`framed cluster` with a real etcd: what it writes there, what it reports of nodes and cameras that exist only there, and that no password is in any
+output."""
 import base64
 import json
 import subprocess
@@ -14,7 +14,7 @@ CAMERA = "url: 'rtsp://viewer:${{CLUSTER_SECRET}}@10.0.0.{0}/a', outputs: {{o: {
 
 
 class Site:
-    """An etcd with a site in it. Whatever `framed cluster` prints is kept in `said`."""
+    """An etcd with a site in it. `said` contains all output of `framed cluster`."""
 
     def __init__(self, where, etcd):
         self.where, self.etcd, self.said = where, etcd, ""
@@ -36,7 +36,7 @@ class Site:
         return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
 
     def get(self, kind):
-        """name -> text, of what lies in etcd below that."""
+        """Returns name -> text of the keys in etcd below `kind`."""
         start = f"/framed/yard/{kind}/".encode()
         found = self.etcd.ask("kv/range", {"key": base64.b64encode(start).decode(),
                                            "range_end": base64.b64encode(start[:-1] + b"0").decode()})
@@ -59,7 +59,7 @@ def check_apply(checks, site):
     checks.check(document["cost"] == 0, f"{document['cost']}")
     checks.check(site.run("apply", "-f", site.cameras(1, 2, 3)) == (0, ["0 cameras changed, 3 the same"], []), site.said)
     checks.check(site.get("camera") == stored, "it was written though it is the same")
-    # Another default changes all; a camera that is missing is kept, and said, until it is pruned.
+    # Another default changes all; a missing camera is kept, and reported, until it is pruned.
     checks.check(site.run("apply", "-f", site.cameras(1, 3, defaults="fps: 6, on: {vlan: a}")) ==
                  (0, ["changed cam1", "changed cam3", "2 cameras changed, 0 the same",
                       "cam2 is in the cluster and not in the file (--prune removes it)"], []), site.said)
@@ -141,9 +141,9 @@ def check_view(checks, site):
     site.run("drain", "box1")
     checks.check("every node that may run it is draining" in site.run("where", "cam5")[2][0], site.said[-200:])
     site.run("undrain", "box1")
-    site.put("node/box2", node(obeys=9))  # of a plan before etcd was restored
+    site.put("node/box2", node(obeys=9))  # carried out before etcd was restored from a backup
     checks.check(any(line.split()[:7] == "box2 9.8.7 16.0 2.0 1 0 9".split() and " 9 of 7 " in line for line in site.run("status")[1]), site.said[-900:])
-    # One that runs goes on by the text before the one that its node refused; what another refused is over.
+    # A running camera goes on with its previous text if its node refused the new one; refusals of other nodes no longer count.
     for refuser, expected in (("box1", "cam1 box1 3 running box1: no"), ("box2", "cam1 box1 3 running")):
         site.put("trouble/cam1", {"node": refuser, "why": "no"})
         lines = [line.split() for line in site.run("status")[1]]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""framed in a cluster whose etcd lies, is slow or falls silent: its own cameras and its loop notice nothing, and once etcd
-tells the truth again it is back with the cluster's cameras."""
+"""framed in a cluster whose etcd lies, is slow or falls silent: its own cameras and its loop are not affected, and once etcd answers correctly it is
+back with the cluster's cameras."""
 import contextlib
 import http.client
 import os
@@ -12,8 +12,8 @@ from etcd_server import INSTALLED, Etcd
 from framed_client import SANITIZED, Checks, Framed, Reader, folder, make_clip, run, until
 from http_client import Client
 
-SECONDS = 2.5  # of each lie: longer than the lease is patient
-GAP = 0.5 if not SANITIZED else 3  # between pictures of 25 a second, on a box that does other things too
+SECONDS = 2.5  # of each lie: longer than the lease
+GAP = 0.5 if not SANITIZED else 3  # between pictures at 25 per second, on a busy box
 TOKEN = "a-token-of-16-bytes"
 CONFIG = """
 backend: cpu
@@ -31,7 +31,7 @@ cameras:
 
 
 class Relay:
-    """A behaviour: what a real etcd answers, each answer and each line of a watch as `change` makes it."""
+    """A behaviour: forwards to a real etcd, and passes each answer and each line of a watch through `change`."""
 
     def __init__(self, etcd, change=bytes):
         self.host, self.change = etcd.url.split("//")[1], change
@@ -51,7 +51,7 @@ class Relay:
 
 
 class Watch:
-    """Looks at a reader and at framed's answers, from one lie to the next."""
+    """Measures a reader and framed's answers during a lie."""
 
     def __init__(self, where, framed, reader):
         self.client, self.framed, self.reader = Client(path=f"{where}/http.sock", token=TOKEN), framed, reader
@@ -62,7 +62,7 @@ class Watch:
         return (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
 
     def look(self, seconds):
-        """(longest time without a picture, longest answer of the loop, cores)"""
+        """Returns (longest time without a picture, longest answer of the loop, cores)."""
         begun = last = time.monotonic()
         count, gap, slowest, used = self.reader.count, 0, 0, self.processor()
         while (now := time.monotonic()) < begun + seconds:
@@ -76,7 +76,7 @@ class Watch:
 
 
 def lies(etcd):
-    """From the one that may be believed in part to those that end each lease."""
+    """Returns the lies, from the partly credible one to those that end each lease."""
     rng = random.Random(7)
     own = Relay(etcd, lambda data: damage(rng, data) if rng.random() < 0.5 else data)
     return {

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""The configuration by HTTP: what the file has, without secrets, what a reload would change, checks of a text that change
-nothing, and reloads."""
+"""The configuration by HTTP: the file's text without secrets, the changes that a reload would make, checks of a text without effect, and reloads."""
 import json
 import os
 import re
@@ -28,7 +27,7 @@ api = Api()
 
 
 class Desk:
-    """Asks, holds each answer to the description of the API, and keeps all that came."""
+    """Sends requests, checks each answer against the API's description, and records all answers."""
 
     def __init__(self, checks, client):
         self.checks, self.client, self.heard = checks, client, ""

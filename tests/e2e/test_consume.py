@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""consume.py opposite a ring of this test's own, which takes slots away whenever it likes."""
+"""consume.py with this test's own ring, which takes slots away at any time."""
 import mmap
 import os
 import socket
@@ -9,7 +9,7 @@ from framed_client import PATIENCE, Checks, consume, folder
 
 SIDE, SLOTS = 8, 3
 BYTES = 3 * SIDE * SIDE
-STATE = SLOTS * BYTES  # the words lie behind the slots
+STATE = SLOTS * BYTES  # the state words follow the slots
 LENGTH = STATE + 8 * SLOTS
 
 
@@ -40,7 +40,7 @@ class Sender:
         return peer
 
     def fill(self, slot, level, ticket):
-        """Another frame in the slot, all of one level."""
+        """Puts another frame into the slot, all of one level."""
         struct.pack_into("<Q", self.memory, STATE + 8 * slot, ticket)
         self.memory[slot * BYTES : (slot + 1) * BYTES] = bytes([level]) * BYTES
 
@@ -53,7 +53,7 @@ class Sender:
 
 
 def check_torn(checks, where):
-    """A slot that goes before the next frame is asked for is counted, and said."""
+    """A slot taken away before the next frame is requested is counted and logged."""
     with Sender(f"{where}/ring") as sender, consume.connect(f"ring:{where}/ring") as client, sender.accept() as peer:
         ring = consume.Ring(client)
         frames = ring.frames()
@@ -66,7 +66,7 @@ def check_torn(checks, where):
         next(frames)
         checks.check(ring.torn == 1 and ring.is_whole(), f"{ring.torn} torn frames, not one")
         sender.send(peer, 2, 30, 4)
-        sender.fill(2, 35, 5)  # gone before it was looked at: not handed out, and nothing was read of it
+        sender.fill(2, 35, 5)  # gone before the client looked: not handed out, and not counted as torn
         sender.send(peer, 0, 40, 6)
         header, payload = next(frames)
         checks.check((header.sequence, payload[0]) == (6, 40), f"frame {header.sequence} of level {payload[0]}")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Crops: a client of a ring sends boxes back, and each comes as an element with the bytes and the matrix of an ordinary
-output that shows the same rectangle; what comes too late is lost, and nothing else, over reloads and to the last picture."""
+"""Crops: a client of a ring sends boxes back, and each comes as an element with the bytes and the matrix of an ordinary output that shows the same
+rectangle. Only results that come too late are lost, over reloads and to the last picture."""
 import collections
 import json
 import math
@@ -12,18 +12,18 @@ import time
 import numpy
 from framed_client import PATIENCE, Checks, Framed, consume, folder, framedio_environment, make_clip, run, until
 
-if "framedio" not in sys.argv:  # begin anew: the loader reads its environment when a process begins
+if "framedio" not in sys.argv:  # restart: the loader reads its environment only when a process starts
     os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
 import framedio
 
 FRAMES, RATE = 50, 25
 WIDTH, HEIGHT = 320, 240
 TENSOR = "tensor: {dtype: f16, scale: 1/255}"
-KEPT = "keep: 4s"  # whatever the box is busy with
+KEPT = "keep: 4s"  # even on a busy box
 # x1, y1, x2, y2, score, class
 FOUND = [
     (10, 20, 50, 61, 0.7, 2),
-    (5, 5, 300, 200, 0.95, 7),  # of a class that nobody wants
+    (5, 5, 300, 200, 0.95, 7),  # of a class that is not listed
     (100.4, 30.2, 180.9, 90.1, 0.8, 5),
     (50, 50, 50, 60, 0.9, 2),  # no area
     (300.5, 200, 340, 260, 0.5, 2),
@@ -56,7 +56,7 @@ SHAPES = {"letterbox": f"size: 64x48, {TENSOR}", "stretch": f"size: 96x32, fit: 
 
 
 def rect_of(box, margin):
-    """[x, y, width, height] of what a box covers with its margin."""
+    """Returns the [x, y, width, height] that a box covers with its margin."""
     x1, y1, x2, y2 = (float(numpy.float32(value)) for value in box[:4])
     x1, y1, x2, y2 = max(x1, 0), max(y1, 0), min(x2, WIDTH), min(y2, HEIGHT)
     across, down = (x2 - x1) * margin / 100, (y2 - y1) * margin / 100
@@ -73,7 +73,7 @@ def config_of(where, margin=10, shape="letterbox", keep=KEPT, pace="realtime", l
 
 
 class Finder(threading.Thread):
-    """Finds the same in each picture of a ring, a while after it came. sent: pts of the pictures, by camera."""
+    """Sends the same objects for each picture of a ring, 5 ms after it came. sent: pts of the pictures, by camera."""
 
     def __init__(self, where, ring, found=FOUND):
         super().__init__(daemon=True)
@@ -92,7 +92,7 @@ class Finder(threading.Thread):
 
 
 class Taker(threading.Thread):
-    """Keeps every batch of a ring, and finds in each element something that is as large as the element."""
+    """Keeps every batch of a ring, and sends one object per element, as large as the element."""
 
     def __init__(self, where, ring):
         super().__init__(daemon=True)
@@ -107,7 +107,7 @@ class Taker(threading.Thread):
 
 
 def read_file(where, name):
-    """pts -> (payload, matrix), of an ordinary output."""
+    """Returns pts -> (payload, matrix) of an ordinary output."""
     with open(f"{where}/{name}.framed", "rb") as file:
         return {header.pts_ns: (bytes(payload), header.dst_to_src) for header, payload in consume.read_frames(file)}
 
@@ -137,7 +137,7 @@ def check_account(checks, metrics, output, offered, reasons=()):
 
 
 def check_found_in_crops(checks, where, shape, sent):
-    """What was found in elements came out in pixels of the camera's picture."""
+    """Objects found in elements come out in pixels of the camera's picture."""
     with open(f"{where}/plates.jsonl") as file:
         lines = [json.loads(line) for line in file]
     checks.check(0 < len(lines) == sent, f"{len(lines)} lines of {sent} results")
@@ -150,7 +150,7 @@ def check_found_in_crops(checks, where, shape, sent):
 
 
 def start_clients(framed, where):
-    """Pictures wait for finders alone, so somebody must take the crops before a finder comes."""
+    """Connects a reader of the crops before the finders: pictures wait for finders, but not for readers of crops."""
     taker = Taker(where, "plates")
     until(lambda: os.path.exists(f"{where}/plates.ring"), 20)
     until(lambda: framed.live_metrics().sum("framed_sink_clients", output="plates") == 1, 20)
@@ -158,7 +158,7 @@ def start_clients(framed, where):
 
 
 def check_to_the_end(checks, where, shape, backend="cpu"):
-    """A file of which every picture is looked at, once there is somebody to take the crops: they wait for nobody."""
+    """Every picture of a file is examined, with a reader connected first: crops do not wait for one."""
     with Framed(where, config_of(where, shape=shape, backend=backend)) as framed:
         taker, finders = start_clients(framed, where)
         code = framed.wait(60)
@@ -182,12 +182,12 @@ def check_to_the_end(checks, where, shape, backend="cpu"):
     check_account(checks, metrics, "none", 0)
     files = read_batches(where, "crops")
     checks.check(len(files) == FRAMES, f"{len(files)} batches in the file")
-    # Without `classes` the box of class 7 has the best score, and without a margin all are others.
+    # Without `classes` the box of class 7 has the best score, and without a margin all rectangles differ.
     checks.check(all(list(batch.headers["object"]) == [1, 2, 0] for batch, _ in files), "objects in the file")
 
 
 def check_other_size(checks, where):
-    """Pictures become smaller in the middle of a stream: from there on crops are of the new ones."""
+    """Pictures become smaller in the middle of a stream: from there on, crops are taken from the new ones."""
     sizes = (WIDTH, HEIGHT), (256, 192)
     with open(f"{where}/gate.h264", "wb") as file:
         for i, (width, height) in enumerate(sizes):
@@ -205,7 +205,7 @@ def check_other_size(checks, where):
         shown = ordinary[element.object].get(element.header.pts_ns, (b"", ()))
         checks.check(element.numpy().tobytes() == shown[0], f"other bytes of box {element.object} in {element.source_size}")
         seen[element.source_size] += 1
-    # What is found in the last pictures of the former size comes too late.
+    # Results for the last pictures of the former size come too late.
     checks.check(seen[sizes[1]] >= FRAMES - 4 and seen[sizes[0]] >= FRAMES - 20 and len(seen) == 2, f"{seen}")
     sent = [len(finder.sent["gate"]) for finder in finders]
     checks.check(min(sent) >= FRAMES - 2, f"{sent} results")
@@ -213,7 +213,7 @@ def check_other_size(checks, where):
 
 
 def check_reload(checks, where):
-    """Another margin while boxes come: other crops, and the other outputs lose nothing."""
+    """The margin changes while boxes come: crops change, and the other outputs lose nothing."""
     with Framed(where, config_of(where, loop="true")) as framed:
         taker, finders = Taker(where, "plates"), [Finder(where, "detector"), Finder(where, "batch")]
         until(lambda: len(taker.batches) >= 10, 20)

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
-"""`memory: cuda-ipc`: another process opens a ring's slots on the GPU by the handle that framedio hands out, as Triton's
-server does, and reads by offset and size what framedio sees there and what a socket beside it delivers; again after the
-daemon was killed. Wants a GPU."""
+"""`memory: cuda-ipc`: another process opens a ring's slots on the GPU by framedio's handle, as Triton's server does. By offset and size, it reads the
+same bytes as framedio and a socket of the same camera; again after the daemon was killed. Needs a GPU."""
 import ctypes
 import hashlib
 import itertools
@@ -11,7 +10,7 @@ import sys
 
 from framed_client import PATIENCE, Checks, Framed, folder, framedio_environment, until
 
-if "framedio" not in sys.argv:  # begin anew: the loader reads its environment when a process begins
+if "framedio" not in sys.argv:  # restart: the loader reads its environment only when a process starts
     os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
 import framedio
 from cuda_client import GPU, clip
@@ -69,7 +68,7 @@ def serve():
 
 
 def check_frames(checks, where, server, cuda, n):
-    """Of a daemon's first frames. Returns how many pictures were among them."""
+    """Checks a daemon's first n frames. Returns the number of different pictures among them."""
     options = {"newest": False, "timeout": 20 * PATIENCE}
     seen, wrong = set(), []
     with framedio.open(f"ring:{where}/o.ring", **options) as ring, framedio.open(f"unix:{where}/o.sock", **options) as plain:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A file that is cut short: what is there of it comes, the log says so, and the exit code is 1, wherever the file itself
-tells how long it should be. A raw stream and MPEG-TS do not tell."""
+"""A truncated file: its remaining pictures come, the log says so, and the exit code is 1, in all formats that contain their length. A raw stream and
+MPEG-TS do not."""
 import os
 
 from framed_client import Checks, Framed, Metrics, ffmpeg, folder, until
@@ -30,14 +30,14 @@ SAID = "the file is cut short"
 
 
 def cut(where, file, left):
-    """A copy of the first `left` bytes."""
+    """Copies the first `left` bytes of a file."""
     with open(f"{where}/{file}", "rb") as source, open(f"{where}/cut.{file}", "wb") as to:
         to.write(source.read(left))
     return f"cut.{file}"
 
 
 def play(where, file):
-    """(exit code, pictures, log)"""
+    """Returns (exit code, pictures, log)."""
     with Framed(where, CONFIG.format(where=where, file=file, loop="false")) as framed:
         code = framed.wait(20)
         return code, Metrics(framed.counters).account()[1], framed.errors()
@@ -56,7 +56,7 @@ def check_file(checks, where, file, coder, tells):
 
 
 def check_loop(checks, where):
-    """Played in a loop, such a file goes on, and is told of once."""
+    """Played in a loop, such a file goes on, and is reported once."""
     text = CONFIG.format(where=where, file="cut.fast.mp4", loop="true")
     with Framed(where, text) as framed:
         until(lambda: "running:" in framed.errors(), 10)

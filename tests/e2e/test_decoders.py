@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""framed verify --decoders: a decoder that gives the CPU's pictures is equal, any other is not, and none keeps the report
-from its end. `decode: auto` takes a decoder that is equal and faster than the CPU, for as long as libraries and drivers stay.
-The decoder is libavcodec's for the CPU under another name (tests/faults/decoder.c)."""
+"""framed verify --decoders: a decoder with the CPU's pictures is equal, any other is not, and no decoder prevents the end of the report. `decode:
+auto` uses a decoder that is equal and faster than the CPU, until libraries or drivers change. The decoder is libavcodec's for the CPU under another
+name (tests/faults/decoder.c)."""
 import concurrent.futures
 import os
 import re
@@ -32,14 +32,14 @@ def verify(where, fault, *arguments, env=None):
 
 
 def record(where, decoder):
-    """What the record has of a decoder, without its speed, which must be there."""
+    """Returns a decoder's entries in the record, without their speed, which must be there."""
     with open(f"{where}/decoders") as file:
         lines = re.findall(rf"^decoder {re.escape(decoder)} (\w+ \d+) \d+\.\d(.*)\n", file.read(), re.M)
     return [clip + driver for clip, driver in lines]
 
 
 EVERY = ["h264 8", "h264 10", "hevc 8", "hevc 10"]
-# Fault -> exit code, verdicts in the order of ALL, what the report says, the record
+# Fault -> exit code, verdicts in the order of ALL, text in the report, the record
 FAULTS = {
     "": (0, ["equal"] * 4, "without NVDEC it takes ", EVERY),
     "reopen": (0, ["equal"] * 4, " frames/s", EVERY),
@@ -54,7 +54,7 @@ FAULTS = {
 
 
 def check_fault(checks, where, fault):
-    """Without a fault by all names that libavcodec may have, of which only those that open count."""
+    """Without a fault, all of libavcodec's possible decoders are tried; those that do not open do not count."""
     here = os.path.join(where, fault.replace(":", "") or "none")
     code, lines, output = verify(here, fault, *([] if fault else ["--decoders"]))
     wanted, verdicts, said, kept = FAULTS[fault]
@@ -63,7 +63,7 @@ def check_fault(checks, where, fault):
     checks.check([lines.get(clip, ("",))[0] for clip in ALL[:len(verdicts)]] == verdicts and len(lines) == len(verdicts),
                  f"{fault}: {lines}")
     checks.check(said in output and "decoding on the cpu" not in output, f"{fault}: no '{said}' in:\n{output}")
-    if fault == "reopen":  # is not what decoding takes, else these would be 16 pictures in each 0.2 s
+    if fault == "reopen":  # reopening must not count as decoding time: else these would be 16 pictures per 0.2 s
         fps = float(lines["h264", "10"][1].split()[0])
         checks.check(fps * slowness() > 80, f"{fps} frames/s:\n{output}")
     checks.check((record(here, "cpu"), record(here, "v4l2m2m")) == (EVERY, kept), f"{fault}: {record(here, 'v4l2m2m')}")
@@ -80,8 +80,7 @@ def check_faults(checks, where):
 
 
 def check_vaapi(checks, where):
-    """All of VAAPI but the GPU: pictures of surfaces of 1920x1088, given out early and late, and a profile that the driver
-    does not have."""
+    """All of VAAPI but the GPU: surfaces of 1920x1088, pictures that are output early and late, and a profile that the driver does not have."""
     if not os.path.exists(va_pictures.DRIVER):
         checks.skip("libva-dev is not installed: no VAAPI")
         return
@@ -102,7 +101,7 @@ def check_vaapi(checks, where):
 
 
 def decoder_of_run(where, state, fault="", env=None):
-    """What `decode: auto` takes, and what is said of that beside how it runs."""
+    """Returns the exit code, the decoder that `decode: auto` uses, and the log lines about the choice."""
     os.makedirs(f"{where}/run", exist_ok=True)
     env = env or {"LD_PRELOAD": SHIM, "FRAMED_DECODER": fault}
     with Framed(f"{where}/run", CAMERA.format(where=where), {"STATE_DIRECTORY": state, **env}) as framed:
@@ -123,7 +122,7 @@ def check_auto(checks, where):
     state = f"{where}/state"
     libraries = libraries_of(f"{where}/none")  # of check_faults
     os.mkdir(state)
-    # What the record has of libraries and decoders; a fault -> the decoder, and what is said
+    # Record's version, libraries and decoders, fault, then the expected decoder and log lines
     equal = "decoder cpu h264 8 100.0\ndecoder v4l2m2m h264 8 {}"
     without = "info without NVDEC `decode: auto` takes "
     faster = without + "v4l2m2m for h264 of 8 bits (200 pictures/s, the CPU 100)"
@@ -152,7 +151,7 @@ def check_auto(checks, where):
 
 
 def check_again(checks, where):
-    """Verified again once, with other libraries than before."""
+    """--again verifies only after a change of libraries, once."""
     state = f"{where}/none"  # of check_faults
     code, lines, output = verify(state, "wrong:1", "--again")
     checks.check((code, lines, output) == (0, {}, ""), f"{code}:\n{output}")
@@ -166,7 +165,7 @@ def check_again(checks, where):
 
 
 def check_driver(checks, where):
-    """A driver of VAAPI that is another version than the one that was verified."""
+    """A VAAPI driver of another version than the verified one is not used."""
     if not os.path.exists(va_pictures.DRIVER):
         checks.skip("libva-dev is not installed: no VAAPI")
         return

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""scripts/demo from its cameras to its boxes, and without OpenCV, where it says what it leaves out."""
+"""scripts/demo from its cameras to its boxes, and without OpenCV, where it reports what it leaves out."""
 import os
 import re
 import subprocess
@@ -8,7 +8,7 @@ from framed_client import BINARY, PATIENCE, ROOT, SANITIZED, Checks, folder
 
 
 def demo(path=""):
-    """(exit code, what it says); `path`: where Python looks for modules first."""
+    """Returns (exit code, output); `path`: where Python looks for modules first."""
     environment = {**os.environ, "B": os.path.dirname(BINARY), "DEMO_SECONDS": "6", "PYTHONPATH": path}
     environment.pop("URL", None)
     done = subprocess.run([f"{ROOT}/scripts/demo"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

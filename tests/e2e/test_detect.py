@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Detection (kernels/detect.h) against torchvision's NMS, against Ultralytics' chain on torch and torchvision written
-anew, and against plain numpy for every head, for mmcv's offset and rotated boxes, and for the merge of tiles."""
+"""Detection (kernels/detect.h) against torchvision's NMS, a reimplementation of Ultralytics' chain on torch and torchvision, and plain numpy for
+every head, for mmcv's offset and rotated boxes, and for the merge of tiles."""
 import os
 import sys
 
@@ -24,7 +24,7 @@ ALL = {"conf": -1, "max_det": 4096, "agnostic": True}
 
 
 def boxes_of(random, n, spread=200):
-    """(n, 4) f32 corners, many of them near each other."""
+    """Returns (n, 4) f32 corners, many of them near each other."""
     first = random.uniform(0, spread, (n, 2))
     return np.concatenate((first, first + random.uniform(1, 80, (n, 2))), 1).astype(np.float32)
 
@@ -70,7 +70,7 @@ def check_ultralytics(checks, server, random):
     checks.check(not unlike and kept > 1000, f"Ultralytics' chain: {kept} boxes, unlike: {unlike}")
 
 
-# --- every head in numpy: scores, classes and corners of what is kept without suppression
+# --- every head in numpy: scores, classes and corners of the results without suppression
 
 
 def corners(boxes):
@@ -82,7 +82,7 @@ def sigmoid(x):
 
 
 def by_score(boxes, scores, conf):
-    """(anchors, corners, scores, classes) of the largest scores above conf, in order."""
+    """Returns (anchors, corners, scores, classes) of the largest scores above conf, in order."""
     best, label = scores.max(1), scores.argmax(1)
     order = np.argsort(-best, kind="stable")
     order = order[best[order] > conf]
@@ -90,7 +90,7 @@ def by_score(boxes, scores, conf):
 
 
 def head_cases(random):
-    """(name, tensors, classes, rules, anchors, corners, scores, classes)"""
+    """Yields (name, tensors, classes, rules, anchors, corners, scores, classes)."""
     n, c = 84, 7  # cells of 64 x 64 at strides of 8, 16 and 32
     raw = random.random((n, 5 + c), np.float32)
     raw[:, :4] = random.uniform(5, 60, (n, 4))
@@ -146,7 +146,7 @@ def map_points(matrix, points):
 
 
 def turned_corners(rows):
-    """(n, 4, 2): of centre, sides and angle, in the order of kernels/detect_head.h."""
+    """Returns corners, (n, 4, 2), from centre, sides and angle, in the order of kernels/detect_head.h."""
     c, s = np.cos(rows[:, 4]), np.sin(rows[:, 4])
     across = np.stack((c, s), 1) * rows[:, 2:3] / 2
     down = np.stack((-s, c), 1) * rows[:, 3:4] / 2
@@ -206,7 +206,7 @@ def cross(a, b):
 
 
 def quads_shared(a, b):
-    """The area of two convex quads' part: the hull of the corners of each in the other and of where edges cross."""
+    """Returns the area common to two convex quads: the hull of corners inside the other quad and of edge crossings."""
     points = []
     for one, other in ((a, b), (b, a)):
         edges = np.roll(other, -1, 0) - other

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What clients of rings find, sent back: lines of JSON on sockets and in files, whose sums are those of the daemon;
-clients that send nonsense or floods, and readers that do not read, which cost the others nothing; and reloads."""
+"""Detections that clients of rings send back: lines of JSON on sockets and in files, whose sums match the daemon's; clients that send nonsense or
+floods, and readers that do not read, neither of which harms others; and reloads."""
 import glob
 import json
 import math
@@ -42,7 +42,7 @@ def check_line(checks, line, camera):
 
 
 def check_all(checks, where):
-    """8 cameras x 15 frames/s x 50 objects: a line of each result in order, on sockets of both kinds and in files."""
+    """8 cameras x 15 frames/s x 50 objects: one line per result in order, on sockets of both kinds and in files."""
     sinks = [f"unix:{where}/{n}.sock" for n in range(CAMERAS)]
     sinks[1], sinks[2] = "tcp:0", f"file:{where}/lines-%Y%m%d-%H%M%S.jsonl"
     cameras = "".join(CAMERA.format(n=n, where=where, sink=sinks[n]) for n in range(CAMERAS))
@@ -100,7 +100,7 @@ cameras:
 
 
 def check_files(checks, where):
-    """A file each second; one that a killed daemon leaves ends behind its last whole line; `keep` deletes the oldest."""
+    """One file per second; a file that a killed daemon leaves is cut after its last whole line; `keep` deletes the oldest."""
     with Framed(where, FILES.format(where=where, segment="1s", keep=0)) as framed:
         detector = Detector(f"{where}/f.ring", rows(3))
         until(lambda: len(glob.glob(f"{where}/*.jsonl")) >= 3, 20 * PATIENCE)
@@ -131,7 +131,7 @@ def check_files(checks, where):
 
 
 def send_nonsense(client):
-    """What a client can get wrong, each on a frame of its own -> reasons and how often."""
+    """Sends each possible mistake of a client, on a frame of its own; returns reason -> count."""
     nan, huge = math.nan, 2**40
     bad = {
         "version": lambda slot, ticket: result(slot, ticket, [], version=2),
@@ -159,7 +159,7 @@ def send_nonsense(client):
 
 
 def flood(path, seconds):
-    """Sends results of one frame as fast as the daemon reads them; how many."""
+    """Sends results of one frame as fast as the daemon reads them; returns their number."""
     client, n = Client(path), 0
     _, slot, ticket = client.next()
     message = result(slot, ticket, rows(299), flags=0)
@@ -172,8 +172,8 @@ def flood(path, seconds):
 
 
 def check_bad(checks, where):
-    """Nonsense and floods on a ring, and a reader of lines that reads nothing: the good client and the good reader lose
-    nothing, and each wrong thing is counted for its reason."""
+    """Nonsense and floods on a ring, and a reader of lines that does not read: the good client and the good reader lose nothing, and each mistake is
+    counted under its reason."""
     camera = CAMERA.format(n=0, where=where, sink=f"unix:{where}/bad.sock")
     with Framed(where, f"backend: cpu\ncameras:{camera}") as framed:
         lines, dead = Lines(f"unix:{where}/bad.sock"), consume.connect(f"unix:{where}/bad.sock", 10)
@@ -202,7 +202,7 @@ def check_bad(checks, where):
     flooded = wrong.pop("flood", 0)
     checks.check({reason: n for reason, n in wrong.items() if reason != "twice"} ==
                  {reason: n for reason, n in expected.items() if reason != "twice"}, f"wrong: {wrong}")
-    # The flood's first result is good; the next ones are of the same frame while the client is lent others.
+    # The flood's first result is good; the next ones are for the same frame while the client holds other frames.
     checks.check(flooded + wrong["twice"] + 1 >= floods and flooded > 0, f"{flooded} and {wrong} of {floods} in a flood")
     dropped = {has["reason"]: int(n) for has, n in metrics.all("framed_result_objects_dropped_total") if n}
     checks.check(dropped == {"number": 3, "flags": 1, "area": 1, "outside": 1}, f"dropped: {dropped}")
@@ -217,7 +217,7 @@ def check_bad(checks, where):
 
 
 def check_reload(checks, where):
-    """Lines are added, changed and taken away while a client goes on: it gets every frame on one connection."""
+    """Lines are added, changed and removed while a client goes on: it gets every frame on one connection."""
     camera = CAMERA.format(n=0, where=where, sink=f"unix:{where}/new.sock")
     without = re.sub(r", detections: .*}}?}$", "}", camera, flags=re.M)
     texts = [f"backend: cpu\ncameras:{text}" for text in (without, camera, camera.replace("person", "cat"), without)]
@@ -263,7 +263,7 @@ batches:
 
 
 def check_replaced(checks, where):
-    """A new output has its lines at the old one's address at once, and a batch gets other lines with other cameras."""
+    """A new output has its lines at the old one's address at once, and a batch with other cameras gets new lines."""
     os.link(f"{where}/clip.mp4", f"{where}/other.mp4")
     with Framed(where, REPLACED.format(where=where, clip="clip", size="64x64", lines="before")) as framed:
         until(lambda: framed.errors().count("detections: listens") == 2, 10 * PATIENCE)
@@ -294,7 +294,7 @@ batches:
 
 
 def check_batch(checks, where):
-    """One message an element: lines of both cameras."""
+    """One message per element: lines of both cameras."""
     with Framed(where, BATCH.format(where=where)) as framed:
         lines, client, sent = Lines(f"unix:{where}/both.sock"), Client(f"{where}/both.ring"), 0
         for _ in range(20):

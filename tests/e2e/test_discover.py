@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""framed discover: cameras are found within 3 s with their streams, by either way of saying who asks; a wrong password
-reaches each camera once; what cameras say is neither obeyed nor believed, and a strange one does not hide the others."""
+"""framed discover: cameras are found within 3 s with their streams, with either kind of login; a wrong password reaches each camera once; data from
+cameras is neither obeyed nor trusted, and a strange camera does not hide the others."""
 import contextlib
 import http.server
 import json
@@ -14,8 +14,8 @@ from framed_client import PATIENCE, Checks, folder, run
 from network_namespace import Namespace, why_no_namespace
 from onvif_camera import REFUSAL, ENVELOPE, Handler, OnvifCamera, Server
 
-LONG = '"' * 126  # a token as long as framed takes, each character of which is six in XML
-NAME = f"test {os.getpid()}"  # others on this box may look for cameras, too
+LONG = '"' * 126  # a token of the largest size that framed accepts; each character takes six in XML
+NAME = f"test {os.getpid()}"  # other tests on this box may look for cameras, too
 URLS = ["rtsp://10.0.0.5/main", "rtsp://10.0.0.5:8554/sub?channel=1"]
 
 
@@ -27,7 +27,7 @@ def password_file(where, password):
 
 
 def discover(checks, *arguments, limit=3.0):
-    """name -> what framed says of the camera, of those of this test."""
+    """Returns name -> framed's entry for each camera of this test, and all output."""
     began = time.monotonic()
     code, out, errors = run("discover", "--json", *arguments)
     took = time.monotonic() - began
@@ -82,7 +82,7 @@ def check_refusals(checks, where, cameras):
 
 
 class GuardedClock(OnvifCamera):
-    """Tells its clock to those alone who log in."""
+    """Reports its clock only to clients that log in."""
 
     def answer(self, handler, request):
         if "GetSystemDateAndTime" in request and "UsernameToken" not in request:
@@ -91,7 +91,7 @@ class GuardedClock(OnvifCamera):
 
 
 def check_named(checks, where):
-    """A login goes to the cameras that are named, not to others that answer, and never for a time of the camera's choice."""
+    """A login goes to the named cameras, not to others that answer, and never with a time chosen by the camera."""
     login = ["--user", "viewer", "--password-file", password_file(where, "geheim")]
     named = OnvifCamera(URLS, address="127.0.0.2", name=f"{NAME} named", user="viewer", password="geheim")
     others = [OnvifCamera(URLS, name=f"{NAME} other {i}", user="viewer", password="geheim", http_digest=i) for i in range(2)]
@@ -114,7 +114,7 @@ def check_named(checks, where):
 
 
 class Garbage(OnvifCamera):
-    """Answers every probe with the datagrams of `make`, given what a good camera would say."""
+    """Answers every probe with the datagrams that `make` derives from a good camera's."""
 
     def __init__(self, name, make):
         super().__init__(URLS[:1], name=f"{NAME} {name}")
@@ -125,7 +125,7 @@ class Garbage(OnvifCamera):
 
 
 class Strange(OnvifCamera):
-    """Answers every request with what `say` makes of it: (status, body, headers)."""
+    """Answers every request with the result of `say`: (status, body, headers)."""
 
     def __init__(self, name, say):
         super().__init__(URLS[:1], name=f"{NAME} {name}")
@@ -137,7 +137,7 @@ class Strange(OnvifCamera):
 
 
 class Victim(http.server.ThreadingHTTPServer):
-    """Counts the requests of those who were sent to it."""
+    """Counts the requests that cameras redirect to it."""
 
     def __init__(self):
         victim = self
@@ -184,7 +184,7 @@ def hostile(victim):
 
 
 class Hider(OnvifCamera):
-    """Names streams that framed would better not play."""
+    """Lists streams that framed must not play."""
 
     def __init__(self, name):
         super().__init__(["http://10.0.0.5/x", "file:///etc/passwd", "rtsp://", 'rtsp://a:sesam@10.0.0.5/x?user=a&amp;password=sesam',
@@ -221,7 +221,7 @@ def check_garbage(checks, where):
 
 
 class Https(OnvifCamera):
-    """Has its service by http and, on another port, by https; `open` and `secure` count what had a user there."""
+    """Offers its service by http and, on another port, by https; `counts` holds the requests with a user on each."""
 
     def __init__(self, where):
         super().__init__(URLS[:1], address="127.0.0.4", name=f"{NAME} https", user="viewer", password="geheim")
@@ -248,7 +248,7 @@ class Https(OnvifCamera):
 
 
 def check_https(checks, where):
-    """A login goes by https where the camera offers it, the list by http."""
+    """A login goes by https where the camera offers it; its list of services arrives by http."""
     with Https(where) as camera:
         found, _ = discover(checks, "--seconds", "1", limit=5)
         checks.check(found[camera.name]["wants_login"] and camera.counts == {"open": 0, "secure": 0}, f"{found} {camera.counts}")
@@ -258,7 +258,7 @@ def check_https(checks, where):
 
 
 def check_network(checks):
-    """A camera on another host, which hears the question by multicast on one of this box's interfaces."""
+    """A camera on another host, which receives the probe by multicast on one of this box's interfaces."""
     if why := why_no_namespace():
         checks.skip(why)
         return

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Cameras that are put, removed, paused and resumed by HTTP beside others, which notice nothing; it lasts over restarts,
-and nobody's file is touched."""
+"""Cameras that are put, removed, paused and resumed by HTTP do not disturb others; changes outlast restarts, and files written by people are not
+touched."""
 import glob
 import http.client
 import json
@@ -19,13 +19,13 @@ TOP = "http: 127.0.0.1:{port}\nhttp_write: true  # a comment"
 
 
 def keys_of(url, where, name, **more):
-    """A camera whose one output is 64x64 on NAME.sock."""
+    """Returns a camera whose one output is 64x64 on NAME.sock."""
     return {"url": url, "loop": True, "pace": "realtime", **more,
             "outputs": {"o": {"size": "64x64", "sink": f"unix:{where}/{name}.sock"}}}
 
 
 def shown(address):
-    """How many frames come of three."""
+    """Returns the number of frames that arrive, at most three."""
     reader = Reader(address, 3)
     reader.join(10)
     return len(reader.frames)
@@ -58,7 +58,7 @@ def check_beside_others(checks, where, street):
 
 
 def check_events(checks, where, clip):
-    """Each change is told to those who follow events, also to those who come later; one that is refused or none is not."""
+    """Each change is sent to clients that follow events, also to later ones; refused changes and those without effect are not."""
     with Framed(where, config({"a": json.dumps(keys_of(clip, where, "a"))}, "http: 0\nhttp_write: true")) as framed:
         port = port_of(framed)
         editor = Editor(port)
@@ -81,7 +81,7 @@ def check_events(checks, where, clip):
 
 
 def check_mistakes(checks, where, clip):
-    """Each is said with its place in the body, and changes nothing."""
+    """Each mistake is reported with its place in the body, and changes nothing."""
     port = free_port()
     main = config({"gate": json.dumps(keys_of(clip, where, "gate"))}, TOP.format(port=port))
     with Framed(where, main) as framed:
@@ -117,7 +117,7 @@ def check_mistakes(checks, where, clip):
         for answer in (editor.delete("x"), editor.pause("x"), editor.resume("x")):
             checks.check(answer == (404, {"error": "there is no camera x"}), f"{answer}")
         checks.check(not os.path.exists(f"{where}/framed.d"), "a folder for nothing")
-        # Another file is wrong by now: it is named, and what was put changes nothing either.
+        # Another file contains a mistake by now: the answer names it, and a put changes nothing.
         os.mkdir(f"{where}/framed.d")
         with open(f"{where}/framed.d/mine.yaml", "w") as file:
             file.write("cameras: {y: {url: x}}\n")
@@ -133,7 +133,7 @@ def check_mistakes(checks, where, clip):
 
 
 def check_restart(checks, where, clip):
-    """What was put and what was paused is so after a restart; a box may begin without any camera."""
+    """Put cameras and pauses outlast a restart; a box may start without any camera."""
     port = free_port()
     with Framed(where, TOP.format(port=port)) as framed:
         editor = Editor(port_of(framed))
@@ -150,7 +150,7 @@ def check_restart(checks, where, clip):
         framed.child.wait()
     with open(f"{where}/framed.d/.api-half.yaml", "w") as file:
         file.write("{")
-    # A person pauses the other one by hand.
+    # The other camera is paused by hand.
     with Framed(where, "paused: gate\n" + TOP.format(port=port)) as framed:
         editor = Editor(port_of(framed))
         checks.check(editor.states() == {"gate": "paused", "yard": "paused"}, f"{editor.states()}")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The client of etcd beside a real etcd: transactions, leases, watches over restarts and compaction, TLS, users."""
+"""The client of etcd with a real etcd: transactions, leases, watches over restarts and compaction, TLS, users."""
 import itertools
 import threading
 import time
@@ -9,7 +9,7 @@ from etcd_client import Client
 from etcd_server import INSTALLED, Etcd, add_users, cluster
 from framed_client import SANITIZED, Checks, folder, until
 
-LEASE = 2  # seconds: the shortest that etcd gives
+LEASE = 2  # seconds: the shortest that etcd grants
 
 
 def check_requests(checks, etcd):
@@ -63,7 +63,7 @@ def check_lease(checks, etcd):
 
 
 def check_restarts(checks, etcd):
-    """One client writes while etcd is killed and begins again; the other's watch misses nothing, and nothing comes twice."""
+    """One client writes while etcd is killed and restarted; the other's watch misses no change and gets none twice."""
     with Client(etcd.url) as writer, Client(etcd.url) as reader:
         first = writer.ask("commit", 2000, "put /framed/n begin 0")["revision"]
         reader.watch("/framed/", first)
@@ -147,7 +147,7 @@ def check_users(checks, where):
             checks.check(before["rc"] == 0 and wrote["rc"] == 0, f"before and after users were added: {before} {wrote}")
             client.watch("/framed/", wrote["revision"])
             client.wait_for(lambda: client.told)
-            etcd.stop()  # which forgets all tokens
+            etcd.stop()  # etcd forgets all tokens
             etcd.start()
             until(lambda: client.ask("get", 1000, "/framed/")["rc"] == 0, 20)
             again = client.ask("commit", 2000, "put /framed/a y 0")
@@ -178,8 +178,8 @@ def check_quota(checks, where):
 
 
 def check_cluster(checks, where):
-    """Of three members one is frozen, so that it takes connections and answers nothing: a lease is kept all the same. Where
-    it led, that takes until the others have elected another."""
+    """One of three members is frozen, so that it accepts connections without answering: a lease is kept all the same. If it was the leader, that
+    takes until the others have elected another one."""
     with cluster(where, 3) as (leader, *followers):
         for frozen, longest in ((followers[0], 1), (leader, 4)):
             living = next(follower for follower in followers if follower is not frozen)
@@ -200,7 +200,7 @@ def check_cluster(checks, where):
                 name = "a follower" if frozen is not leader else "the leader"
                 checks.check(waits and max(waits) < longest * (2 if SANITIZED else 1), f"{name} frozen: {max(waits, default=0):.2f} s without a lease kept")
                 checks.check(frozen is leader or failed == 0, f"{name} frozen: {failed} keepalives failed")
-                client.watch("/framed/", first + 1)  # its caller's way out of silence
+                client.watch("/framed/", first + 1)  # the caller's way to replace a silent watch
                 with Client(living.url) as other:
                     wrote = other.ask("commit", 3000, "put /framed/x 1 0")
                 client.wait_for(lambda: len(client.told) > 1)

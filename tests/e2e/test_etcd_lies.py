@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The client of etcd beside servers that lie, are slow or fall silent: each request ends by its deadline with one
-sentence, another endpoint answers where there is one, nothing is sent or told twice, and no processor spins."""
+"""The client of etcd with servers that lie, are slow or fall silent: each request ends by its deadline with one sentence, another endpoint answers if
+there is one, nothing is sent or reported twice, and no thread spins."""
 import json
 import os
 import random
@@ -61,7 +61,7 @@ LIES = {
 
 
 def check_lies(checks):
-    """Of an only endpoint: an error and a sentence, and the next request is answered when it tells the truth."""
+    """With a single endpoint, each lie gives an error and a sentence, and the next request succeeds once the endpoint is honest."""
     with Liar() as liar, Client(liar.url) as client:
         for name, (behave, errno, words) in LIES.items():
             liar.behave = behave
@@ -87,7 +87,7 @@ def check_redirect(checks):
 
 
 def check_floods(checks):
-    """An answer without end is cut off by its size or by the deadline; memory is bounded."""
+    """An endless answer is cut off by its size or by the deadline; memory is bounded."""
     for part in (b" ", b"[],"):
         with Liar(flood(part)) as liar, Client(liar.url) as client:
             said = client.ask("get", 10000, "/framed/")
@@ -96,7 +96,7 @@ def check_floods(checks):
             liar.behave = be_honest
             said = client.ask("get", 5000, "/framed/")
             checks.check(said["rc"] == 0 and client.close() == 0, f"after a flood: {said}")
-    # JSON that is whole, and small until it is read.
+    # Whole JSON, small until it is parsed.
     with Liar(say(answer("[" + "[]," * 8000000 + "0]"))) as liar, Client(liar.url) as client:
         said = client.ask("get", 10000, "/framed/")
         memory = client.memory()
@@ -114,7 +114,7 @@ def check_large(checks):
 
 
 def check_next(checks):
-    """A second endpoint answers for one that lies, and is asked first from then on."""
+    """A second endpoint answers in place of one that lies, and gets the following requests first."""
     for name, (behave, _, _) in LIES.items():
         if name in ("401", "403", "no disk"):
             continue
@@ -131,7 +131,7 @@ def check_next(checks):
 
 
 def check_half_open(checks):
-    """Of three endpoints two no longer answer: requests succeed all the same, and a lease is kept."""
+    """Two of three endpoints no longer answer: requests succeed all the same, and a lease is kept."""
     for place in range(3):
         with Deaf() as deaf, Liar(say_nothing) as silent, Liar() as honest:
             urls = [deaf.url, silent.url]
@@ -149,11 +149,11 @@ def check_half_open(checks):
                     checks.check(said["rc"] == 0 and said["ms"] < 1000, f"{name} beside a deaf endpoint: {said}")
     with Liar() as one, Liar() as other, Client(one.url, other.url) as client:
         first = client.ask("keepalive", 1000, 77)
-        one.behave = say_nothing  # on the connection that is there
+        one.behave = say_nothing  # on the existing connection
         said = [client.ask("keepalive", 1000, 77) for _ in range(3)]
         checks.check(first["rc"] == 0 and [s["rc"] for s in said] == [0, 0, 0], f"falls silent: {said}")
     with Liar(answer_late) as one, Deaf() as other, Client(one.url, other.url) as client:
-        said = client.ask("keepalive", 1000, 77)  # goes on at the first beside the second
+        said = client.ask("keepalive", 1000, 77)  # the first endpoint's answer still counts, beside the second
         checks.check(said["rc"] == 0 and said["sent_ms"] < 100, f"a late answer: {said}")
     with Liar(say_nothing) as one, Deaf() as other, Client(one.url, other.url) as client:
         for name, *words in (("keepalive", 77), ("get", "/framed/"), ("grant", 5), ("commit", "put /framed/a x 0")):
@@ -163,7 +163,7 @@ def check_half_open(checks):
 
 
 def check_commits(checks):
-    """A commit that may have arrived is sent to nobody else, and not again."""
+    """A commit that may have arrived is not sent again, nor to another endpoint."""
     for name, behave, errno, limit in (("closes", say(b"", False), "EIO", 500), ("is silent", say_nothing, "ETIMEDOUT", MS),
                                        ("lies", say(answer("no")), "EPROTO", 500), ("has a 503", say(answer("", "503 No")), "EIO", 500)):
         with Liar() as one, Liar() as other, Client(one.url, other.url) as client:
@@ -172,14 +172,14 @@ def check_commits(checks):
             said = client.ask("commit", MS, "version /framed/a 0 put /framed/a x 0")
             checks.check(said["errno"] == errno and said["ms"] < LATE * limit, f"a commit to one that {name}: {said}")
             checks.check(one.counts("txn") + other.counts("txn") == 1, f"{name}: sent {one.counts('txn')}+{other.counts('txn')} times")
-    # Nobody who grants leases gets asked twice at once, either.
+    # An endpoint does not get a grant twice at once, either.
     with Liar(say_nothing) as one, Liar() as other, Client(one.url, other.url) as client:
         said = client.ask("grant", 1000, 5)
         checks.check(said["rc"] == 0 and one.counts("grant") == 1 and other.counts("grant") == 1, f"a grant: {said}")
 
 
 class Watched:
-    """A behaviour: keeps a history of changes and serves watches of it, `serve` says how."""
+    """A behaviour: keeps a history of changes and serves watches of it through `serve`."""
 
     def __init__(self, serve):
         self.history, self.serve, self.starts = [], serve, []
@@ -214,7 +214,7 @@ def check_watch_pieces(checks):
 
 
 def check_watch_lies(checks):
-    """What a lying server says to a watch ends the connection, not the watch, and costs little."""
+    """A lying server ends a watch's connection, not the watch, and costs little."""
     lies = {
         "closes": b"",
         "says created and closes": chunk(created()),
@@ -248,7 +248,7 @@ def check_watch_lies(checks):
 
 
 def check_watch_flood(checks):
-    """A line without end; the next endpoint tells what there is."""
+    """After a line without end, the next endpoint reports the changes."""
     def serve(peer, start, changes):
         peer.sendall(chunk(created() + events(changes[0])))
         time.sleep(1)
@@ -286,12 +286,12 @@ def check_silent_watch(checks):
         client.watch("/framed/", 6)
         client.wait_for(lambda: client.told, 2)
         checks.check(client.events() == watched.history, f"a watch that is replaced: {client.told}")
-        # So that a member without a leader ends the watch; etcd 3.4 takes 4 s.
+        # With this header, a member without a leader ends the watch; etcd 3.4 takes 4 s.
         checks.check(b"\r\ngrpc-metadata-hasleader: true" in other.asked[0][3].lower(), f"{other.asked[0][3]}")
 
 
 def check_watch_of_dead_endpoint(checks):
-    """An endpoint that dies without a word has told a watch nothing: it moves once others answer in its place."""
+    """An endpoint that dies silently reports nothing to a watch: the watch moves once other endpoints answer in its place."""
     def die(liar, peer, path, body):
         if path == "watch":
             peer.sendall(CHUNKED + chunk(created()))
@@ -322,7 +322,7 @@ def check_watch_of_dead_endpoint(checks):
 
 
 class Guarded:
-    """A behaviour: wants a token, which it counts."""
+    """A behaviour: requires a token; counts tokens and logins."""
 
     def __init__(self):
         self.token, self.password, self.logins = 0, "s3cret", 0
@@ -349,7 +349,7 @@ def check_tokens(checks):
         numbers = [client.begin("get", 2000, "/framed/") for _ in range(10)]
         answers = [client.end(number)["rc"] for number in numbers]
         checks.check(answers == [0] * 10 and guarded.logins == 1, f"ten at once: {answers}, {guarded.logins} logins")
-        guarded.token += 1  # the old one is no longer good
+        guarded.token += 1  # the old one is no longer valid
         numbers = [client.begin(*words) for words in (("get", 2000, "/framed/"), ("commit", 2000, "put /framed/a x 0"), ("keepalive", 2000, 77))]
         answers = [client.end(number)["rc"] for number in numbers]
         checks.check(answers == [0] * 3 and guarded.logins == 2, f"a token that ends: {answers}, {guarded.logins} logins")
@@ -362,7 +362,7 @@ def check_tokens(checks):
         checks.check(good and guarded.logins <= 4, f"a password that was changed: {refused[-1]}, {guarded.logins} logins")
         checks.check("s3cret" not in json.dumps(refused), "the password is in an error")
         checks.check(client.close() == 0, "the client crashed")
-    # One that refuses each token that it gives.
+    # A server that refuses each token that it issues.
     with Liar(lambda liar, peer, path, body: be_honest(liar, peer, path, body) if "auth" in path else
               peer.sendall(answer({"error": "etcdserver: invalid auth token", "code": 16}, "401 No")) or True) as liar, \
             Client(liar.url, user="framed", password="s3cret") as client:
@@ -404,7 +404,7 @@ def check_fuzzed(checks):
 
 
 def check_names(checks):
-    """Endpoints by name; and one that no longer resolves costs no other its time."""
+    """Endpoints by name; one that no longer resolves does not delay the others."""
     with Liar() as liar:
         with Client(f"http://localhost:{liar.url.rsplit(':', 1)[1]}/") as client:
             said = client.ask("get", 2000, "/framed/")

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
-"""The device fails in mid-stream: the cpu carries on, the device comes back, and the frames are the same as without
-the failure, but for those that the ledger names. The binary is framed with a cuda side that fails to order
-(tests/faults/faults.c)."""
+"""The device fails in mid-stream: the cpu takes over, the device comes back, and the frames are the same as without the failure, except for those
+counted as lost. The binary is framed with a cuda side that fails on request (tests/faults/faults.c)."""
 import os
 
 import framed_client
@@ -88,7 +87,7 @@ def check_run(checks, where, faults, sound):
 
 
 def check_refused(checks, where, sound):
-    """One job fails alone: its camera goes on by a new plan, the device and the other cameras notice nothing."""
+    """One job fails alone: its camera goes on with a new plan; the device and the other cameras are not affected."""
     run = Run(checks, where, "refuse:40")
     for name in CAMERAS:
         check_camera(checks, name, "refuse:40", run, sound)
@@ -99,7 +98,7 @@ def check_refused(checks, where, sound):
 
 
 def check_stop(checks, where):
-    """SIGTERM while the cpu stands in and the device does not come back."""
+    """SIGTERM while the cpu replaces a device that does not come back."""
     text = config(where).replace("pace: realtime", "pace: realtime\n    loop: true")
     gone = ",".join(f"open:{n}" for n in range(1, 20))
     with Framed(where, text, {"FRAMED_FAULTS": f"job:20,{gone}"}) as framed:
@@ -127,7 +126,7 @@ def main():
         sound = Run(checks, where, "")
         for name in CAMERAS:
             checks.check(sound.order[name] == list(range(FRAMES)), f"{name}: frames are missing without a failure")
-        # Each leaves the device some 4 s of the clip to come back.
+        # Each leaves the device about 4 s of the clip to come back.
         for faults in ("job:80,open:1", "submit:40", "plan:2"):
             check_run(checks, where, faults, sound)
         check_refused(checks, where, sound)

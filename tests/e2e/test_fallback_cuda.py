@@ -1,9 +1,8 @@
 #!/usr/bin/python3
-"""A GPU fails in mid-stream under cameras decoded by the cpu and by NVDEC at once, with a socket, a ring, a file and a
-ring in device memory each: the cpu carries on, the device comes back or stays away, every frame has the bytes of an
-undisturbed run on the cpu alone, and only those are missing that the ledger names. Once the failure is made up
-(tests/faults/faults.c), once the device writes to an address that is none, which spoils its context for the whole
-process. Without a GPU the cpu poses as one and only the made-up failure is tried."""
+"""A GPU fails in mid-stream while cameras are decoded by the cpu and by NVDEC, each with a socket, a ring, a file and a ring in device memory: the
+cpu takes over, the device comes back or stays away, every frame has the bytes of an undisturbed run on the cpu alone, and only frames counted as lost
+are missing. One failure is simulated (tests/faults/faults.c); in the other the device writes to an invalid address, which spoils its context for the
+whole process. Without a GPU the cpu stands in for one and only the simulated failure is tested."""
 import itertools
 
 import framed_client
@@ -12,7 +11,7 @@ from framed_client import PATIENCE, Checks, Framed, folder, until
 
 AT_ONCE = 4 + 1  # frames of one camera that fail together: in the backend, and on the way there
 SLOTS = 6
-AFTER = 50  # frames that are to come when all is settled
+AFTER = 50  # frames that must come after the recovery
 STOP_S = 2.5
 
 CAMERA = """
@@ -51,7 +50,7 @@ def readers_of(where, decode, memory):
 
 
 def sound(checks, where, source):
-    """output -> digests of the clip's frames: the cpu alone, nothing fails."""
+    """Returns output -> digests of the clip's frames, from an undisturbed run on the cpu alone."""
     with Framed(where, config(where, source, ("cpu",), "cpu", "pace: full")) as framed:
         readers = readers_of(where, "cpu", "host")
         code = framed.wait(60)
@@ -67,7 +66,7 @@ def sound(checks, where, source):
 
 
 class Failing:
-    """A run whose device fails, with what its readers had when."""
+    """A run whose device fails, with the frames of its readers."""
 
     def __init__(self, checks, where, source, faults):
         self.checks, self.faults = checks, faults
@@ -92,7 +91,7 @@ class Failing:
         return self.framed.errors().count(text)
 
     def frames_on(self, at_least, seconds):
-        """Every reader gets so many more."""
+        """Checks that every reader gets at least so many more frames."""
         before = [len(reader.order) for reader in self.all()]
         until(lambda: all(len(r.order) >= n + at_least for r, n in zip(self.all(), before)), seconds)
         grown = [len(r.order) - n for r, n in zip(self.all(), before)]
@@ -134,7 +133,7 @@ def check_output(run, decode, output, received, expected):
     run.check(emitted <= len(order) <= offered, f"{what}: {len(order)} frames came, {emitted} emitted of {offered}")
     run.check(set(reasons) <= {"backend", "stopping"}, f"{what}: {reasons}")
     missing = sorted(set(range(order[-1] + 1)) - set(order)) if order else []
-    if output == "device":  # those that lay on the device are lost with it, also where a client has them
+    if output == "device":  # frames on the device are lost with it, even those that a client holds
         run.check(len(missing) <= reasons["backend"] <= AT_ONCE + SLOTS, f"{what}: {missing} missing, {reasons}")
     else:
         run.check(len(missing) == reasons["backend"] <= AT_ONCE, f"{what}: {missing} missing, {reasons}")

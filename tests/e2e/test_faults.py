@@ -1,8 +1,7 @@
 #!/usr/bin/python3
-"""Cameras that misbehave, each in its own way and all at once in one framed: how soon each is good again, that every
-picture which could be decoded comes once and in order, that damage is flagged and nothing old passes for live. Prints
-a row for each fault. Beside its own output each has elements in a batch, of which two good cameras lose nothing whatever
-the others do."""
+"""Cameras that misbehave, each in its own way and all at once in one framed: how soon each is good again, that every decodable picture comes once and
+in order, that damage is flagged, and that no old picture passes for live. Prints a row for each fault. Each camera also has elements in a batch; its
+two good cameras lose nothing whatever the others do."""
 import os
 import re
 import socket
@@ -45,7 +44,7 @@ def check_case(checks, framed, metrics, case):
         checks.check(len(account.missing) <= allowed, f"{case.name}: lost {account.missing}, {losses}")
         checks.check(account.flagged <= (case.name == "fin-in-picture"), f"{case.name}: {account.flagged} flagged")
     if case.epochs and not is_short():
-        # A session that is given up may have been sent a picture, too, which nobody sees.
+        # A session that was given up may have been sent a picture, too, which no client sees.
         seen = {s.known for s in case.watcher.seen}
         connections = len({s.connection for s in case.camera.sent if s.number in seen})
         extra = connections - (2 if "reconnect" in case.name else 1)
@@ -55,7 +54,7 @@ def check_case(checks, framed, metrics, case):
 
 
 def check_packets(checks, case, network):
-    """The packets that framed says it missed are those that the camera kept back."""
+    """framed counts as lost the packets that the camera kept back."""
     if network and network["transport"]:
         checks.check(network["lost"] == case.camera.withheld,
                      f"{case.name}: {network['lost']} packets lost, {case.camera.withheld} kept back")
@@ -69,7 +68,7 @@ def check_capture_rises(checks, case):
 
 
 def check_live(checks, case):
-    """Nothing that is older than max_age, and what it takes to deliver it, by the camera's own clock."""
+    """No picture is older than max_age plus the time to deliver it, by the camera's own clock."""
     due = {sent.number: sent.due for sent in case.camera.sent}
     ages = [s.header.finished_ns / 1e9 - due[s.known] for s in case.watcher.seen if s.known in due]
     print(f"oldest picture under max_age 0.4 s: {max(ages):.2f} s")
@@ -77,7 +76,7 @@ def check_live(checks, case):
 
 
 def check_capture(checks, case):
-    """The camera's clock is set an hour on, then two back: pictures say so, and nothing else changes."""
+    """The camera's clock is set an hour ahead, then two back: capture times follow, and nothing else changes."""
     arrivals = {sent.number: sent.wall for sent in case.camera.sent}
     shifts = {round((s.header.capture_ns / 1e9 - arrivals[s.known]) / 3600) for s in case.watcher.seen
               if s.header.flags & CAPTURE_CLOCK and s.known in arrivals}
@@ -138,12 +137,12 @@ class Batches:
 # --- the run
 
 def held(framed):
-    """(descriptors, threads) of a process."""
+    """Returns (descriptors, threads) of a process."""
     return [len(os.listdir(f"/proc/{framed.child.pid}/{kind}")) for kind in ("fd", "task")]
 
 
 def at_rest(where, config, listed, batches):
-    """What framed holds with every camera gone and every client there."""
+    """Returns framed's descriptors and threads with every camera gone and every client connected."""
     with Framed(where, config) as framed:
         watchers = [Watcher(f"unix:{where}/{case.name}.sock", DIGESTS) for case in listed] + batches.watch()
         until(lambda: framed.errors().count("next try") >= len(listed) + len(GOOD), 20)
@@ -203,7 +202,7 @@ def check_all(checks, where, listed, batches):
 # --- SIGTERM
 
 def stuck_client(where, name):
-    """Connected, and never reads."""
+    """Returns a client that is connected and never reads."""
     client = socket.socket(socket.AF_UNIX)
     until(lambda: client.connect_ex(f"{where}/{name}.sock") == 0, 10)
     return client

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""A file, once, with `overflow: wait`: every frame of it arrives exactly once, on sockets and in files, and framed
-ends by itself."""
+"""A file, once, with `overflow: wait`: every frame arrives exactly once, on sockets and in files, and framed ends by itself."""
 import os
 
 import definition

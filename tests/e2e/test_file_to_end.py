@@ -1,13 +1,12 @@
 #!/usr/bin/python3
-"""A file with default keys, read to its end: every picture arrives, on a socket whose client comes late and in a file,
-and framed ends by itself."""
+"""A file with default keys, read to its end: every picture arrives, on a socket whose client comes late and in a file, and framed ends by itself."""
 import os
 import time
 
 from framed_client import Checks, Framed, Metrics, Reader, consume, folder, make_clip, until
 
 FRAMES = 150
-LATE = 1  # seconds that the client lets pass: the file would be through by then
+LATE = 1  # seconds until the client connects: the file would have ended by then
 CONFIG = """
 cameras:
   to_socket:

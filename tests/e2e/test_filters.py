@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Pictures reduced and enlarged by `filter: area` and `triangle` beside what makes such pictures for training: OpenCV's
-INTER_AREA and Pillow's BILINEAR, each where this box has it."""
+"""`filter: area` and `triangle`, reducing and enlarging, against the usual filters of training: OpenCV's INTER_AREA and Pillow's BILINEAR, each if
+installed."""
 import os
 
 import numpy
@@ -60,7 +60,7 @@ def main():
     checks = Checks("filters")
     frame = picture()
     made = ours(checks, frame)
-    if cv2:  # whose area filter is another one where either axis enlarges
+    if cv2:  # OpenCV's area filter is a different one if either axis enlarges
         reduced = [size for size in SIZES if size[0] <= WIDTH]
         compare(checks, made, "area", lambda size: cv2.resize(frame, size, interpolation=cv2.INTER_AREA), reduced)
     else:

@@ -12,7 +12,7 @@ from checks import Checks
 
 PROGRAM = os.path.join(os.environ.get("B", "build"), "bench-fingerprint")
 SIZES = ((1920, 1080), (1280, 720), (641, 367), (160, 90), (97, 61), (32, 32), (20, 200), (3, 2), (1, 1))
-GRID, SPLIT = (32, 18), 5  # by default: columns and rows, each of so many cells
+GRID, SPLIT = (32, 18), 5  # defaults: columns and rows, and the cells of each
 
 
 def table():
@@ -27,14 +27,14 @@ def fingerprint(luma):
 
 
 def axis(side, cells):
-    """The edges of the cells, and the share of each in each of 32 areas, in 1/32."""
+    """Returns the edges of the cells, and the share of each cell in each of 32 areas, in 1/32."""
     begins, areas = numpy.arange(cells) * 32, numpy.arange(32)[:, None] * cells
     shares = numpy.minimum(begins + 32, areas + cells) - numpy.maximum(begins, areas)
     return numpy.arange(cells + 1) * side // cells, shares.clip(0)
 
 
 def luma_of(picture):
-    """The mean of each area, from sums of cells and of their pixels in the same shares."""
+    """Returns the mean of each area, from the cells' sums and pixel counts, weighted with their shares."""
     height, width = picture.shape
     columns, rows = min(GRID[0], width), min(GRID[1], height)
     split = max(min(SPLIT, width // columns // 2, height // rows // 2), 1)

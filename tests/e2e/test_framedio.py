@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""framedio, the Python client: with the real daemon it gives what a reader of the bytes sees; opposite a ring of this
-test's own it is told of torn frames, and its arrays stay readable. Its structs are those of the headers in C."""
+"""framedio, the Python client: with the real daemon it returns the same as a reader of the bytes; with a ring of this test's own it detects torn
+frames, and its arrays stay readable. Its structs match the C headers."""
 import asyncio
 import ctypes
 import gc
@@ -17,7 +17,7 @@ import numpy
 from framed_client import PATIENCE, ROOT, Checks, Framed, Reader, consume, folder, framedio_environment, free_port, make_clip, run
 from ring_sender import RingSender
 
-if "framedio" not in sys.argv:  # begin anew: the loader reads its environment when a process begins
+if "framedio" not in sys.argv:  # restart: the loader reads its environment only when a process starts
     os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
 import framedio
 from framedio import dlpack, library
@@ -62,7 +62,7 @@ int main(void)
 
 
 class Taker(threading.Thread):
-    """The first frames of a sink, by framedio."""
+    """Records the first frames of a sink, read by framedio."""
 
     def __init__(self, address):
         super().__init__(daemon=True)
@@ -144,7 +144,7 @@ def check_async(checks, where):
         checks.check(threading.active_count() == 1, f"{threading.enumerate()}")
 
     async def take_slowly(address, seen):
-        """Takes longer for a frame than the camera for the next one."""
+        """Handles a frame more slowly than the camera sends."""
         async for frame in framedio.aopen(address):
             seen.append(frame.sequence)
             time.sleep(0.1)
@@ -228,7 +228,7 @@ def check_errors(checks, where):
 
 
 def check_closed(checks, where):
-    """A closed reader still says what it counted, and refuses the rest."""
+    """A closed reader still returns its counts, and refuses the rest."""
     sender = RingSender(where, "closed")
     with framedio.open(f"ring:{sender.path}", timeout=10 * PATIENCE) as reader:
         reader.poll()
@@ -249,10 +249,10 @@ def check_closed(checks, where):
 
 
 def check_threads(checks, where):
-    """Detections that a thread sends while another reads reach the daemon whole, and so does every slot."""
+    """Detections sent by threads while another one reads reach the daemon whole, and so does every slot."""
     sender = RingSender(where, "threads")
     messages, kept = [], []
-    results_left, frames_left = threading.Semaphore(20), threading.Semaphore(20)  # a full socket takes neither
+    results_left, frames_left = threading.Semaphore(20), threading.Semaphore(20)  # a full socket accepts neither
 
     def read_messages():
         while message := sender.peer.recv(65536):
@@ -293,7 +293,7 @@ def check_threads(checks, where):
 
 
 def check_dlpack(checks):
-    """The capsules that GPU memory goes out in, here around host memory, which numpy can read."""
+    """Tests the capsules that export GPU memory, here around host memory, which numpy can read."""
     array = numpy.arange(24, dtype="f4").reshape(2, 3, 4)
 
     class Payload:
@@ -317,8 +317,7 @@ def check_dlpack(checks):
 
 
 def check_dlpack_arguments(checks, where):
-    """What a consumer may ask for: this device alone, and a copy of a ring's frame unless it can be told that it is
-    read-only."""
+    """A consumer may request only this device, and gets a copy of a ring's frame unless it can receive read-only memory."""
     sender = RingSender(where, "dlpack")
     reader = framedio.open(f"ring:{sender.path}", timeout=10 * PATIENCE)
     reader.poll()

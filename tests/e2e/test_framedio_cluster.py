@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""framedio follows a camera of a cluster: through an etcd with users and TLS, with the right arguments alone, past nodes that
-answer wrong, slowly or never, and never back to frames of an older generation."""
+"""framedio follows a camera of a cluster: through an etcd with users and TLS, only with the right arguments, past nodes that answer wrong, slowly or
+never, and never back to frames of an older generation."""
 import asyncio
 import contextlib
 import itertools
@@ -17,7 +17,7 @@ from certificate import make_authority
 from etcd_server import INSTALLED, Etcd, add_users, code
 from framed_client import BINARY, PATIENCE, Checks, Framed, consume, folder, framedio_environment, free_port, make_clip, until
 
-if "framedio" not in sys.argv:  # begin anew: the loader reads its environment when a process begins
+if "framedio" not in sys.argv:  # restart: the loader reads its environment only when a process starts
     os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
 import framedio
 from framedio.etcd import Etcd as Keys
@@ -28,7 +28,7 @@ BYTES = 3 * 16 * 4
 
 
 class Server(threading.Thread):
-    """Listens, and calls answer(connection, the request's first bytes) for each connection, in a thread of its own."""
+    """Listens, and calls answer(connection) for each connection, in its own thread."""
 
     def __init__(self, answer, family=socket.AF_INET, at=("127.0.0.1", 0)):
         super().__init__(daemon=True)
@@ -58,7 +58,7 @@ def page(status, document):
 
 
 def said(*texts):
-    """An answer that is the same each time: whole pieces, at once."""
+    """Returns an answer that is always the same: these texts, at once."""
     def answer(connection):
         connection.recv(65536)
         for text in texts:
@@ -67,7 +67,7 @@ def said(*texts):
 
 
 def dripped(start):
-    """A byte every 50 ms behind that, for ever."""
+    """Returns an answer that sends `start`, then a byte every 50 ms, for ever."""
     def answer(connection):
         connection.recv(65536)
         connection.sendall(start)
@@ -85,7 +85,7 @@ def endless(connection):
 
 
 def frames(*epochs):
-    """An output's socket: frames of these epochs, one after another, and then nothing more."""
+    """Returns an output's socket: sends frames of these epochs, one after another, and then nothing more."""
     def answer(connection):
         for sequence, epoch in enumerate(epochs):
             header = consume.WIRE.pack(
@@ -102,7 +102,7 @@ def put(etcd, key, document):
 
 
 def refused(call):
-    """What it raises as a ValueError, or as what else."""
+    """Returns the text of the ValueError that the call raises, a note of another exception, or "nothing"."""
     try:
         call().close()
     except ValueError as error:
@@ -113,7 +113,7 @@ def refused(call):
 
 
 def check_arguments(checks, where):
-    """One clear error each, before anything is asked; no password in it."""
+    """Each wrong argument gives one clear error, before any connection, without the password."""
     plain, tls = "cluster:etcd://h/yard/gate/o", "cluster:etcds://h/yard/gate/o"
     with open(f"{where}/empty.pem", "w"):
         pass
@@ -138,7 +138,7 @@ def check_arguments(checks, where):
 
 
 def message_of(address, seconds=1, **options):
-    """(what Timeout says, after how many seconds)"""
+    """Returns (text of the Timeout, after how many seconds)."""
     begun = time.monotonic()
     with framedio.open(address, **options) as reader:
         try:
@@ -157,7 +157,7 @@ async def first_of(reader, count):
 
 
 def check_real(checks, where):
-    """A daemon whose etcd has users and TLS: by arguments, and by the environment."""
+    """A daemon whose etcd has users and TLS: login by arguments, and by the environment."""
     files, data = make_authority(where), "secure"
     server = ["--cert-file", files["server.pem"], "--key-file", files["server.key"]]
     with Etcd(where, data, options=["--bcrypt-cost", "4"]) as etcd:
@@ -201,7 +201,7 @@ def check_real(checks, where):
 
 
 def check_tokens(checks, host, own):
-    """A token that has ended, which etcd says of one that it does not know, is replaced by another."""
+    """An expired token is replaced; etcd reports it as unknown."""
     keys = Keys([host], (USER, PASSWORD), context_of(True, **own))
     read = lambda: keys.value("/framed/yard/plan", time.monotonic() + 10 * PATIENCE)
     checks.check(read()["schema"] == 1, "the plan")
@@ -215,7 +215,7 @@ def check_tokens(checks, host, own):
 
 
 def check_certificates(checks, where, files, server):
-    """An etcd that wants a certificate of its clients. Beside users it takes none with a name, and says so."""
+    """An etcd that requires client certificates. If it has users, it rejects certificates with a CommonName, and says so."""
     own = {"ca": files["ca.pem"], "certificate": files["client.pem"], "keyfile": files["client.key"]}
     for data, wanted in (("own", "no box of yard"), ("secure", "CommonName of client")):
         with Etcd(where, data, "https", [*server, "--trusted-ca-file", files["ca.pem"], "--client-cert-auth"]) as etcd:
@@ -227,7 +227,7 @@ def check_certificates(checks, where, files, server):
 
 
 def check_refusals(checks):
-    """A user that is refused is not tried again at once: each try costs etcd a comparison of passwords."""
+    """A refused login is not repeated at once: each try costs etcd a comparison of passwords."""
     asked = []
 
     def answer(connection):
@@ -240,7 +240,7 @@ def check_refusals(checks):
 
 
 def check_nodes(checks, etcd):
-    """Whatever a node answers, and however slowly, the reader is back in time and says what was wrong."""
+    """With any answer of a node, however slow, the reader returns in time and reports what was wrong."""
     put(etcd, "plan", {"version": 1, "cameras": {"gate": {"node": "box", "bound": 1, "generation": 1}}})
     address = f"cluster:etcd://{etcd.url.removeprefix('http://')}/yard/gate/o"
     for name, answer, words in (
@@ -269,7 +269,7 @@ def check_nodes(checks, etcd):
 
 
 def check_generations(checks, where, etcd):
-    """Frames of an older epoch are left out; where the camera has gone to another box, its reader goes there."""
+    """Frames of an older epoch are left out; when the camera moves to another box, its reader follows."""
     put(etcd, "plan", {"version": 1, "cameras": {"gate": {"node": "box", "bound": 1, "generation": 2}}})
     address = f"cluster:etcd://{etcd.url.removeprefix('http://')}/yard/gate/o"
     first, second = 2 * 65536, 3 * 65536

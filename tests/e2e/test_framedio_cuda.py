@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""framedio where frames and outputs are on a GPU: PyTorch and CuPy see the ring's own memory, and detect() finds in an
-output on the GPU what it finds on the host. Left out without a GPU and PyTorch."""
+"""framedio with frames and outputs on a GPU: PyTorch and CuPy see the ring's own memory, and detect() finds the same in an output on the GPU as on
+the host. Skipped without a GPU and PyTorch."""
 import ctypes
 import os
 import socket
@@ -11,7 +11,7 @@ from cuda_client import torch
 from framed_client import PATIENCE, Checks, folder, framedio_environment
 from ring_sender import RingSender, consume
 
-if "framedio" not in sys.argv:  # begin anew: the loader reads its environment when a process begins
+if "framedio" not in sys.argv:  # restart: the loader reads its environment only when a process starts
     os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
 import framedio
 from framedio.library import Header
@@ -33,7 +33,7 @@ class Access(ctypes.Structure):
 
 
 class CudaRing(RingSender):
-    """The sender's ring with its slots in device memory that another process could import."""
+    """The sender's ring, with its slots in device memory that another process could import."""
 
     def accept(self):
         driver, handle, granule = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64(), ctypes.c_size_t()
@@ -61,7 +61,7 @@ class CudaRing(RingSender):
 
 
 class Ort:
-    """Says what an OrtValue on a GPU says."""
+    """Imitates an OrtValue on a GPU."""
 
     def __init__(self, tensor):
         self.tensor = tensor
@@ -150,7 +150,7 @@ def check_detect(checks, cupy):
     checks.check((output[4:, extras.anchors].max(0) == boxes[:, 4]).all(), "anchors")
     before = torch.cuda.current_device()
     stream, right = torch.cuda.Stream(), 0
-    with torch.cuda.stream(stream):  # made behind long work in a stream of its own: whoever does not wait reads zeroes
+    with torch.cuda.stream(stream):  # made after long work in its own stream: a reader that does not wait reads zeroes
         heavy = torch.rand(8192, 8192, device="cuda")
         for _ in range(10):
             late = torch.zeros_like(tensor)
