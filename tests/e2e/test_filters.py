@@ -26,7 +26,7 @@ OUTPUT = "      {name}: {{size: {size}, fit: stretch, filter: {filter}, overflow
 
 
 def picture():
-    """Noise, flat parts and edges of all sorts."""
+    """Returns a picture of noise, flat parts and edges of all kinds."""
     random = numpy.random.default_rng(7)
     noise = random.integers(0, 256, (HEIGHT, WIDTH, 3), "u1")
     y, x = numpy.mgrid[:HEIGHT, :WIDTH]
@@ -36,7 +36,7 @@ def picture():
 
 
 def ours(checks, frame):
-    """{(filter, size): picture}"""
+    """Returns {(filter, size): picture}."""
     with folder() as where:
         frame.tofile(os.path.join(where, "frame.rgb"))
         config = CONFIG.format(where=where, width=WIDTH, height=HEIGHT)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""framedio's detect, merge and send: boxes of every head and every kind of array are those that plain numpy finds; what an
-output's shape leaves open is refused; what was found reaches the other end of a ring."""
+"""framedio's detect, merge and send: boxes of every head and every kind of array equal those of plain numpy; ambiguous shapes of outputs are refused;
+results reach the other end of a ring."""
 import json
 import os
 import socket
@@ -13,7 +13,7 @@ import numpy
 from framed_client import PATIENCE, Checks, Framed, folder, framedio_environment, make_clip
 from ring_sender import RingSender
 
-if "framedio" not in sys.argv:  # begin anew: the loader reads its environment when a process begins
+if "framedio" not in sys.argv:  # restart: the loader reads its environment only when a process starts
     os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
 import framedio
 from framedio import detection
@@ -62,7 +62,7 @@ def header_of(matrix=(2, 0, 0.5, 0, 2, -39.5), size=(256, 176)):
 
 
 def scene(random, objects=6, each=8):
-    """(4 + CLASSES, ANCHORS) f32: objects that several anchors see."""
+    """Returns (4 + CLASSES, ANCHORS) f32: objects that several anchors report."""
     output = numpy.zeros((4 + CLASSES, ANCHORS), "f4")
     output[:4] = random.random((4, ANCHORS)) * 60 + 20
     places = random.permutation(ANCHORS)[: objects * each].reshape(objects, each)
@@ -80,7 +80,7 @@ def overlap(box, others):
 
 
 def suppressed(rows, threshold=0.45, metric=0):
-    """Greedy, of rows x1 y1 x2 y2 score class."""
+    """Suppresses greedily; rows are x1 y1 x2 y2 score class."""
     rows, kept = rows[numpy.argsort(-rows[:, 4], kind="stable")], []
     while len(rows):
         kept.append(rows[0])
@@ -91,7 +91,7 @@ def suppressed(rows, threshold=0.45, metric=0):
 
 
 def expected(output, header=None, conf=0.25):
-    """What numpy makes of a scene."""
+    """Returns numpy's boxes for a scene."""
     header = header or header_of()
     scores, labels = output[4:].max(0), output[4:].argmax(0)
     half = output[2:4] / 2
@@ -113,7 +113,7 @@ def refused(checks, text, *arguments, kind=ValueError, **options):
 
 
 class Speaking:
-    """An array that says of itself only what it is told to say."""
+    """An array with only the given attributes."""
 
     def __init__(self, held, **words):
         self.held = held
@@ -121,7 +121,7 @@ class Speaking:
 
 
 class Ort:
-    """Says what an OrtValue says."""
+    """Imitates an OrtValue."""
 
     def __init__(self, held):
         self.held = held
@@ -272,7 +272,7 @@ def check_refusals(checks, random):
 
 
 def check_threads(checks, random):
-    """A detector belongs to one thread; threads detect side by side, each its own."""
+    """A detector belongs to one thread; several threads detect at once, each with its own."""
     header, wrong = header_of(), []
     outputs = [numpy.tile(scene(random), 25) for _ in range(4)]
     wanted = [framedio.detect(output, header, planes=True) for output in outputs]
@@ -291,7 +291,7 @@ def check_threads(checks, random):
 
 
 def check_batches(checks, where, random):
-    """Of the real daemon: each element by its own matrix, empty ones without boxes; a network of a fixed size."""
+    """With the real daemon: each element uses its own matrix, and empty ones have no boxes; the network's batch size is fixed."""
     with Framed(where, BATCHES.format(where=where)):
         with framedio.open(f"ring:{where}/batches.ring", newest=False, timeout=20 * PATIENCE) as reader:
             batch = next(reader)
@@ -303,7 +303,7 @@ def check_batches(checks, where, random):
                 checks.check(numpy.array_equal(boxes, alone), f"{element}: alone it has other boxes")
                 checks.check(element.empty == (len(boxes) == 0), f"{element}: {boxes}")
                 if not element.empty:
-                    rows = expected(output, header_of(size=(10 ** 6,) * 2))  # not clipped below
+                    rows = expected(output, header_of(size=(10 ** 6,) * 2))  # the expected boxes are not clipped
                     checks.check(numpy.array_equal(boxes[:, 4:], rows[:, 4:].astype("f4")), f"{element}: {boxes}, {rows}")
             checks.check(batch.send(found) and batch.send([[]] * len(batch), source=False), "a batch's results")
             checks.check(batch[0].send(found[0], model=3) and reader.counts()["results"] > 2, f"{reader.counts()}")
@@ -323,7 +323,7 @@ def check_batches(checks, where, random):
 
 
 def check_lines(checks, where, random):
-    """What is sent comes out of the daemon as a line, in the camera's pixels."""
+    """Sent results come out of the daemon as a line, in the camera's pixels."""
     with Framed(where, LINES.format(where=where)), socket.socket(socket.AF_UNIX) as peer:
         with framedio.open(f"ring:{where}/gate.ring", timeout=20 * PATIENCE) as reader, peer.makefile() as lines:
             next(reader)
@@ -347,7 +347,7 @@ def take_result(sender):
 
 
 class OnGpu:
-    """What a tensor of PyTorch on a GPU lets others do with it."""
+    """Imitates the interface of a PyTorch tensor on a GPU."""
 
     def __init__(self, array):
         self.array = array

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""framedio's trilinear interpolation: of numpy's arrays against a definition in double, of PyTorch's tensors, on a GPU too
-where there is one, against torch.nn.functional.grid_sample and autograd's own differences."""
+"""framedio's trilinear interpolation: numpy arrays against a definition in double; PyTorch tensors, also on a GPU if present, against
+torch.nn.functional.grid_sample and autograd's numerical differences."""
 import os
 import sys
 import warnings
@@ -8,7 +8,7 @@ import warnings
 import numpy
 from framed_client import Checks, framedio_environment
 
-if "framedio" not in sys.argv:  # begin anew: the loader reads its environment when a process begins
+if "framedio" not in sys.argv:  # restart: the loader reads its environment only when a process starts
     os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
 import framedio
 
@@ -20,7 +20,7 @@ def example(n, f, seed=1):
 
 
 def weights_of(points):
-    """n x 2 x 2 x 2: of the corners [x][y][z], in double."""
+    """Returns the weights of the corners [x][y][z], n x 2 x 2 x 2, in double."""
     high = (points.astype("f8") + 1) / 2
     x, y, z = (numpy.stack([1 - high[:, axis], high[:, axis]], 1) for axis in range(3))
     return numpy.einsum("nx,ny,nz->nxyz", x, y, z)
@@ -120,14 +120,14 @@ def check_torch(checks, torch, device):
 
 
 def check_autograd(checks, torch, device):
-    """By differences, which are exact along each coordinate, so that a long step costs nothing."""
+    """Checks gradients by differences; they are exact along each coordinate, so that a long step costs no accuracy."""
     features, points, _ = (torch.from_numpy(array).to(device) for array in example(6, 5))
     leaves = features.requires_grad_(), points.requires_grad_()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it would rather have float64
+        warnings.simplefilter("ignore")  # gradcheck warns about float32
         good = torch.autograd.gradcheck(framedio.trilinear, leaves, eps=0.25, atol=1e-4, rtol=1e-4)
     checks.check(good, f"{device}: gradcheck")
-    framedio.trilinear(*leaves).sum().backward()  # whose gradient is one number, spread without memory
+    framedio.trilinear(*leaves).sum().backward()  # its gradient is one number, expanded without memory
     wanted = weights_of(points.detach().cpu().numpy()).reshape(6, 8, 1)
     checks.check(numpy.allclose(features.grad.cpu(), wanted.repeat(5, 2), atol=1e-6), f"{device}: a spread gradient")
     fixed = framedio.trilinear(features.detach(), points)
@@ -142,7 +142,7 @@ def check_autograd(checks, torch, device):
 
 
 def check_stream(checks, torch):
-    """Made behind long work in a stream of its own: whoever does not wait for it reads zeroes."""
+    """The input is made after long work in its own stream: a reader that does not wait reads zeroes."""
     features, points, _ = (torch.from_numpy(array).cuda() for array in example(500, 16))
     wanted, right = framedio.trilinear(features, points), 0
     heavy = torch.rand(4096, 4096, device="cuda")

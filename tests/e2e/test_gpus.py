@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Of two GPUs one fails in mid-stream: its cameras go on at once on the other and come back, the other's lose nothing.
-The binary is framed with GPUs that fail to order (tests/faults/faults.c); without two of them the cpu poses as both."""
+"""One of two GPUs fails in mid-stream: its cameras go on at once on the other one and come back; the other one's lose nothing. The binary is framed
+with GPUs that fail on request (tests/faults/faults.c); without two GPUs the cpu stands in for both."""
 import os
 import time
 
@@ -21,7 +21,7 @@ CAMERA = """
 
 
 def places(where):
-    """camera -> the number of its GPU"""
+    """Returns camera -> the number of its GPU."""
     return {name: camera["device"] for name, camera in status(where).items()}
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""GStreamer's RTSP server as a second opinion beside our own cameras: H.264, H.265 and MJPEG over TCP, UDP and multicast,
-with TLS and with passwords. A client gets every picture, once, in order and as it is in the file."""
+"""GStreamer's RTSP server as a second opinion to our own cameras: H.264, H.265 and MJPEG over TCP, UDP and multicast, with TLS and with passwords. A
+client gets every picture once, in order and identical to the file's."""
 import contextlib
 import importlib.util
 import os
@@ -13,7 +13,7 @@ from network_namespace import Namespace, why_no_namespace
 from numbered_clip import RATE, encode
 from watch import DAMAGED, OUTPUT, Watcher, reference
 
-PICTURES = 100  # of a clip, which goes round and round
+PICTURES = 100  # of a clip, which is repeated
 WANTED = 60  # of each camera
 CODECS = ("h264", "h265", "mjpeg")
 LOGIN = "viewer:pass w%rd"
@@ -21,7 +21,7 @@ USER = "viewer:pass%20w%25rd@"
 
 
 def why_not():
-    """What this box lacks, or ""."""
+    """Returns what this box lacks, or ""."""
     if not importlib.util.find_spec("gi"):
         return "python3-gi is not installed"
     check = "import gi; gi.require_version('GstRtspServer', '1.0')"
@@ -30,7 +30,7 @@ def why_not():
 
 
 def make_clips(where):
-    """codec -> (path in a container, digests)"""
+    """Returns codec -> (path in a container, digests)."""
     made = {}
     for codec in CODECS:
         raw = encode(os.path.join(where, f"raw.{codec}" + (".mkv" if codec == "mjpeg" else "")), PICTURES, codec)
@@ -41,7 +41,7 @@ def make_clips(where):
 
 
 class Case:
-    """A camera of a server. It is to play, unless `refused` is the fingerprint of a certificate that is not to do."""
+    """A camera on a server. It must play, unless `refused` is set: the fingerprint of a certificate that must be rejected."""
 
     def __init__(self, name, server, mount, codec, keys="", user="", refused="", transport="tcp"):
         self.name, self.url, self.codec, self.keys = name, server.url(mount, user), codec, keys
@@ -53,7 +53,7 @@ class Case:
 
 
 def group_server(where, paths, network):
-    """By multicast: a host of its own, since the server shares its ports with no other socket."""
+    """Serves by multicast from a separate host, since the server shares its ports with no other socket."""
     if not network:
         return contextlib.nullcontext()
     return Server(where, *paths, "--protocol", "multicast", log="multicast.log", network=network)

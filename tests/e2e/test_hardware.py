@@ -1,8 +1,7 @@
 #!/usr/bin/python3
-"""A hardware decoder cannot be opened, fails, hangs or falls silent: the CPU goes on for the rest of the connection, at
-once, 0.5 s or 3 s later. Clients get every picture once, with the CPU's bytes and flags, and one line says what happened. The
-decoder is libavcodec's for the CPU under another name (tests/faults/decoder.c), or libavcodec's with libva and a driver of
-ours (va_driver.c)."""
+"""A hardware decoder cannot be opened, fails, hangs or gives no pictures: the CPU decodes the rest of the connection, at once, 0.5 s or 3 s later.
+Clients get every picture once, with the CPU's bytes and flags, and one line reports the failure. The decoder is libavcodec's for the CPU under
+another name (tests/faults/decoder.c), or libavcodec's VAAPI with libva and our own driver (va_driver.c)."""
 import concurrent.futures
 import contextlib
 import json
@@ -27,7 +26,7 @@ cameras:
     outputs:
       planes: {{kernel: yuv, format: yuv420p, overflow: wait, sink: "unix:{where}/planes.sock"}}
 """
-# Fault -> codec and the end of the one line that says it; None: nothing is said.
+# Fault -> codec and the end of the one line that reports it; None: no line.
 FAULTS = {
     "": ("h264", None),
     "open": ("h265", "v4l2m2m cannot be opened (No such device): decoding on the cpu"),
@@ -47,7 +46,7 @@ VAAPI_FAULTS = {
 
 
 class Reader(threading.Thread):
-    """Takes frames, and when each of them came."""
+    """Records frames and their times of arrival."""
 
     def __init__(self, address):
         super().__init__(daemon=True)
@@ -86,7 +85,7 @@ class Run:
             env["STATE_DIRECTORY"] = self.where
             framed = stack.enter_context(Framed(self.where, config, env))
             reader = Reader(f"unix:{self.where}/planes.sock")
-            if self.live:  # the camera comes back for ever
+            if self.live:  # the camera would reconnect for ever
                 deadline = time.monotonic() + 30 * PATIENCE
                 while len(reader.frames) < FRAMES - 5 and time.monotonic() < deadline:
                     time.sleep(0.05)
@@ -112,7 +111,7 @@ def check_run(checks, run, whole, said):
     what = f"{run.decode} {run.fault or 'no fault'}{' live' if run.live else ''}"
     checks.check(run.code == 0, f"{what}: exit {run.code}:\n{run.log}")
     flags = [header.flags for header, _, _ in run.frames]
-    # A stream over tcp may be joined, and is left, within a second of its ends.
+    # A tcp stream may miss pictures within a second of both its ends.
     end = len(run.frames) if run.live else FRAMES
     differ = [i for i, (got, wanted) in enumerate(zip(run.frames, whole)) if got[1] != wanted[1]]
     checks.check(len(run.frames) == end >= FRAMES - 5, f"{what}: {len(run.frames)} frames")

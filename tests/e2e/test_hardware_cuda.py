@@ -1,8 +1,7 @@
 #!/usr/bin/python3
-"""NVIDIA's decoder as generic hardware (`decode: cuda`), the way of VAAPI and all others: framed verify finds it and NVDEC
-equal, `decode: auto` takes it where the kernels run on the cpu, and cameras get the cpu's bytes, with and without B-frames
-and a live camera's pictures ahead of libavcodec's output. Where it fails in mid-stream the CPU decodes the rest, and the
-GPU the file again from its start. Wants a GPU.
+"""NVIDIA's decoder as generic hardware (`decode: cuda`), on the same path as VAAPI: framed verify finds it and NVDEC equal, `decode: auto` uses it
+where the kernels run on the cpu, and cameras get the cpu's bytes, with and without B-frames and with a live camera's pictures ahead of libavcodec's
+output. If it fails in mid-stream, the CPU decodes the rest, and the GPU decodes the file again from its start. Needs a GPU.
 
 usage: test_hardware_cuda.py [FOLDER]   with FOLDER only makes the clips there
 environment: FRAMED_CLIPS, such a folder, for a box without ffmpeg"""
@@ -23,7 +22,7 @@ SHIM = os.path.join(os.path.dirname(BINARY), "faults", "decoder.so")
 FRAMES, RATE = 100, 25
 FAULT_AT = 55
 FILES = {f"{codec}-{b_frames}.mp4": (codec, "640x360", b_frames) for codec in ("h264", "h265") for b_frames in (0, 2)}
-# Each picture of these is another, so that a picture too early or twice shows.
+# All pictures of a clip differ, to detect one that comes too early or twice.
 CLIPS = {**FILES, "live.ts": ("h264", "320x240", 2), "gate.mp4": ("h264", "320x240", 2)}
 CAMERA = """
   {name}:
@@ -34,7 +33,7 @@ CAMERA = """
       planes: {{kernel: yuv, format: yuv420p, overflow: wait, sink: "{sink}"}}
 """
 FAILED = "cuda failed ({}): decoding on the cpu"
-FAULTS = {  # what the log says
+FAULTS = {  # fault -> the log's text
     f"copy:{FAULT_AT}": FAILED.format("Input/output error"),
     f"copy-hang:{FAULT_AT}": FAILED.format("no answer for 0.5 s"),
 }
@@ -50,7 +49,7 @@ def config(*cameras):
 
 
 class Reader(threading.Thread):
-    """The digests of a socket's frames, and when each of them came."""
+    """Records the digests of a socket's frames, and their times of arrival."""
 
     def __init__(self, address, limit=None):
         super().__init__(daemon=True)
@@ -73,7 +72,7 @@ class Reader(threading.Thread):
 
 
 class Stream(threading.Thread):
-    """A live stream over tcp: a clip at its pace, to each who connects."""
+    """A live stream over tcp: sends a clip in real time to each client."""
 
     def __init__(self, clip):
         super().__init__(daemon=True)
@@ -110,7 +109,7 @@ def check_verify(checks, where):
         record = file.read()
     for clip in ("h264 8", "hevc 8", "hevc 10"):
         checks.check(re.search(rf"^decoder cuda {clip} \d", record, re.M), record)
-    with open(f"{where}/decoders", "w") as file:  # whatever the processors are
+    with open(f"{where}/decoders", "w") as file:  # makes the CPU slow in the record, on any processor
         file.write(re.sub(r"^(decoder cpu \w+ \d+) .*", r"\1 1.0", record, flags=re.M))
 
 
@@ -142,7 +141,7 @@ def check_live(checks, clips, where):
             reader.join(30)
         log = framed.errors()
     seen = {decode: reader.digests for decode, reader in readers.items()}
-    # Both join where they come; what they share must be the same pictures in the same order.
+    # They may join at different pictures; the part common to both must have the same pictures in the same order.
     first = seen["cpu"].index(seen["cuda"][0]) if seen["cuda"] and seen["cuda"][0] in seen["cpu"] else 0
     shared = min(len(seen["cpu"]) - first, len(seen["cuda"]))
     checks.check(shared > FRAMES // 2 and seen["cpu"][first:first + shared] == seen["cuda"][:shared],
@@ -151,7 +150,7 @@ def check_live(checks, clips, where):
 
 
 def gate(where, clips, decode, keys="pace: realtime", fault=""):
-    """A framed with a camera of its own, and who reads it."""
+    """Returns a framed with one camera, and the address of its output."""
     os.mkdir(where)
     sink = f"unix:{where}/gate.sock"
     text = config(CAMERA.format(name="gate", url=f"{clips}/gate.mp4", decode=decode, keys=keys, sink=sink))
@@ -163,7 +162,7 @@ def warnings(framed):
 
 
 def whole(checks, where, clips):
-    """The digests of the cpu's pictures."""
+    """Returns the digests of the cpu's pictures."""
     framed, sink = gate(f"{where}/gate-cpu", clips, "cpu", "pace: full")
     with framed:
         reader = Reader(sink)
@@ -188,7 +187,7 @@ def check_faults(checks, where, clips, wanted):
 
 
 def check_return(checks, where, clips, wanted):
-    """One copy fails: the CPU decodes until the file begins again."""
+    """One copy fails: the CPU decodes until the file starts again."""
     here, fault = f"{where}/return", f"copy:{FAULT_AT}-{FAULT_AT}"
     framed, sink = gate(here, clips, "cuda", "pace: realtime\n    loop: true", fault)
     with framed:

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Hashes of H.265's pictures: with `check_hashes` a picture that differs from its hash is flagged, and the key acts with a
-reload. Without the key nothing is flagged. H.264 has no hashes."""
+"""Hashes of H.265's pictures: with `check_hashes`, a picture that differs from its hash is flagged, and a reload applies the key. Without the key no
+picture is flagged. H.264 has no hashes."""
 import os
 
 from framed_client import Checks, Framed, ffmpeg, folder, run, until
 
 FRAMES = 24
-MD5 = b"\x50\x01\x84\x31\x00"  # the suffix SEI with three digests of MD5
+MD5 = b"\x50\x01\x84\x31\x00"  # the suffix SEI with three MD5 digests
 CONFIG = """
 backend: cpu
 control: unix:{where}/control.sock
@@ -18,7 +18,7 @@ cameras:
 
 
 def make_clips(where):
-    """One of H.264, and one of H.265 in which the hash of a picture in its middle is wrong."""
+    """Makes a clip of H.264, and one of H.265 with a wrong hash for a picture in its middle; returns the number of hashes."""
     source = ["-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25", "-frames:v", str(FRAMES), "-pix_fmt", "yuv420p"]
     ffmpeg(*source, "-c:v", "libx264", f"{where}/h264.mp4")
     ffmpeg(*source, "-c:v", "libx265", "-x265-params", "log-level=error:bframes=0:hash=1", f"{where}/h265.mp4")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Metrics, health, readiness and cameras by HTTP: what each page says, who may read it, and that clients that are
-slow, stuck or talk nonsense disturb nobody."""
+"""Metrics, health, readiness and cameras by HTTP: the contents of each page, access to it, and that slow, stuck or nonsensical clients disturb no
+other."""
 import http.client
 import json
 import os
@@ -62,7 +62,7 @@ def check_pages(checks, client):
 
 
 def check_parser(checks, client):
-    """Prometheus' own parser takes /metrics, and nothing is there that `promtool check metrics` would complain of."""
+    """Prometheus' own parser accepts /metrics, and `promtool check metrics` would find no fault in it."""
     try:
         families = list(prometheus_client.parser.text_string_to_metric_families(client.get("/metrics")[2]))
     except ValueError as error:
@@ -97,7 +97,7 @@ def check_refusals(checks, client):
 
 
 def check_stuck(checks, client, reader, framed):
-    """More clients than are taken: garbage, half requests, none, and ones that do not read."""
+    """Opens more clients than framed accepts: garbage, half requests, no request, and clients that do not read."""
     stuck, descriptors = [], len(os.listdir(f"/proc/{framed.child.pid}/fd"))
     for said in (b"", b"GET /met", b"\0\xff\r\n\r\n" * 100, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
                  b"POST / HTTP/1.1\r\nContent-Length: 99999\r\n\r\n"):
@@ -119,7 +119,7 @@ def check_stuck(checks, client, reader, framed):
 
 
 def check_head(checks, client):
-    """HEAD of every page, streams too, ends with its header: what follows answers the next request."""
+    """HEAD of every page, streams too, ends with its header: the data that follow answer the next request."""
     paths = [path.replace("{camera}", "gate").replace("{output}", "read") for path, methods in
              json.loads(client.get("/api/v1/openapi.json")[2])["paths"].items() if "get" in methods]
     checks.check(len(paths) > 12 and any("stream.mjpg" in path for path in paths), f"{paths}")
@@ -133,7 +133,7 @@ def check_head(checks, client):
 
 
 def is_open(peer):
-    """Whether the other side has not closed: nothing was sent."""
+    """Returns True if the other side has not closed; it has sent nothing."""
     peer.settimeout(0)
     try:
         return peer.recv(1) != b""
@@ -144,7 +144,7 @@ def is_open(peer):
 
 
 def hold_half_open(connect, said, count=500):
-    """`count` connections that said so much and no more; connecting does not wait."""
+    """Opens `count` connections that send these bytes and no more; connecting does not wait."""
     peers = []
     for _ in range(count):
         peer = connect()
@@ -157,7 +157,7 @@ def hold_half_open(connect, said, count=500):
 
 
 def check_half_open(checks, client, framed):
-    """Requests that never end keep nobody from answers, by HTTP or by the control socket."""
+    """Requests that never end do not delay other answers, by HTTP or by the control socket."""
     def connect():
         return socket.create_connection(("127.0.0.1", client.port), timeout=20)
 
@@ -186,7 +186,7 @@ def check_half_open(checks, client, framed):
 
 
 def check_request_time(checks, client):
-    """A request has 2 s from its first byte however it comes; who has said nothing has longer."""
+    """A request has 2 s from its first byte, at any pace; a client that has sent nothing has longer."""
     idle = socket.create_connection(("127.0.0.1", client.port))
     trickling = socket.create_connection(("127.0.0.1", client.port))
     start = time.monotonic()
@@ -246,7 +246,7 @@ def check_token(checks, where, clip):
 
 
 def check_removed(checks, client, framed):
-    """The socket's file is deleted: it comes back, and who was connected gets an answer."""
+    """The socket's file is deleted: it comes back, and a connected client gets an answer."""
     with socket.socket(socket.AF_UNIX) as before:
         before.settimeout(10)
         before.connect(client.path)
@@ -295,7 +295,7 @@ cameras:
 
 
 def check_reload(checks, where, clip):
-    """The daemon's own sockets follow a reload, without a frame lost; or nothing moves."""
+    """The daemon's own sockets follow a reload without losing a frame; a refused reload moves none."""
     first, second, third = f"{where}/a.sock", f"{where}/b.sock", f"{where}/c.sock"
     ports = free_port(), free_port()
 

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""`lut` of an output: tables that change nothing and that invert, a graded one beside ffmpeg's lut3d, and reloads after the
-file has changed."""
+"""`lut` of an output: tables of the identity and of the inverse, a graded one compared with ffmpeg's lut3d, and reloads after a change of the file."""
 import os
 import shutil
 import socket
@@ -34,7 +33,7 @@ def picture():
 
 
 def write_cube(path, points, colour):
-    """`colour` of R, G and B, each 0 to 1; red changes fastest."""
+    """Writes the table of `colour`, a function of R, G and B, each 0 to 1; red changes fastest."""
     axis = numpy.linspace(0, 1, points)
     b, g, r = numpy.meshgrid(axis, axis, axis, indexing="ij")
     nodes = numpy.stack(colour(r.ravel(), g.ravel(), b.ravel()), -1)

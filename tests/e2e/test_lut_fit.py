@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""scripts/lut_fit.py finds a known change of colours again, in a generated picture and, where the sample clips are, in a
-frame of one; ffmpeg makes the same picture of its .cube; mistakes of the user have a clear text."""
+"""scripts/lut_fit.py recovers a known change of colours, in a generated picture and, if the sample clips are present, in a frame of one; ffmpeg makes
+the same picture with its .cube; user errors give clear messages."""
 import contextlib
 import importlib.util
 import io
@@ -17,18 +17,18 @@ from framed_client import MEDIA, ROOT, Checks, folder, framedio_environment
 SCRIPT, CLIP = os.path.join(ROOT, "scripts", "lut_fit.py"), os.path.join(MEDIA, "car-detection.mp4")
 FFMPEG = shutil.which("ffmpeg")
 MIX = numpy.array([[0.86, 0.08, 0.02], [0.03, 0.9, 0.05], [-0.02, 0.06, 0.8]])
-if "framedio" not in sys.argv:  # begin anew: the loader reads its environment when a process begins
+if "framedio" not in sys.argv:  # restart: the loader reads its environment only when a process starts
     os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
 
 
 def changed(picture):
-    """What the other camera sees: another gamma for each colour, mixed, and brighter blacks."""
+    """Returns the picture of the other camera: another gamma for each colour, mixed, and brighter blacks."""
     mixed = (picture / 255) ** numpy.array([0.9, 1, 1.15]) @ MIX.T + numpy.array([0.03, 0.02, 0.05])
     return numpy.rint(mixed.clip(0, 1) * 255).astype("u1")
 
 
 def generated():
-    """Soft blocks of dull colours with some noise: no colour is far from gray."""
+    """Returns soft blocks of dull colours with some noise: all colours are near gray."""
     random = numpy.random.default_rng(3)
     blocks = random.integers(40, 210, (9, 16, 1)) + random.integers(-30, 31, (9, 16, 3))
     picture = cv2.resize(blocks.astype("f4"), (320, 180), interpolation=cv2.INTER_LINEAR)
@@ -36,7 +36,7 @@ def generated():
 
 
 def frame(where):
-    """The first frame of a sample clip, or None where there is none."""
+    """Returns the first frame of a sample clip, or None if it is missing."""
     if not FFMPEG or not os.path.exists(CLIP):
         return None
     subprocess.run([FFMPEG, "-loglevel", "error", "-ss", "3", "-i", CLIP, "-frames:v", "1", f"{where}/frame.png"], check=True)
@@ -48,7 +48,7 @@ def save(path, picture):
 
 
 def fit(script, *arguments):
-    """(whether it went well, what it said); in this process, as OpenCV takes long to load."""
+    """Returns (True if it succeeded, its output). Runs in this process, as OpenCV takes long to load."""
     said = io.StringIO()
     sys.argv = [SCRIPT, *arguments]
     try:
@@ -60,7 +60,7 @@ def fit(script, *arguments):
 
 
 def table_of(path):
-    """The nodes of a .cube by red, green, blue, and its other lines."""
+    """Returns the nodes of a .cube by red, green, blue, and its other lines."""
     with open(path) as file:
         lines = file.read().splitlines()
     rows = [line for line in lines if re.match(r"[-\d]", line)]
@@ -93,7 +93,7 @@ def check_picture(checks, where, name, picture, script):
 
 
 def check_ffmpeg(checks, where, name, made):
-    """In whole levels ffmpeg rounds down where this rounds to the nearest."""
+    """ffmpeg rounds down to whole levels, this script to the nearest."""
     command = [FFMPEG, "-loglevel", "error", "-i", f"{name}-a.png", "-vf", f"format=rgb24,lut3d={name}.cube:interp=trilinear",
                "-pix_fmt", "rgb24", f"{name}-f.png"]
     done = subprocess.run(command, cwd=where, capture_output=True, text=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The manual pages and the shells' completion: well-formed, and complete beside what framed itself says."""
+"""The manual pages and the shells' completion: well-formed, and complete with respect to framed's own output."""
 import glob
 import os
 import re
@@ -9,7 +9,7 @@ from framed_client import BENCH, BINARY, ROOT, Checks, run
 
 PAGES = os.path.join(os.path.dirname(BINARY), "man")
 COMPLETION = os.path.join(ROOT, "scripts", "completion")
-# Layouts in framed-wire(7), and the bytes that each ends at.
+# Sizes in bytes of the layouts in framed-wire(7).
 LAYOUTS = [256, 128, 320, 256, 272, 16]
 BASH = """
 source {folder}/framed.bash
@@ -18,7 +18,7 @@ COMP_WORDS=({words}) COMP_CWORD={at}
 _framed
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
-# What zsh's own functions would show.
+# Prints the proposals that zsh's own functions would show.
 ZSH = """
 _describe() {{ print -rl -- ${{(P)2}} }}
 compadd() {{ print -rl -- ${{@:#--}} }}
@@ -32,19 +32,19 @@ _framed
 
 
 def page(name):
-    """A page as it is shown, with each run of blanks as one, and words that a line breaks at a hyphen whole."""
+    """Returns a page's text, with each run of blanks as one, and with words rejoined that were broken at a hyphen."""
     done = subprocess.run(["mandoc", "-T", "utf8", f"{PAGES}/{name}"], capture_output=True, text=True, check=True)
     text = re.sub(".\b", "", done.stdout).replace("‐", "-")
     return re.sub(r"[ \n]+", " ", re.sub(r"(?<=\w-)\n\s+(?=\w)", "", text))
 
 
 def words_of(text):
-    """As page() has them: Markdown's quotes are gone, and where a line breaks in a word is nobody's business."""
+    """Returns text in the form of page(): without Markdown's quotes, and with single blanks instead of line breaks."""
     return " ".join(text.replace("`", "").replace("\\|", "|").split())
 
 
 def helps():
-    """The options of each command, with what its help says of them."""
+    """Returns the option lines of each command's help."""
     commands = re.findall(r"^  ([a-z]+) ", run("--help")[1], re.M)
     return {name: re.findall(r"^  (-.*)$", run(name, "--help")[1], re.M) for name in commands}
 
@@ -109,7 +109,7 @@ def check_keys(checks):
 
 
 def check_wire(checks):
-    """The layouts leave no hole, and end where the structs do; a field lies where clients look for it."""
+    """The layouts leave no hole, and end where the structs do; fields lie at the offsets that clients use."""
     row = re.compile(r"^T{\n(\d+)\nT}\|T{\n(\w+)(?:\[(\d+)\])?\nT}\|T{\n\\fB(\w+)\\fR\n", re.M)
     with open(f"{PAGES}/framed-wire.7") as file:
         tables = [rows for text in file.read().split(".TS")[1:] if (rows := row.findall(text))]
@@ -134,7 +134,7 @@ def shell(arguments, script):
 
 
 def complete(words, at):
-    """What bash and zsh propose for the word with that number."""
+    """Returns the proposals of bash and of zsh for the word with that number."""
     with open(f"{COMPLETION}/_framed") as file:
         zsh = ZSH.format(script=file.read(), words=words, at=at + 1)
     bash = BASH.format(folder=COMPLETION, words=words, at=at)

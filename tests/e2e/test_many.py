@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""Twenty cameras at once from the RTSP server: every frame accounted for, memory flat. FRAMED_MANY_SECONDS says for
-how long (15)."""
+"""Twenty cameras at once from the RTSP server: every frame accounted for, memory flat. FRAMED_MANY_SECONDS: duration (15)."""
 import os
 import statistics
 import time
@@ -9,7 +8,7 @@ from framed_client import SANITIZED, Checks, Framed, Reader, Server, folder, mak
 
 CAMERAS = 20
 SECONDS = float(os.environ.get("FRAMED_MANY_SECONDS", "15"))
-GROWTH_KIB = 4096  # of resident memory, that one half of the time may have over the other
+GROWTH_KIB = 4096  # of resident memory, from the first half of the time to the second
 
 CAMERA = """
   camera{i}:
@@ -29,7 +28,7 @@ CAMERA = """
 
 
 def watch_memory(framed):
-    """KiB resident, sampled until the time is over; the first fifth, where everything starts, is left out."""
+    """Returns samples of resident KiB until the time is over; the first fifth, where everything starts, is left out."""
     samples = []
     start = time.monotonic()
     while (passed := time.monotonic() - start) < SECONDS and framed.child.poll() is None:
@@ -58,8 +57,7 @@ def check_account(checks, metrics, readers):
         checks.check(emitted == reader.count, f"{camera}: {emitted} emitted, {reader.count} received")
         losses = metrics.losses(camera=camera, output="tensors")
         thinned += losses["thinned"]
-        # 10 of 25 frames a second stay, and some seconds go by until all have started. A sanitizer is too slow for
-        # any such number.
+        # 10 of 25 frames per second stay, and some seconds pass until all have started. A sanitizer is too slow for any such number.
         enough = 1 if SANITIZED else 10 * SECONDS * 0.6
         checks.check(emitted >= enough, f"{camera}: only {emitted} frames in {SECONDS:.0f} s, {losses}")
         offered, emitted, lost = metrics.account(camera=camera, output="unheard")

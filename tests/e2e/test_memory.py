@@ -1,7 +1,6 @@
 #!/usr/bin/python3
-"""The plan of `framed check --probe` is the memory that a framed takes with these cameras: never less, and at most 1.3 times as
-much. A camera with larger pictures gets more while there is memory, and else hurts no other camera. Nothing refuses a file for
-an assumed size."""
+"""The plan of `framed check --probe` is the memory that framed uses with these cameras: never less, and at most 1.3 times as much. A camera with
+larger pictures gets more while there is memory, and otherwise harms no other camera. No file is refused for an assumed size."""
 import contextlib
 import glob
 import os
@@ -15,7 +14,7 @@ from numbered_clip import NumberedClip
 from rtsp_camera import Camera
 
 RATIO = 1.3
-SECONDS = 3  # in which all pictures of a decoder and all slots are in use
+SECONDS = 3  # in which all pictures of a decoder and all slots get used
 CAMERA = """
   camera{i}:
     url: {url}
@@ -45,7 +44,7 @@ def watch(framed, seconds):
 
 
 def used(where, text, cameras):
-    """The most that a framed takes whose clients never read."""
+    """Returns the most memory that framed uses with clients that never read."""
     with Framed(where, text) as framed:
         clients = [socket.socket(socket.AF_UNIX) for _ in range(cameras)]
         for i, client in enumerate(clients):
@@ -59,7 +58,7 @@ def used(where, text, cameras):
 
 
 def make_clip(where, size, references):
-    """As many reference pictures as the level of its size allows, some of them B-frames."""
+    """Makes a clip with as many reference pictures as the level of its size allows, some of them B-frames."""
     path = f"{where}/{size}.mp4"
     coder = ["-c:v", "libx264", "-preset", "veryfast", "-bf", "3", "-refs", str(references), "-x264-params",
              "b-pyramid=normal:b-adapt=0:keyint=25"]
@@ -68,7 +67,7 @@ def make_clip(where, size, references):
 
 
 def make_large_packets(where):
-    """Noise that is hardly compressed: a packet is about as large as its picture."""
+    """Makes a clip of noise that hardly compresses: a packet is about as large as its picture."""
     path = f"{where}/large.mp4"
     ffmpeg("-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=15,noise=alls=100:allf=t", "-frames:v", "15", "-g", "1",
            "-c:v", "libx264", "-preset", "ultrafast", "-qp", "8", "-pix_fmt", "yuv420p", path)
@@ -91,7 +90,7 @@ def check_ratio(checks, where, alone, name, cameras, url):
 # --- a control group
 
 LIMIT = 1 << 30
-FILES = 16  # as 1920x1080 they would take more
+FILES = 16  # at 1920x1080 they would use more
 STREAM = """
   {name}:
     url: {url}
@@ -101,14 +100,14 @@ STREAM = """
 
 @contextlib.contextmanager
 def control_group():
-    """The folder of a control group with LIMIT bytes of memory; None where this process may make none."""
+    """Yields the folder of a control group with LIMIT bytes of memory; None if this process may not make one."""
     for root, limit in ("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"):
         path = f"{root}/framed-test-{os.getpid()}"
         try:
             os.mkdir(path)
         except OSError:
             continue
-        if usable := os.path.exists(f"{path}/{limit}"):  # the folder of another file system has none
+        if usable := os.path.exists(f"{path}/{limit}"):  # not in a folder of another file system
             with open(f"{path}/{limit}", "w") as file:
                 file.write(str(LIMIT))
         try:
@@ -123,7 +122,7 @@ def control_group():
 
 @contextlib.contextmanager
 def framed_in(group, where, text):
-    """A framed that is in the group from its start."""
+    """Yields a framed that is in the group from its start."""
     with open(f"{where}/framed", "w") as file:
         file.write(f'#!/bin/sh\necho $$ > {group}/cgroup.procs\nexec {framed_client.BINARY} "$@"\n')
     os.chmod(f"{where}/framed", 0o755)
@@ -136,7 +135,7 @@ def framed_in(group, where, text):
 
 
 def make_large(where, codec, size):
-    """With as many references as H.264 has, or H.265's level allows."""
+    """Makes a clip with as many references as H.264 allows, or H.265's level."""
     path = f"{where}/{codec}-{size}"
     coder = {"h264": ["libx264", "-preset", "ultrafast", "-refs", "16", "-x264-params",
                       "ref=16:scenecut=0:keyint=5:level=6.2:repeat-headers=1:sliced-threads=0:threads=1", "-f", "h264"],
@@ -173,7 +172,7 @@ def check_enforced(checks, where, group, codec, size, fits):
 
 
 def check_files(checks, where, group, clip):
-    """Small files that the assumed size would not let in."""
+    """Small files that the assumed size would exclude."""
     text = "backend: cpu\ncameras:" + "".join(CAMERA.format(i=i, url=clip, where=where) for i in range(FILES))
     with framed_in(group, where, text) as framed:
         readers = [Reader(f"unix:{where}/{i}.sock", keep=False) for i in range(FILES)]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Outputs that cannot do their part: a sink that is not there holds up nothing else under `overflow: wait` and is tried
-again; a run that ends by itself with an output that emitted nothing says which, and exits with 1."""
+"""Outputs that cannot work: a missing sink does not block others under `overflow: wait` and is retried; a run that ends by itself names the outputs
+that emitted nothing, and exits with 1."""
 import os
 import signal
 import time
@@ -27,7 +27,7 @@ def config(where, pace="full", clip="clip.mp4", **outputs):
 
 
 def check_held(checks, where):
-    """Two sinks come late or go, one never comes: the output beside them gets every picture."""
+    """Two sinks come late or disappear, one never comes: the output beside them gets every picture."""
     os.mkdir(f"{where}/goes")
     text = config(
         where, "realtime",
@@ -53,7 +53,7 @@ def check_held(checks, where):
 
 
 def silent(log):
-    """The outputs that the log says emitted nothing, and why."""
+    """Returns the outputs that emitted nothing according to the log: name -> line with the reason."""
     lines = [line.split(" output=")[1] for line in log.splitlines() if line.startswith("error") and "emitted nothing" in line]
     return {line.split()[0]: line for line in lines}
 
@@ -87,7 +87,7 @@ def check_silent(checks, where):
 
 
 def check_stopped(checks, where):
-    """A run that is stopped owes nothing, nor does an output that a reload takes away."""
+    """A stopped run does not report outputs without frames, nor does one whose output a reload removed."""
     never = config(where, "realtime", never='sink: "unix:{where}/never/n.sock"')
     with Framed(where, never) as framed:
         until(lambda: "running:" in framed.errors(), 10)

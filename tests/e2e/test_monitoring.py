@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The rules for Prometheus and the dashboard for Grafana: promtool takes the rules, each alert is raised by its fault and
-none in a clean hour, and every metric and label that they name is one of framed's."""
+"""The rules for Prometheus and the dashboard for Grafana: promtool accepts the rules, each alert is raised by its fault and none in a clean hour, and
+all their metrics and labels exist in framed."""
 import glob
 import json
 import os
@@ -28,7 +28,7 @@ cameras:
 batches:
   all: {{cameras: "*", size: 64x64, count: 1, sink: "unix:{where}/all.sock"}}
 """
-# Of hardware, inputs and an etcd that the test has not: the sources have to name them.
+# Metrics of hardware, inputs and an etcd that this test does not have: the sources must contain them.
 ELSEWHERE = ("framed_device_", "framed_nvdec_", "framed_rtp_", "framed_cluster_")
 SELECTOR = re.compile(r"\b(framed_\w+)(?:\{([^}]*)\})?")
 MATCHER = re.compile(r'(\w+)\s*(?:=~|!~|!=|=)\s*"')
@@ -53,7 +53,7 @@ def check_rules(checks):
 
 
 def check_tests(checks):
-    """Each rule has a test that raises it, and is among those that a clean hour has to leave silent."""
+    """Each rule has a test that raises it, and is among those that must stay silent in a clean hour."""
     with open(os.path.join(MONITORING, "framed.rules.test.yml")) as file:
         clean, *tests = yaml.safe_load(file)["tests"]
     raised = {case["alertname"] for test in tests for case in test["alert_rule_test"] if case["exp_alerts"]}
@@ -63,7 +63,7 @@ def check_tests(checks):
 
 
 def scraped(where):
-    """Metrics as framed gives them: name -> its labels, empty where it has no sample."""
+    """Returns framed's metrics: name -> its labels, empty if it has no sample."""
     make_clip(f"{where}/clip.mp4")
     with Framed(where, CONFIG.format(where=where)) as framed:
         readers = [Reader(f"unix:{where}/{name}.sock", limit=5) for name in ("o", "all")]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""An output with `gate: motion` gets the pictures in which a block moves, those that the hold adds and one now and then.
-All others are in the ledger as still, and pictures with bit errors, which look like motion, never open the gate."""
+"""An output with `gate: motion` gets the pictures in which a block moves, those of the hold and one every EVERY s. All others are counted as still,
+and pictures with bit errors, which look like motion, never open the gate."""
 import re
 import subprocess
 
@@ -24,7 +24,7 @@ cameras:
 
 
 def pictures():
-    """A rough ground with noise, and from MOVES[0] to MOVES[1] a block that crosses it."""
+    """Yields a rough ground with noise, and from MOVES[0] to MOVES[1] a block that crosses it."""
     random, (width, height) = numpy.random.default_rng(1), SIZE
     ground = random.integers(60, 180, (height // 16, width // 16)).repeat(16, 0).repeat(16, 1)
     for number in range(SECONDS * RATE):
@@ -51,7 +51,7 @@ def write_clip(path):
 
 
 def check_gate(checks, seconds):
-    """What came through the gate."""
+    """Checks the pictures that passed the gate."""
     first, last = MOVES[0] + 3 / RATE, MOVES[1] + HOLD - 3 / RATE
     wanted = {number for number in range(SECONDS * RATE) if first <= number / RATE <= last}
     came = {round(second * RATE) for second in seconds}
