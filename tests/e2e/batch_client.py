@@ -1,4 +1,4 @@
-"""Shared by the tests of batches: a client that records each element, and checks of what it recorded."""
+"""Shared by the tests of batches: a client that records each element, and checks of its records."""
 import collections
 import threading
 

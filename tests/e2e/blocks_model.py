@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""A network that finds the blocks of blocks_clip.py, written as an ONNX file. Its weights are set by hand. Its output has YOLOv8's shape: 1 x (4 + 3)
+"""A network that finds the blocks of blocks_clip.py, written as an ONNX file. Its weights are set by hand. Its output has YOLOv8's shape, 1 x (4 + 3)
 x 6400: centre, width and height of a box in input pixels, then three scores.
 
-How it works: a mask, computed from the colour alone, is 1 in a block, 0 outside and 1/2 at the edge. In each cell of 8 x 8 pixels, the sums of the
-mask to the left, right, top and bottom are the distances to the block's edges. The score falls with the distance from the block's middle, so that
-suppression has something to choose from.
+How it works: a mask, computed from the colour alone, is 1 in a block and 0 outside, and crosses 1/2 at the edge. In each cell of 8 x 8 pixels, the
+sums of the mask to the left, right, top and bottom are the distances to the block's edges. The score falls with the distance from the block's middle,
+so that suppression has something to choose from.
 
 usage: blocks_model.py FILE
 """
@@ -21,8 +21,7 @@ FULL = (224 - 32) / 255  # how much redder the red block is than green and blue
 
 
 def colour_weights():
-    """1 x 1. For each class c: a value u(c), at least 1 inside and at most 0 outside, followed by u(c) - 1 for each class. The mask: relu(u) - relu(u
-    - 1)."""
+    """1 x 1. For each class c: a value u(c), at least 1 inside and at most 0 outside, then u(c) - 1 for each class. The mask: relu(u) - relu(u - 1)."""
     gain = 4.0
     difference = 1.5 * numpy.eye(3) - 0.5  # red - (green + blue) / 2
     weights = numpy.tile(gain * difference, (2, 1))

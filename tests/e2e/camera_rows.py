@@ -36,7 +36,7 @@ def make_clips(where):
 
 class Row:
     """`judge(result)` checks the result; options go to the camera. Each camera has its own address, since a wrong password counts for all cameras at
-    an address; those of IPv6 share one, as its loopback has only one."""
+    an address; IPv6 cameras share one, as its loopback has only one."""
 
     def __init__(self, name, kind, judge, clip="plain", keys="", user="", other=None, host="", **options):
         self.name, self.kind, self.judge, self.clip, self.keys = name, kind, judge, clip, keys
@@ -183,7 +183,7 @@ def shared_stamps(result):
 
 
 def harmed_alone(result):
-    """Pictures that lack packets, and those that refer to them, are flagged or missing; all others are good."""
+    """Pictures with missing packets, and pictures that refer to them, are flagged or missing; all others are good."""
     result.want(len(result.camera.calls) == 1, f"{len(result.camera.calls)} connections")
     result.want(not result.account.unflagged, f"{len(result.account.unflagged)} damaged are not flagged")
     good = {s.known for s in result.seen if not s.header.flags & DAMAGED}

@@ -1,4 +1,4 @@
-"""Makes certificates: one for a camera that speaks TLS, and those of an authority."""
+"""Makes certificates: one for a camera that speaks TLS, and an authority's."""
 import os
 import subprocess
 

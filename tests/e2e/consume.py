@@ -158,8 +158,8 @@ class Ring:
         return self.is_there(*self.held)
 
     def frames(self):
-        """Yields (Header, payload), or (Batch, payload). Each is returned when the next one is requested, and so is the very last one: copy what you
-        need for longer, including the headers of a batch."""
+        """Yields (Header, payload), or (Batch, payload). A slot goes back to framed when the next frame is requested, the very last one too: copy
+        what you need for longer, including the headers of a batch."""
         while True:
             message, files, _, _ = socket.recv_fds(self.peer, WIRE.size + SLOT.size, 2)
             if not message:

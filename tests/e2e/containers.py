@@ -1,5 +1,5 @@
-"""Samples of a file of MP4 fragments or of Matroska, read by the standards' own rules and without a library, to compare their bytes with those that a
-camera sent."""
+"""Samples of a file of MP4 fragments or of Matroska, read by the standards' own rules and without a library, to compare their bytes with the
+camera's."""
 import collections
 import struct
 

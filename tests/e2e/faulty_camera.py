@@ -38,7 +38,7 @@ class Connection(rtsp_camera.Connection):
         self.go_mute()
 
     def lone_bye(self):
-        """Sends it without the report that must precede it, and shorter than libavformat accepts."""
+        """Sends it without the report that must precede it, and too short for libavformat to look at."""
         self.transport.send_rtcp(rtp_payloads.goodbye(self.ssrc))
         self.go_mute()
 

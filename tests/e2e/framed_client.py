@@ -145,7 +145,7 @@ class Framed(Process):
         with open(self.config, "w") as file:
             file.write(config)
         arguments = [BINARY, "run", "-c", self.config, "--metrics", self.counters]
-        # Its control socket lies in the folder, like that of a unit in its RUNTIME_DIRECTORY.
+        # Its control socket lies in the folder, as a unit's lies in its RUNTIME_DIRECTORY.
         env = {"RUNTIME_DIRECTORY": where, **(env or {})}
         super().__init__(arguments, os.path.join(where, "framed.log"), env)
 

@@ -57,7 +57,7 @@ class Namespace:
 
     @contextlib.contextmanager
     def entered(self):
-        """Sockets and threads created here belong to the namespace, and so do those that these threads create."""
+        """Sockets and threads created here belong to the namespace, and so does everything that these threads create."""
         own, other = (os.open(path, os.O_RDONLY) for path in ("/proc/thread-self/ns/net", f"/run/netns/{self.name}"))
         try:
             enter(other)

@@ -74,7 +74,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 class OnvifCamera:
     """`urls`: of its profiles. `user`, `password`: required for all but its clock, by WS-Security or, with `http_digest`, by HTTP. `ahead`: s by
-    which its clock is wrong. `attempts` counts requests with a user, `refusals` those of them that were refused."""
+    which its clock is wrong. `attempts` counts requests with a user, `refusals` the refused ones among them."""
 
     def __init__(self, urls, address="127.0.0.1", name="gate", model="Simulated 1", user=None, password=None,
                  http_digest=False, ahead=0, size=(1280, 720), token="profile&"):

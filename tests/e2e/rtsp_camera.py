@@ -281,7 +281,7 @@ class Connection:
         return [data for packet in packets if (data := self.wrap(packet)) is not None]
 
     def send_picture(self, number, seconds):
-        """Returns (True if all of it was sent, the time when its last bytes were sent)."""
+        """Returns (True if all of it was sent, the time when its last bytes began their way)."""
         packets = self.packets(number, seconds)
         wanted = self.changed(number, packets)
         self.camera.withheld += wanted.count(None)
@@ -346,7 +346,7 @@ class Camera:
     session_seconds = 60
     payload_max = PAYLOAD_MAX
     group, group_port = "239.255.77.1", 0
-    rate, delay = RATE, 0  # pictures per second; seconds by which the first one is late
+    rate, delay = RATE, 0  # pictures per second; delay of the first one in s
 
     def __init__(self, clip, guard=None, start=True, rtp_base=None, host="127.0.0.1", tls=None):
         self.clip, self.guard, self.host, self.tls = clip, guard, host, tls

@@ -148,7 +148,7 @@ class CutsFrames(Connection):
 
 
 class SmallWindow(Connection):
-    """By UDP: packets of up to 10,000 bytes, pairs swapped, every third packet twice, and server ports of 0-1."""
+    """By UDP: packets of up to 10,000 bytes, some pairs swapped, every third packet twice, and server ports of 0-1."""
 
     def transport_reply(self):
         ports = self.transport.ports

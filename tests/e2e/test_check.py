@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`framed check` reports every mistake that can be found without a camera, each with its position, and `--probe` those that need the camera."""
+"""`framed check` reports every mistake that can be found without a camera, each with its position; `--probe` reports mistakes that need the camera."""
 import os
 import re
 import socket
@@ -213,7 +213,7 @@ def check_words(checks, where, clip):
 
 
 def check_package(checks, where):
-    """Owners and modes set by earlier packages change to those that let only root and the service read; an administrator's choice stays. All
+    """Owners and modes set by earlier packages change, so that only root and the service can read; an administrator's choice stays. All
     configurations and drop-in folders are handled, not only the first."""
     script = os.path.join(ROOT, "scripts", "debian", "framed.postinst")
     for name, body in (("stat", 'case $3 in *.d) echo $FOLDER;; *) echo "$FILE";; esac'),

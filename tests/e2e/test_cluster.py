@@ -104,7 +104,7 @@ def check_refused(checks, boxes, where):
 
 
 def check_full(checks, boxes, where):
-    """One box is left: room 8, of which its own camera uses 1, and the cluster may use 90 %."""
+    """One box is left, with room 8: its own camera uses 1, and the cluster may use 90 %."""
     add(checks, boxes[1], where, "seventh", "")
     checks.check(until(lambda: state(boxes[1], "seventh")[1:] == ("unplaced", "no node has room for it"), 10), f"{state(boxes[1], 'seventh')}")
     with urllib.request.urlopen(f"http://127.0.0.1:{boxes[1].port}/metrics", timeout=5) as answer:
@@ -160,7 +160,7 @@ def check_killed(checks, boxes):
 
 
 def check_plan_by_hand(checks, box, etcd):
-    """A plan that is unreadable, or from a newer framed, moves no camera. A box outside the cluster stays out."""
+    """A plan that is unreadable, or from a newer framed, moves no camera. A box outside the cluster stays out meanwhile."""
     def runs():
         with urllib.request.urlopen(f"http://127.0.0.1:{box.port}/api/v1/cluster", timeout=5) as answer:
             found = json.load(answer)

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""`framed cluster` with a real etcd: what it writes there, what it reports of nodes and cameras that exist only there, and that no password is in any
-output."""
+"""`framed cluster` with a real etcd: its writes, its reports of nodes and cameras that exist only in etcd, and that no password is in any output."""
 import base64
 import json
 import subprocess
@@ -141,7 +140,7 @@ def check_view(checks, site):
     site.run("drain", "box1")
     checks.check("every node that may run it is draining" in site.run("where", "cam5")[2][0], site.said[-200:])
     site.run("undrain", "box1")
-    site.put("node/box2", node(obeys=9))  # carried out before etcd was restored from a backup
+    site.put("node/box2", node(obeys=9))  # obeys a plan from before etcd was restored
     checks.check(any(line.split()[:7] == "box2 9.8.7 16.0 2.0 1 0 9".split() and " 9 of 7 " in line for line in site.run("status")[1]), site.said[-900:])
     # A running camera goes on with its previous text if its node refused the new one; refusals of other nodes no longer count.
     for refuser, expected in (("box1", "cam1 box1 3 running box1: no"), ("box2", "cam1 box1 3 running")):

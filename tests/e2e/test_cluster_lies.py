@@ -76,7 +76,7 @@ class Watch:
 
 
 def lies(etcd):
-    """Returns the lies, from the partly credible one to those that end each lease."""
+    """Returns the lies, starting with a partly credible one; the others end each lease."""
     rng = random.Random(7)
     own = Relay(etcd, lambda data: damage(rng, data) if rng.random() < 0.5 else data)
     return {

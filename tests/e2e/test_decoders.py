@@ -54,7 +54,7 @@ FAULTS = {
 
 
 def check_fault(checks, where, fault):
-    """Without a fault, all of libavcodec's possible decoders are tried; those that do not open do not count."""
+    """Without a fault, all of libavcodec's possible decoders are tried; decoders that do not open do not count."""
     here = os.path.join(where, fault.replace(":", "") or "none")
     code, lines, output = verify(here, fault, *([] if fault else ["--decoders"]))
     wanted, verdicts, said, kept = FAULTS[fault]

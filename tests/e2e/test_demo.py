@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""scripts/demo from its cameras to its boxes, and without OpenCV, where it reports what it leaves out."""
+"""scripts/demo from its cameras to its boxes, and without OpenCV, where it reports the omitted parts."""
 import os
 import re
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Detections that clients of rings send back: lines of JSON on sockets and in files, whose sums match the daemon's; clients that send nonsense or
-floods, and readers that do not read, neither of which harms others; and reloads."""
+floods, and readers that do not read, without harm to others; and reloads."""
 import glob
 import json
 import math

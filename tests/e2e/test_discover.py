@@ -248,7 +248,7 @@ class Https(OnvifCamera):
 
 
 def check_https(checks, where):
-    """A login goes by https where the camera offers it; its list of services arrives by http."""
+    """With a login, framed uses https where the camera offers it; without one, http."""
     with Https(where) as camera:
         found, _ = discover(checks, "--seconds", "1", limit=5)
         checks.check(found[camera.name]["wants_login"] and camera.counts == {"open": 0, "secure": 0}, f"{found} {camera.counts}")

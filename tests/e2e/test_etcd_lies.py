@@ -61,7 +61,7 @@ LIES = {
 
 
 def check_lies(checks):
-    """With a single endpoint, each lie gives an error and a sentence, and the next request succeeds once the endpoint is honest."""
+    """A single endpoint: each lie gives an error and a sentence, and the next request succeeds once the endpoint is honest."""
     with Liar() as liar, Client(liar.url) as client:
         for name, (behave, errno, words) in LIES.items():
             liar.behave = behave
@@ -286,7 +286,7 @@ def check_silent_watch(checks):
         client.watch("/framed/", 6)
         client.wait_for(lambda: client.told, 2)
         checks.check(client.events() == watched.history, f"a watch that is replaced: {client.told}")
-        # With this header, a member without a leader ends the watch; etcd 3.4 takes 4 s.
+        # This header makes a member without a leader end the watch; etcd 3.4 takes 4 s.
         checks.check(b"\r\ngrpc-metadata-hasleader: true" in other.asked[0][3].lower(), f"{other.asked[0][3]}")
 
 

@@ -133,7 +133,7 @@ def check_output(run, decode, output, received, expected):
     run.check(emitted <= len(order) <= offered, f"{what}: {len(order)} frames came, {emitted} emitted of {offered}")
     run.check(set(reasons) <= {"backend", "stopping"}, f"{what}: {reasons}")
     missing = sorted(set(range(order[-1] + 1)) - set(order)) if order else []
-    if output == "device":  # frames on the device are lost with it, even those that a client holds
+    if output == "device":  # frames on the device are lost with it, even if a client holds them
         run.check(len(missing) <= reasons["backend"] <= AT_ONCE + SLOTS, f"{what}: {missing} missing, {reasons}")
     else:
         run.check(len(missing) == reasons["backend"] <= AT_ONCE, f"{what}: {missing} missing, {reasons}")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""framedio's detect, merge and send: boxes of every head and every kind of array equal those of plain numpy; ambiguous shapes of outputs are refused;
+"""framedio's detect, merge and send: boxes of every head and every kind of array equal plain numpy's; ambiguous shapes of outputs are refused;
 results reach the other end of a ring."""
 import json
 import os

@@ -90,7 +90,7 @@ def import_torch():
 
 
 def grid_sample(torch, features, points):
-    """What PyTorch itself interpolates: a volume of 2 x 2 x 2 for each point, with z its first axis."""
+    """Returns PyTorch's own interpolation: a volume of 2 x 2 x 2 for each point, with z as its first axis."""
     n, _, f = features.shape
     volume = features.reshape(n, 2, 2, 2, f).permute(0, 4, 3, 2, 1)
     sample = torch.nn.functional.grid_sample(volume, points.reshape(n, 1, 1, 1, 3), align_corners=True)

@@ -30,7 +30,7 @@ ALONE = """
 
 
 def own_memory(framed):
-    """MiB that are the process's own: not of programs and libraries."""
+    """Returns the process's own memory in MiB, without programs and libraries."""
     with open(f"/proc/{framed.child.pid}/smaps_rollup") as file:
         return sum(int(size) for size in re.findall(r"^Pss_(?:Anon|Shmem): +(\d+) kB", file.read(), re.M)) / 1024
 

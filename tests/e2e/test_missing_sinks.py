@@ -87,7 +87,7 @@ def check_silent(checks, where):
 
 
 def check_stopped(checks, where):
-    """A stopped run does not report outputs without frames, nor does one whose output a reload removed."""
+    """Outputs without frames are not reported if the run is stopped or a reload removes them."""
     never = config(where, "realtime", never='sink: "unix:{where}/never/n.sock"')
     with Framed(where, never) as framed:
         until(lambda: "running:" in framed.errors(), 10)

@@ -53,7 +53,7 @@ def check_rules(checks):
 
 
 def check_tests(checks):
-    """Each rule has a test that raises it, and is among those that must stay silent in a clean hour."""
+    """Each rule has a test that raises it, and must stay silent in the test of a clean hour."""
     with open(os.path.join(MONITORING, "framed.rules.test.yml")) as file:
         clean, *tests = yaml.safe_load(file)["tests"]
     raised = {case["alertname"] for test in tests for case in test["alert_rule_test"] if case["exp_alerts"]}

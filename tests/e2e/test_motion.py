@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""An output with `gate: motion` gets the pictures in which a block moves, those of the hold and one every EVERY s. All others are counted as still,
-and pictures with bit errors, which look like motion, never open the gate."""
+"""An output with `gate: motion` gets the pictures in which a block moves, the pictures of the hold and one every EVERY s. All others are counted as
+still, and pictures with bit errors, which look like motion, never open the gate."""
 import re
 import subprocess
 
