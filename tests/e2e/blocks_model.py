@@ -21,7 +21,7 @@ FULL = (224 - 32) / 255  # how much redder the red block is than green and blue
 
 
 def colour_weights():
-    """1 x 1. For each class c: a value u(c), at least 1 inside and at most 0 outside, then u(c) - 1 for each class. The mask: relu(u) - relu(u - 1)."""
+    """1 x 1. For each class c: a value u(c), at least 1 inside and at most 0 outside, then u(c) - 1 for each class. Mask: relu(u) - relu(u - 1)."""
     gain = 4.0
     difference = 1.5 * numpy.eye(3) - 0.5  # red - (green + blue) / 2
     weights = numpy.tile(gain * difference, (2, 1))

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`framed check` reports every mistake that can be found without a camera, each with its position; `--probe` reports mistakes that need the camera."""
+"""`framed check` reports every mistake that can be found without a camera, each with its position; `--probe` adds mistakes that need the camera."""
 import os
 import re
 import socket

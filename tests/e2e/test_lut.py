@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`lut` of an output: tables of the identity and of the inverse, a graded one compared with ffmpeg's lut3d, and reloads after a change of the file."""
+"""`lut` of an output: tables of the identity and of the inverse, a graded one against ffmpeg's lut3d, and reloads after a change of the file."""
 import os
 import shutil
 import socket
