@@ -1,18 +1,18 @@
-"""What the tests in Python share: the count of their checks, and the last line that tests/run reads."""
+"""Check counting shared by the Python tests, with the last line that tests/run reads."""
 import sys
 import threading
 
 
 class Checks:
-    """Counts checks, for any thread, and the tests that make them: a test is what main() calls in one place, however
-    often. What main() checks itself is a test only where it fails or is the only one."""
+    """Counts checks, from any thread, and tests. A test is one call in main(), however often it runs. Checks made by
+    main() itself count as a test only if one fails or there is no other test."""
 
     def __init__(self, name):
         self.name, self.checks, self.failed, self.skipped, self.lock = name, 0, 0, 0, threading.Lock()
-        self.tests, self.running = {}, "main"  # test -> whether it is good
+        self.tests, self.running = {}, "main"  # test -> True while all its checks passed
 
     def test(self):
-        """The test that calls. A thread of its own belongs to the test that runs."""
+        """Returns the name of the calling test. A check in another thread belongs to the test that is running."""
         frame, function = sys._getframe(2), ""
         while frame and frame.f_code.co_name != "main":
             frame, function = frame.f_back, frame.f_code.co_name
@@ -31,7 +31,7 @@ class Checks:
         return bool(good)
 
     def skip(self, why):
-        """A test that this box cannot run."""
+        """Counts a test that cannot run on this machine."""
         self.skipped += 1
         print(f"skipped: {why}", flush=True)
 

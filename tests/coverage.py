@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What share of the lines of each folder, and of the files with the smallest, has run (make coverage).
+"""Prints the share of lines that ran, per folder and for the files with the smallest share (make coverage).
 
 usage: tests/coverage.py B     B is the folder of a build with --coverage that has run
 """
@@ -10,11 +10,11 @@ import os
 import subprocess
 import sys
 
-FEWEST = 20  # files that are listed
+FEWEST = 20  # files listed
 
 
 def lines_of(build):
-    """file -> line -> how often it ran."""
+    """Returns file -> line -> execution count."""
     found = collections.defaultdict(collections.Counter)
     for part in ("kernels", "config", "daemon"):
         notes = glob.glob(f"{build}/{part}/**/*.gcno", recursive=True)

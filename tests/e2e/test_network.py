@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""RTP over networks that lose packets and change their order: no damage passes without its flag, the losses that are shown
-are those that happened, what came late in time is used, and no picture waits longer than the bound. Cameras of our own know
-every packet that their network lost; where the kernel has netem, it does the same to a camera in a namespace."""
+"""RTP over networks that lose and reorder packets: every damaged picture is flagged, the reported losses are the real ones,
+packets that arrive late but in time are used, and no picture waits longer than the limit. Our own cameras record each
+packet that their network lost; if the kernel has netem, it does the same to a camera in a namespace."""
 import contextlib
 import os
 import threading
@@ -16,13 +16,13 @@ from rtsp_camera import Camera
 from watch import OUTPUT, Watcher, check_ledger, reference
 
 SECONDS = 15
-HELD_MAX = 0.1  # s that framed waits for a packet at most
-SLACK = 0.06  # s, of this box
+HELD_MAX = 0.1  # s; the longest that framed waits for a packet
+SLACK = 0.06  # s; of the test machine
 
 
 class Case:
-    """A camera whose packets are lost (`lossy`), overtake each other (`mixed`), or are late by up to `late` s; it `knows`
-    which pictures came whole."""
+    """A camera whose packets are lost (`lossy`), reordered (`mixed`) or up to `late` s late. `knows` is True if it records
+    which pictures arrived whole."""
 
     def __init__(self, name, camera, late, lossy, mixed):
         self.name, self.key, self.camera, self.late, self.lossy = name, name.replace(" ", "-"), camera, late, lossy
@@ -68,7 +68,7 @@ def check_case(checks, case, result):
 
 
 def play(checks, where, listed, digests):
-    """case -> its result"""
+    """Returns case -> Result."""
     config = "log: {level: info}\ncameras:\n" + "".join(case.text(where) for case in listed)
     with Framed(where, config) as framed:
         for case in listed:
@@ -90,7 +90,7 @@ def check_disturbed(checks, where, clips, digests):
     finally:
         close_all(listed)
     for case, result in results.items():
-        # A busy box sends late itself.
+        # A busy machine sends late itself.
         result.shows_losses(more=case.camera.delayed + (20 if is_short() else 0))
         check_case(checks, case, result)
 
@@ -126,7 +126,7 @@ def check_netem(checks, where, clips, digests):
     for case, result in results.items():
         check_case(checks, case, result)
         lost = result.network.get("lost")
-        # netem counts what RTSP and RTCP lost, too.
+        # netem also counts lost RTSP and RTCP packets.
         near = lost is not None and abs(lost - case.camera.withheld) <= 3 + 0.1 * case.camera.withheld
         checks.check(near, f"{case.name}: {lost} losses shown, {case.camera.withheld} by netem")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What a service manager hears on NOTIFY_SOCKET: READY, STATUS and STOPPING, and WATCHDOG as long as the loop turns and
-no camera's thread is stuck. One that waits because it has to is not."""
+"""Messages on NOTIFY_SOCKET: READY, STATUS and STOPPING, and WATCHDOG while the loop runs and no camera's thread is
+stuck. A thread that has a reason to wait is not stuck."""
 import ctypes
 import os
 import re
@@ -23,7 +23,7 @@ TOP = "backend: cpu\ncameras:"
 
 
 class Manager(threading.Thread):
-    """A service manager's socket, and when each message came to it."""
+    """A service manager's socket. `heard` holds (arrival time, message)."""
 
     def __init__(self, where):
         super().__init__(daemon=True)
@@ -53,7 +53,7 @@ class Manager(threading.Thread):
 
 
 class Tracer:
-    """Holds single threads of a child where they are, as a fault in a driver would."""
+    """Stops single threads of a child, as a fault in a driver would."""
 
     SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
     libc = ctypes.CDLL(None, use_errno=True)
@@ -92,7 +92,7 @@ def endless(where, name="gate"):
 
 
 def check_life(checks, where):
-    """In order: READY, how many cameras run, signs of life at least twice in each of the watchdog's times, STOPPING."""
+    """Expects READY, the number of running cameras, at least two WATCHDOG messages per watchdog period, then STOPPING."""
     manager = Manager(where)
     away = {"name": "away", "url": f"tcp://127.0.0.1:{free_port()}", "output": f"sink: 'file:{where}/away.raw'"}
     with Framed(where, config(endless(where), away), manager.environment()) as framed:
@@ -110,7 +110,7 @@ def check_life(checks, where):
 
 
 def check_reload(checks, where):
-    """RELOADING with its time, and READY, whether the new configuration is good or not."""
+    """Expects RELOADING with its time, then READY, for a good and for a bad configuration."""
     manager = Manager(where)
     with Framed(where, config(endless(where)), manager.environment()) as framed:
         until(lambda: "STATUS=1 of 1 cameras running" in manager.messages(), 10)
@@ -129,11 +129,11 @@ def check_reload(checks, where):
 
 
 def check_reload_is_through(checks, where):
-    """READY after a reload, as after the start, once every camera has been started; also where one comes before the
-    start is over."""
+    """READY after a reload, as after the start, is sent once every camera has been started; also if the reload comes
+    before the start is complete."""
     many = [{"name": f"c{i}", "url": f"tcp://127.0.0.1:{free_port()}", "output": f"sink: 'unix:{where}/{i}.sock'"}
             for i in range(50)]
-    for first, starts in ((many[:1], 49), (many, 34)):  # one every 43 ms; of the second's, 16 at once
+    for first, starts in ((many[:1], 49), (many, 34)):  # one every 43 ms; 16 of the second case start at once
         manager = Manager(where)
         with Framed(where, config(*first), manager.environment()) as framed:
             until(lambda: "READY=1" in manager.messages() if first != many else "camera=c49 output=o listens" in framed.errors(), 10)
@@ -156,7 +156,7 @@ def page(path, name):
 
 
 def check_stuck_camera(checks, where):
-    """One thread of two is held: no more signs of life, and one line says why. They come back with it."""
+    """Stops one camera thread of two: WATCHDOG messages stop and one line says why. They return with the thread."""
     manager = Manager(where)
     text = f"http: unix:{where}/http.sock\n" + config(endless(where), endless(where, "yard"))
     with Framed(where, text, manager.environment()) as framed:
@@ -184,13 +184,13 @@ def check_stuck_loop(checks, where):
         until(lambda: len(manager.signs()) > 2, 10)
         Tracer().hold(framed.child.pid)
         checks.check(until(lambda: manager.is_silent(3 * WATCHDOG_S), 10), "signs of life without a loop")
-        framed.child.send_signal(signal.SIGABRT)  # what systemd does about it; another thread takes it
+        framed.child.send_signal(signal.SIGABRT)  # sent by systemd in this case; another thread handles it
         checks.check(framed.wait(5) == 1, "SIGABRT does not end it with 1")
         checks.check("SIGABRT from another process" in framed.errors(), framed.errors())
 
 
 def check_patience(checks, where):
-    """Waiting for a client, for the time of the next picture or of the next try is not being stuck."""
+    """A camera that waits for a client, for the next picture's time or for the next try is not stuck."""
     manager = Manager(where)
     cameras = [
         {"name": "client", "url": f"{where}/clip.mp4", "output": f"overflow: wait, sink: 'unix:{where}/c.sock'"},
@@ -209,7 +209,7 @@ def check_patience(checks, where):
 
 
 def check_without(checks, where):
-    """A watchdog that is meant for another process, or a socket that is gone, disturbs nothing."""
+    """A watchdog meant for another process, or a missing socket, has no effect."""
     for environment in ({"NOTIFY_SOCKET": f"{where}/gone"}, {"WATCHDOG_USEC": "300000", "WATCHDOG_PID": "1"}):
         with Framed(where, config(endless(where)), environment) as framed:
             checks.check(until(lambda: "running" in framed.errors(), 10), f"{environment}: {framed.errors()}")

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Sixteen live cameras that start together on a GPU: their decoders open one after another, and what arrives meanwhile
-waits for them. Clients that were there from the start get every picture.
+"""Sixteen live cameras start together on a GPU: their decoders open one after another and incoming data waits for
+them. Clients connected from the start get every picture.
 
-CLIP names an MPEG-TS of 25 pictures a second and nothing else, for a box without the ffmpeg program:
+CLIP names an MPEG-TS with one track of 25 pictures per second, for a machine without the ffmpeg program:
 ffmpeg -i IN -map 0:v -c copy OUT.ts"""
 import multiprocessing
 import os
@@ -15,7 +15,7 @@ from framed_client import PATIENCE, Checks, Framed, Reader, ffmpeg, folder, make
 
 CAMERAS = 16
 RATE = 25
-HELD = 20  # pictures at the end that the parser, the decoder and its surfaces may keep
+HELD = 20  # last pictures that the parser, the decoder and its surfaces may keep
 PACKET = 188  # bytes, of MPEG-TS
 VIDEO = 0x100  # the program id that ffmpeg gives the first track
 
@@ -31,7 +31,7 @@ def begins_picture(packet):
 
 
 def make_units(where):
-    """The clip, a picture each."""
+    """Returns the clip split into one piece per picture."""
     path = os.environ.get("CLIP")
     if not path:
         source = make_clip(os.path.join(where, "clip.mp4"), frames=8 * RATE)
@@ -45,7 +45,8 @@ def make_units(where):
 
 
 def play(peer, units, start):
-    """In real time, whether anybody reads or not as far as the kernel has room; the end leaves the connection open."""
+    """Sends in real time; a client that does not read delays nothing until the kernel's buffers are full. Leaves the connection open at
+    the end."""
     for i, unit in enumerate(units):
         time.sleep(max(0.0, start + i / RATE - time.monotonic()))
         try:
@@ -55,7 +56,7 @@ def play(peer, units, start):
 
 
 def serve(listener, units):
-    """Every camera gets the clip from its beginning, all at the same time."""
+    """Sends each camera the clip from the beginning, all at the same time."""
     peers = [listener.accept()[0] for _ in range(CAMERAS)]
     start = time.monotonic()
     for peer in peers:

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The description of the API is OpenAPI 3.0: its keys, its schemas and what refers to what."""
+"""The API description is valid OpenAPI 3.0: its keys, schemas and references."""
 import re
 
 import jsonschema
@@ -40,7 +40,7 @@ DOCUMENT = {
 
 
 def walk(value):
-    """All objects in it."""
+    """Yields all objects in the value."""
     if isinstance(value, dict):
         yield value
         value = list(value.values())
@@ -60,7 +60,7 @@ def check_document(checks, api):
 
 
 def check_references(checks, api):
-    """Each leads somewhere, and each component but data of events is referred to."""
+    """Each reference resolves, and each component is referenced, except event data."""
     known = {f"#/components/{kind}/{name}" for kind in ("schemas", "responses") for name in api.spec["components"][kind]}
     used = {one["$ref"] for one in walk(api.spec) if "$ref" in one}
     checks.check(used <= known, f"lead nowhere: {used - known}")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Letterbox of real frames beside OpenCV's warpAffine with the same matrix."""
+"""Compares letterboxed frames with OpenCV's warpAffine with the same matrix."""
 import os
 
 import cv2
@@ -47,7 +47,7 @@ def try_format(checks, clip, pixel_format, order):
         " (OpenCV rounds positions to 1/32 pixel: at a sharp edge that is several levels)"
     )
     checks.check(apart.mean() < 0.5, f"{pixel_format}: mean difference {apart.mean()}")
-    # 1/64 pixel along both axes of an edge of 255 levels: beyond that it is no rounding of positions.
+    # 1/64 pixel along both axes at an edge of 255 levels: a larger difference is not position rounding.
     checks.check(apart.max() <= 10, f"{pixel_format}: largest difference {apart.max()}")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Clips that say how they are to be shown, as phones write them, come out of warp as if their outputs said it, and out
-of yuv as they are coded; `rotate: ignore` takes no notice of it."""
+"""Clips with a display matrix, as phones write them, leave warp as if their outputs had that rotation, and leave yuv
+as coded; `rotate: ignore` ignores the matrix."""
 import os
 import struct
 import subprocess
@@ -8,14 +8,14 @@ import subprocess
 from framed_client import Checks, Framed, ffmpeg, folder, make_clip
 
 FRAMES = 6
-# (rotate, flip) of an output that does to a plain clip what each clip says of itself.
+# (rotate, flip) of an output that does to a plain clip what each clip's display matrix states.
 TURNS = [(degrees, flip) for flip in ("none", "horizontal") for degrees in (0, 90, 180, 270)]
 SIZES = {"boxed": "size: 64x80", "cut": "size: 50x50, fit: crop, crop: [8, 4, 60, 36]",
          "gray": "size: 48x48, fit: none, tensor: {order: gray, dtype: f32}"}
 
 
 def turn(degrees, flip):
-    """Where the picture's right and down go: rows of a 2x2 matrix, integers."""
+    """Returns the directions of the picture's right and down: rows of a 2x2 integer matrix."""
     a, b, c, d = 1, 0, 0, 1
     for _ in range(degrees // 90):
         a, b, c, d = -c, -d, a, b
@@ -23,7 +23,7 @@ def turn(degrees, flip):
 
 
 def say(clip, matrix, to):
-    """A copy of an mp4 whose track header has this matrix."""
+    """Writes a copy of an mp4 with this matrix in its track header."""
     with open(clip, "rb") as file:
         data = bytearray(file.read())
     at = data.index(b"tkhd") + 4
@@ -40,7 +40,7 @@ def gray(clip, filters="null"):
 
 
 def check_clips(checks, where, clip):
-    """The clips say what is meant: the ffmpeg program shows them so."""
+    """The ffmpeg program shows the clips with the intended rotation."""
     filters = {0: "null", 90: "transpose=clock", 180: "hflip,vflip", 270: "transpose=cclock"}
     for i, (degrees, flip) in enumerate(TURNS):
         say(clip, turn(degrees, flip), f"{where}/turned{i}.mp4")
@@ -58,7 +58,7 @@ def camera(where, name, clip, outputs, keys=""):
 
 
 def frames(where, name):
-    """(header, payload) of each frame that an output has written."""
+    """Returns (header, payload) of each frame written by an output."""
     with open(f"{where}/{name}.framed", "rb") as file:
         data = file.read()
     found = []
@@ -106,14 +106,14 @@ def check_turns(checks, where, clip):
 
 
 def turn_by_ffmpeg(clip, turned):
-    """By 90 degrees clockwise: the option is new in ffmpeg 6, where the metadata went."""
+    """Rotates by 90 degrees clockwise. ffmpeg 6 replaced the metadata key by an option."""
     known = b"display_rotation" in subprocess.run(["ffmpeg", "-v", "error", "-h", "full"], capture_output=True).stdout
     before, behind = (["-display_rotation", "-90"], []) if known else ([], ["-metadata:s:v", "rotate=-90"])
     ffmpeg(*before, "-i", clip, "-c", "copy", *behind, turned)
 
 
 def check_rest(checks, where, clip):
-    """On top of what the output asks for; ignored; a matrix of its own; yuv; turns that are none of these."""
+    """A rotation in addition to the output's own; ignored; an affine output; yuv; unsupported matrices."""
     boxed = SIZES["boxed"]
     quarter, slanted = f"{where}/turned1.mp4", f"{where}/slanted.mp4"
     turn_by_ffmpeg(clip, f"{where}/ffmpeg.mp4")
@@ -140,7 +140,7 @@ def check_rest(checks, where, clip):
 
 
 def check_messages(checks, where, clip):
-    """H.264 says it in the stream itself, at keyframes, and may say another thing later."""
+    """H.264 has the rotation in the stream itself, at keyframes, and may change it later."""
     plain, turned = f"{where}/plain.h264", f"{where}/turned.h264"
     ffmpeg("-i", clip, "-c", "copy", "-bsf:v", "h264_mp4toannexb", plain)
     ffmpeg("-i", plain, "-c", "copy", "-bsf:v", "h264_metadata=display_orientation=insert:rotate=-90", turned)

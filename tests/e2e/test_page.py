@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The web page in a browser. What it shows are the pictures that the cameras send, by the numbers in them; what fails is
-said, and comes back; it asks nobody else, wherever a proxy serves it; and it can be used without a mouse or a wide screen."""
+"""The web page in a browser. It shows the pictures that the cameras send, checked by their numbers; it reports failures and
+recovers; it requests nothing from other hosts, under any path of a proxy; it is usable without a mouse or a wide screen."""
 import base64
 import gzip
 import http.client
@@ -46,7 +46,7 @@ cameras:
 """
 PAGE = os.path.join(ROOT, "daemon", "service", "page")
 POLICY = "default-src 'none'; script-src 'self'"
-STAY_SECONDS = 300 if os.environ.get("LONG") else 0  # that memory is watched
+STAY_SECONDS = 300 if os.environ.get("LONG") else 0  # time during which memory is watched
 TYPES = ["--noEmit", "--allowJs", "--checkJs", "--strict", "--target", "es2021", "--module", "es2020", "--lib",
          "es2021,dom,dom.iterable"]
 # A canvas as gray bytes in base64, with its size.
@@ -63,7 +63,7 @@ TILE = "[...document.querySelectorAll('.wall li')].find((tile) => tile.querySele
 
 
 def check_types(checks):
-    """The types that its comments name fit."""
+    """The types named in the page's comments match."""
     if not shutil.which("tsc"):
         return checks.skip("node-typescript is not installed")
     done = subprocess.run(["tsc", *TYPES, f"{PAGE}/app.js"], capture_output=True, text=True)
@@ -71,7 +71,7 @@ def check_types(checks):
 
 
 def check_files(checks, port):
-    """What the binary serves: all files, small, with the headers that keep others' scripts out, and once only."""
+    """The binary serves all files of the page and no others: small, with the headers that keep foreign scripts out, and cached by ETag."""
     client, sent, plain = Client(port), 0, 0
     for name in ["/", *(f"/page/{name}" for name in os.listdir(PAGE) if name != "index.html")]:
         status, headers, body = client.get_bytes(name)
@@ -85,7 +85,7 @@ def check_files(checks, port):
 
 
 def check_folder(checks, where):
-    """While the page is written it comes from a folder, as it is."""
+    """FRAMED_WEB serves the page from a folder during development, uncompressed."""
     os.makedirs(f"{where}/web")
     shutil.copy(f"{PAGE}/app.js", f"{where}/web")
     config = f'http: 0\ncameras: {{x: {{url: "unix:{where}/x", outputs: {{o: {{size: 64x64, sink: "tcp:0"}}}}}}}}\n'
@@ -97,7 +97,7 @@ def check_folder(checks, where):
 
 
 def check_quiet(checks, page, origin, but=None):
-    """No error, no word of the policy, and no request to anybody else."""
+    """Checks for no console error, no policy violation and no request to another origin."""
     foreign = [url for url in page.requests if not re.match(rf"{re.escape(origin)}/|blob:|data:", url)]
     console = [line for line in page.console if not but or but not in line]
     checks.check(not console and not page.failures and not foreign,
@@ -105,7 +105,7 @@ def check_quiet(checks, page, origin, but=None):
 
 
 def gray_of(page, canvas):
-    """What a canvas shows, or None."""
+    """Returns the canvas's gray picture, or None."""
     told = page.run(GRAY % canvas)
     return told and numpy.frombuffer(base64.b64decode(told[2]), "u1").reshape(told[1], told[0])
 
@@ -116,19 +116,19 @@ def numbers_of(page, canvas):
 
 
 def shows_now(page, canvas, camera):
-    """Whether a canvas shows, whole, a picture that the camera has sent in the last second."""
+    """Returns the number of the picture if the canvas shows it whole and the camera sent it within the last second."""
     top, bottom = numbers_of(page, canvas)
     return top >= 0 and top == bottom and top in [sent.number % COUNT for sent in camera.sent[-30:]] and top
 
 
 def shows_some_of(page, canvas, camera):
-    """Two different pictures, one after another."""
+    """Waits for two different pictures, one after another."""
     first = until(lambda: shows_now(page, canvas, camera), 10)
     return first and until(lambda: shows_now(page, canvas, camera) not in (None, False, first), 5)
 
 
 def check_wall(checks, browser, origin, cameras):
-    """Each tile shows its own camera; so it does where the browser's quick way to decode fails."""
+    """Each tile shows its own camera, also if the browser's fast decoding path fails."""
     broken = "window.createImageBitmap = () => Promise.reject(new Error('not here'))"
     for case, before in (("wall", None), ("no createImageBitmap", broken)):
         page = browser.page(f"{origin}/", before=before)
@@ -141,7 +141,7 @@ def check_wall(checks, browser, origin, cameras):
         page.close()
 
 
-# At which age each tile turned red, within three seconds.
+# The age at which each tile turned red, within three seconds.
 RED = """new Promise((done) => {
     const red = {};
     const timer = setInterval(() => {
@@ -155,12 +155,12 @@ RED = """new Promise((done) => {
 
 
 def check_age(checks, browser, origin, cameras):
-    """A picture that is older than max_age is marked, whatever the camera's rate."""
+    """A picture older than max_age is marked at any frame rate."""
     page = browser.page(f"{origin}/")
     for name, camera in cameras.items():
         checks.check(shows_some_of(page, f"{TILE % name}?.querySelector('canvas')", camera), f"{name} shows nothing")
     for camera in cameras.values():
-        camera.delay = 3  # of a connection that framed opens beside, too
+        camera.delay = 3  # also applies to a second connection that framed opens
     red = page.run(RED)
     for camera in cameras.values():
         camera.delay = 0
@@ -168,7 +168,7 @@ def check_age(checks, browser, origin, cameras):
     page.close()
 
 
-# What is shown of answers: of all; of what came since; of another daemon.
+# Losses shown after a full answer, after increments and after another daemon's answer.
 LOSSES = """import('./page/history.js').then(({Losses}) => {
     const losses = new Losses(4), told = [losses.query()];
     const answer = (newest, samples, lost) => ({newest, samples, cameras: lost && {a: {outputs: {o: {lost}, p: {lost}}}, b: {outputs: {}}}});
@@ -190,7 +190,7 @@ def check_losses(checks, browser, origin):
 
 
 def check_outage(checks, browser, origin, camera):
-    """A camera that is gone says so within two seconds, comes first, and recovers."""
+    """A camera that is gone is marked within two seconds, listed first, and recovers."""
     page = browser.page(f"{origin}/")
     state = f"{TILE % 'yard'}?.querySelector('.state').textContent"
     checks.check(page.until(f"{state} === 'running'", 10), "yard does not run")
@@ -215,11 +215,11 @@ def has_border(gray):
 
 
 def check_camera(checks, browser, origin, camera):
-    """Source and tensor show the same; a point in one is marked at its place in the other; figures and events."""
+    """Source and tensor show the same picture; a point in one is marked at its position in the other; figures and events are shown."""
     page = browser.page(f"{origin}/#/camera/gate")
     source, tensor = "document.querySelector('.frame canvas')", "document.querySelectorAll('.frame')[1]?.querySelector('canvas')"
     checks.check(shows_some_of(page, source, camera), "the source does not show what the camera sends")
-    # 320x192 into 160x160: half as large, from row 32 to 128.
+    # 320x192 in 160x160: half as large, rows 32 to 128.
     checks.check(until(lambda: has_border(gray_of(page, tensor)), 10), "the tensor is not 160x160 with a border of 114")
     page.run("document.querySelectorAll('.frame')[0].focus()")
     page.press("ArrowRight")
@@ -244,8 +244,8 @@ def check_camera(checks, browser, origin, camera):
 
 
 class Detector(threading.Thread):
-    """A consumer that finds the number's blocks at the bottom of gate's pictures, half as large from row 32 on, and sends
-    their box back."""
+    """A consumer that finds the number's blocks at the bottom of gate's pictures (half as large, from row 32 on) and returns
+    their box."""
 
     BOX = (0, 120, 128, 128)
 
@@ -272,7 +272,7 @@ class Detector(threading.Thread):
         self.join(10)
 
 
-# Whether the colour of boxes is within two pixels of each point of a picture of so many pixels, in its overlay.
+# True for each point of a picture of the given size that has the box colour within two pixels in its overlay.
 MARKED = """((frame, [width, height], points) => {
     const canvas = frame.querySelector('.overlay');
     const context = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', {willReadFrequently: true});
@@ -286,7 +286,7 @@ MARKED = """((frame, [width, height], points) => {
 
 
 def check_boxes(checks, browser, origin, where):
-    """What a consumer sends back is drawn around where it is, in the source and in each tensor, and goes when it ends."""
+    """A box that a consumer returns is drawn at its position in the source and in each tensor, and disappears with the consumer."""
     page = browser.page(f"{origin}/#/camera/gate")
     page.until("document.querySelectorAll('input[name=output]').length === 3")
     page.run("document.querySelectorAll('input[name=output]')[2].click()")
@@ -306,7 +306,7 @@ def check_boxes(checks, browser, origin, where):
 
 
 def check_part(checks, browser, origin, port):
-    """An output of a part of the picture: which one, and its channels in their order, after another output's too."""
+    """An output of a part of the picture: its crop, and its channels in their order, also after another output's."""
     with View(port, "yard/part:64", fps=5) as view:
         _, facts = view.pictures(1)
     checks.check(facts[0].get("crop") == [32, 16, 160, 96], f"{facts}")
@@ -319,7 +319,7 @@ def check_part(checks, browser, origin, port):
 
 
 def click(page, text):
-    """Presses the button with that text."""
+    """Clicks the button with that text."""
     page.run(f"[...document.querySelectorAll('button')].find((button) => button.textContent === '{text}').click()")
 
 
@@ -328,7 +328,7 @@ def write(page, selector, text):
 
 
 def check_config(checks, browser, origin, framed):
-    """Mistakes of the file and of a pasted text by line; a reload takes what is right."""
+    """Mistakes in the file and in a pasted text are shown by line; a reload applies a correct file."""
     with open(framed.config) as file:
         good = file.read()
     bad = good.replace("64x64", "64by64")
@@ -357,7 +357,7 @@ def check_config(checks, browser, origin, framed):
 
 
 def check_wizard(checks, browser, origin, where, camera):
-    """From a camera's address to its picture; then it is removed."""
+    """Adds a camera by its address, sees its picture, then removes it."""
     page = browser.page(f"{origin}/#/new", before="window.confirm = () => true")
     page.until("document.querySelector('.steps')")
     write(page, "document.querySelector('form input')", "rtsp://127.0.0.1/${X}/y")
@@ -387,8 +387,8 @@ def check_wizard(checks, browser, origin, where, camera):
 
 
 def check_missing(checks, browser, origin, where, port, camera):
-    """A camera that is not there, whatever its name, one that goes while its page is open, and comes back; what is refused
-    stays to be read."""
+    """A camera that does not exist, with any name; one that is removed and added while its page is open; an error message
+    that stays visible."""
     page = browser.page(f"{origin}/#/camera/nobody")
     state = "document.querySelector('.title .state')?.textContent"
     for name in ("nobody", "%", "%25", "a%2Fb/%3Cimg%20src%3Dx%3E%26c%3D1%23"):
@@ -434,7 +434,7 @@ def check_proxy(checks, browser, port, cameras):
 
 
 def check_hidden(checks, browser, origin, port):
-    """Nobody looks: no picture is made."""
+    """A hidden tab causes no previews."""
     client = Client(port)
 
     def made():
@@ -454,7 +454,7 @@ def check_hidden(checks, browser, origin, port):
 
 
 def check_heap(checks, browser, origin):
-    """Pages that come and go, and pictures, leave no memory behind."""
+    """Page changes and pictures leak no memory."""
     page = browser.page(f"{origin}/")
 
     def around(times):
@@ -465,11 +465,11 @@ def check_heap(checks, browser, origin):
         return min(later_heap() for _ in range(3))
 
     def later_heap():
-        """Answers to a page that is gone come for a while."""
+        """Waits first: responses to a page that was left still arrive for a while."""
         time.sleep(0.3)
         return page.heap()
 
-    around(5)  # the browser compiles what runs often
+    around(5)  # the browser compiles frequently used code
     before = around(2)
     around(8)
     until(lambda: later_heap() < 1.2 * before, 10)
@@ -481,7 +481,7 @@ def check_heap(checks, browser, origin):
 
 
 def check_stay(checks, page, around):
-    """Nor does a page that somebody looks at for long, on the wall and on a camera in turns."""
+    """A page open for a long time, on the wall and on a camera in turns, leaks no memory."""
     before, end = around(2), time.monotonic() + STAY_SECONDS
     while time.monotonic() < end:
         for route in ("", "camera/gate"):
@@ -492,7 +492,7 @@ def check_stay(checks, page, around):
     checks.check(after < 1.2 * before, f"the heap grows from {before} to {after} bytes in {STAY_SECONDS} s")
 
 
-# Fields that are wider than what they lie in.
+# Fields wider than their parent.
 OVERLAPS = """[...document.querySelectorAll('input, select, textarea')].filter((field) => {
     const own = field.getBoundingClientRect(), place = field.parentElement.getBoundingClientRect();
     return own.width > 0 && (own.right > place.right + 1 || own.left < place.left - 1);
@@ -500,7 +500,7 @@ OVERLAPS = """[...document.querySelectorAll('input, select, textarea')].filter((
 
 
 def check_narrow(checks, browser, origin):
-    """Each page in a phone's width; all controls have names; the keyboard goes from tile to tile."""
+    """Each page at a phone's width; all controls have names; arrow keys move from tile to tile."""
     page = browser.page(f"{origin}/", width=390, height=800, dark=True)
     for route, there in (("", ".wall li"), ("camera/gate", ".channels tr"), ("config", ".code li"), ("new", ".steps pre")):
         page.run(f"location.hash = '#/{route}'")
@@ -523,7 +523,7 @@ def check_narrow(checks, browser, origin):
 
 
 def check_viewers(checks, browser, origin, port):
-    """Who comes when as many look as may is told so."""
+    """A viewer beyond the limit gets a message."""
     held = []
     try:
         for _ in range(64):
@@ -544,7 +544,7 @@ def check_viewers(checks, browser, origin, port):
 
 
 def check_token(checks, browser, origin, framed, port, config):
-    """Without the token the page asks for it; a wrong one it asks for again, and one that is no longer right."""
+    """The page requests a token if it has none, a wrong one, or one that is no longer valid."""
     page = browser.page(f"{origin}/")
 
     def give(token):
@@ -572,7 +572,7 @@ def check_token(checks, browser, origin, framed, port, config):
 
 
 def check_read_token(checks, browser, origin, framed, port, config):
-    """With the token that only reads the page shows cameras, and hides what it may not do."""
+    """With the read-only token the page shows cameras and hides forbidden actions."""
     reads = "reads-0123456789"
     ask_for_token(framed, port, config.replace(f"http_token: {TOKEN}", f"http_token: {TOKEN}\nhttp_read_token: {reads}"), TOKEN[::-1])
     until(lambda: Client(port, token=reads).get("/api/v1/summary")[0] == 200, 5)
@@ -591,7 +591,7 @@ def check_read_token(checks, browser, origin, framed, port, config):
 
 
 def ask_for_token(framed, port, config, before=None):
-    """By a reload of a configuration that has one, which had `before`."""
+    """Reloads with a configuration that has a token; `before` is the old token."""
     with open(framed.config, "w") as file:
         file.write(config)
     framed.child.send_signal(signal.SIGHUP)
@@ -608,7 +608,7 @@ def main():
         check_folder(checks, where)
         clip = NumberedClip(encode(f"{where}/clip.h264", COUNT, size=SIZE))
         with Camera(clip, user=f"viewer:{SECRET}") as gate, Camera(clip) as yard:
-            yard.number = COUNT // 2  # so that it shows other numbers than gate
+            yard.number = COUNT // 2  # so that it shows different numbers than gate
             cameras = {"gate": gate, "yard": yard}
             config = {"gate": gate.url(f"viewer:{SECRET}@"), "yard": yard.url(), "where": where}
             with Framed(where, CONFIG.format(**config, token="")) as framed, Browser() as browser:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The web page of one of two daemons that share cameras by a real etcd: it shows both nodes and all cameras, what a camera's
-state is and why, and follows what happens to them. A daemon in no cluster shows and asks nothing of one."""
+"""The web page of one of two daemons that share cameras through a real etcd: it shows both nodes, all cameras, each camera's
+state and the reason, and follows changes. A daemon outside a cluster shows nothing of one and makes no request for it."""
 import json
 import os
 import re
@@ -15,7 +15,7 @@ from http_client import Client, port_of
 
 PLACES = {"cam0": "box0", "cam1": "box0", "cam2": "box1", "cam3": "box1", "lost": None}
 WHY = "no node has its labels"
-# {name: [text of each further cell]}, of the rows of a table that can be seen; its links: {name: href}.
+# {name: [text of each further cell]} of a table's visible rows; its links: {name: href}.
 ROWS = """Object.fromEntries([...document.querySelectorAll('.site')[%d]?.tBodies[0].rows ?? []].filter((row) => row.checkVisibility())
     .map((row) => [row.cells[0].textContent, [...row.cells].slice(1).map((cell) => cell.textContent)]))"""
 LINKS = """Object.fromEntries([...document.querySelectorAll('.site')[%d]?.tBodies[0].rows ?? []]
@@ -24,7 +24,7 @@ NODES, CAMERAS = 0, 1
 SENTENCE = "(document.querySelector('.sentence')?.textContent ?? '')"
 WHOLE = "(document.querySelector('.whole:not([hidden])')?.textContent ?? '')"
 STATE = "(document.querySelector('.title .state')?.textContent ?? '')"
-# What a camera's row says from now on, each text once, in window.told.
+# Records each different text of a camera's row from now on in window.told.
 RECORD = """window.told = [];
 setInterval(() => {
     const row = [...document.querySelectorAll('.site')[1].tBodies[0].rows].find((row) => row.cells[0].textContent === '%s');
@@ -51,7 +51,7 @@ class Box(Framed):
 
 
 def give_cameras(checks, where, box):
-    """Each to its node: cam3 by what its labels allow, the others as they are moved; one that no node may run to none."""
+    """Places each camera on its node: cam3 by its labels, the others by a move; "lost" has labels that no node has."""
     labels = {"cam3": ", on: {vlan: box1}", "lost": ", on: {vlan: nowhere}"}
     lines = "".join(f"  {name}: {{url: '{where}/clip.mp4', outputs: {{o: {{size: 64x64, sink: 'unix:{where}/{name}'}}}}"
                     f"{labels.get(name, '')}}}\n" for name in PLACES)
@@ -70,7 +70,7 @@ def give_cameras(checks, where, box):
 
 
 def check_answer(checks, box):
-    """HTTP says the same as `framed cluster status --json`, and what its description has."""
+    """HTTP returns the same as `framed cluster status --json`, and matches its API description."""
     api, answer, status = Api(), box.answer(), json.loads(box.cluster("status", "--json"))
     checks.check(not api.wrong("Cluster", answer), api.wrong("Cluster", answer))
     same = lambda camera: (camera["node"], camera["generation"], camera["state"], camera["why"] or "", camera["wish"], camera["on"])
@@ -92,7 +92,7 @@ def check_quiet(checks, page, origins):
 
 
 def check_site(checks, browser, box, other):
-    """Both nodes and all cameras, problems first, each with a link to its page where it is."""
+    """Both nodes and all cameras, problems first, each with a link to its page at its node."""
     page = browser.page(f"{box.origin}/#/cluster")
     checks.check(page.until(f"Object.keys({ROWS % CAMERAS}).length === 5", 8), f"cameras: {page.run(ROWS % CAMERAS)}")
     checks.check(page.run(SENTENCE) == "box0 is in the cluster yard. 4 of 5 cameras run.", page.run(SENTENCE))
@@ -120,7 +120,7 @@ def check_site(checks, browser, box, other):
 
 
 def check_elsewhere(checks, browser, box, other):
-    """The wall counts what runs elsewhere; the page of such a camera says where, and the link leads there."""
+    """The wall counts cameras that run elsewhere; the page of such a camera names the node and links to it."""
     page = browser.page(f"{box.origin}/")
     checks.check(page.until(f"{WHOLE}.includes('2 nodes, 5 cameras: 2 at other nodes, 1 not running.')", 8), page.run(WHOLE))
     page.run("document.querySelector('.whole a').click()")
@@ -138,7 +138,7 @@ def check_elsewhere(checks, browser, box, other):
 
 
 def check_narrow(checks, browser, box):
-    """In a phone's width nothing is cut off; controls have names."""
+    """At a phone's width nothing is cut off; controls have names."""
     page = browser.page(f"{box.origin}/#/cluster", width=390, height=800, dark=True)
     for route, there in (("cluster", ".site tbody tr"), ("camera/cam2", ".title"), ("", ".whole:not([hidden])")):
         page.run(f"location.hash = '#/{route}'")
@@ -152,8 +152,8 @@ def check_narrow(checks, browser, box):
 
 
 def check_killed(checks, browser, box, other):
-    """On a page that nobody loads again its cameras wait or start, if somebody looks then, and run here; or are said to run
-    nowhere, and why."""
+    """After the other node's death an open page shows, without a reload, its cameras waiting or starting, then running here,
+    or unplaced with the reason."""
     page = browser.page(f"{box.origin}/#/cluster")
     page.until(f"Object.keys({ROWS % CAMERAS}).length === 5", 8)
     page.run(RECORD % "cam2")
@@ -171,7 +171,7 @@ def check_killed(checks, browser, box, other):
 
 
 def check_alone(checks, browser, box, etcd):
-    """Without etcd the node says for how long it is alone, everywhere; and that it is back."""
+    """Without etcd the node's pages show how long it has been alone, and later that it is back."""
     page, wall = browser.page(f"{box.origin}/#/cluster"), browser.page(f"{box.origin}/")
     etcd.stop()
     for shown, words in ((page, SENTENCE), (wall, WHOLE)):
@@ -187,7 +187,7 @@ def check_alone(checks, browser, box, etcd):
 
 
 def check_no_cluster(checks, browser, where):
-    """It shows nothing, and asks for nothing."""
+    """The page shows no cluster and requests none."""
     with Framed(where, f"http: 0\ncameras: {{x: {{url: '{where}/clip.mp4', loop: true, pace: realtime, outputs: {{o: {{size: 64x64, sink: 'unix:{where}/x'}}}}}}}}\n") as framed:
         origin = f"http://127.0.0.1:{port_of(framed)}"
         page = browser.page(f"{origin}/")
@@ -214,7 +214,7 @@ def main():
         check_no_cluster(checks, browser, where)
         with Box(where, "box0", etcd) as one, Box(where, "box1", etcd) as other:
             for box in (one, other):
-                port_of(box)  # once it listens
+                port_of(box)  # waits until it listens
             until(lambda: len(one.answer().get("nodes", [])) == 2, 10)
             give_cameras(checks, where, one)
             check_answer(checks, one)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tensors of every preset beside what OpenCV and numpy make by the framework's own steps: resize, pad, normalise."""
+"""Compares the tensors of every preset with OpenCV and numpy doing the framework's own steps: resize, pad, normalise."""
 import os
 
 import cv2
@@ -21,7 +21,7 @@ PRESETS = {
 
 
 def place(preset, source):
-    """Width, height, left and top of the picture in the tensor."""
+    """Returns width, height, left and top of the picture in the tensor."""
     ratio = min(SIZE[0] / source[0], SIZE[1] / source[1])
     width, height = source[0] * ratio, source[1] * ratio
     if preset == "ultralytics":
@@ -35,7 +35,7 @@ def place(preset, source):
 
 
 def soft_picture(source):
-    """Noise without sharp edges, at which rounded weights would show."""
+    """Returns noise without sharp edges, where rounded weights would show."""
     noise = numpy.random.default_rng(1).integers(0, 256, (source[1], source[0], 3), dtype="u1")
     return cv2.normalize(cv2.GaussianBlur(noise, (0, 0), 3), None, 0, 255, cv2.NORM_MINMAX)
 
@@ -59,7 +59,7 @@ def try_source(checks, where, source):
         levels = (levels / scale)[..., ::1 if order == "bgr" else -1]
         width, height, left, top = place(preset, source)
         theirs = numpy.full((SIZE[1], SIZE[0], 3), 114, "f8")
-        # In floats: of bytes OpenCV's resize cuts off fractions on its way, a tenth of a level in the mean.
+        # In floats: on bytes OpenCV's resize truncates fractions, a tenth of a level in the mean.
         resized = cv2.resize(picture.astype("f4"), (width, height), interpolation=cv2.INTER_LINEAR)
         theirs[top:top + height, left:left + width] = resized
         apart = numpy.abs(levels - theirs)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""framed probe: what it says of a file and of a camera is what the clip was made with; the lines that it prints are a
-configuration; mistakes are one line each, without a password."""
+"""framed probe: its report of a file and of a camera matches how the clip was made; the lines that it prints are a
+valid configuration; each mistake is one line, without a password."""
 import json
 import re
 
@@ -11,7 +11,7 @@ from rtsp_camera import Camera
 
 
 def said(out):
-    """The lines of the report by their first word, and the configuration's lines."""
+    """Returns the report's lines by their first word, and the configuration's lines."""
     report, _, lines = out.partition("\n\n")
     return dict(line.split(None, 1) for line in report.splitlines()), lines
 
@@ -37,7 +37,7 @@ def check_file(checks, where):
 
 
 def check_configuration(checks, where, lines, env=None):
-    """What it suggests is taken, but for the folder of the socket, which the unit makes."""
+    """The suggested lines pass framed check."""
     path = f"{where}/suggested.yaml"
     with open(path, "w") as file:
         file.write(lines)
@@ -61,7 +61,7 @@ def check_camera(checks, where, codec):
 
 
 def check_json(checks, where):
-    """The same as one object, with the URL on standard input."""
+    """The same report as one JSON object, with the URL from standard input."""
     clip = make_clip(f"{where}/json.mkv", frames=100)
     with Server(where, clip, "--auth", "viewer:geheim") as server:
         code, out, errors = run("probe", "-", "--json", "--seconds", "1.2", "--name", "gate-2", "--preset", "ultralytics",
@@ -83,7 +83,7 @@ def check_json(checks, where):
 
 
 def check_login(checks, where):
-    """A wrong password is tried once, whatever ways of login the camera has. A right one may have any characters."""
+    """A wrong password is tried once, whatever login methods the camera has. The right one may have any characters."""
     clip = NumberedClip(encode(f"{where}/login.h264", 30))
     for ways in ([Digest()], [Digest(), Basic()], [Basic()]):
         with Camera(clip, guard=Guard("viewer:g:e/h@e i%m", ways)) as camera:

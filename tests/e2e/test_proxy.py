@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The examples of framed-proxy(7), run by the nginx and the Caddy of this box as they stand there but for ports, names and
-files: page and API below the path, the token, writing from the own origin alone, and streams that are not held back."""
+"""The examples of framed-proxy(7), unchanged except for ports, names and files, run by this machine's nginx and Caddy:
+page and API below the path, the token, writes from the own origin only, and streams without buffering."""
 import gzip
 import http.client
 import json
@@ -23,7 +23,7 @@ def blocks(language):
 
 
 def nginx(where, port, backend, certificate, extra=""):
-    """Its command, with a configuration around the example's server."""
+    """Writes a configuration around the example's server and returns the command."""
     server = blocks("nginx")[0].replace("listen 443", f"listen 127.0.0.1:{port}").replace("8780/", f"{backend}/")
     server = server.replace("/etc/ssl/certs/box.pem", certificate).replace("/etc/ssl/private/box.key", certificate + ".key")
     server = server.replace("        proxy_buffering off;\n", f"        proxy_buffering off;\n{extra}")
@@ -98,7 +98,7 @@ def check_writes(checks, what, proxied):
 
 
 def check_streams(checks, what, proxied):
-    """What is said is here at once: events when the stream begins, and pictures as they are shown."""
+    """Streams arrive without delay: events from the start, and pictures."""
     for path, least in (("api/v1/events", 20), ("api/v1/view?c=gate:160&fps=5", 10000)):
         connection = proxied.connection()
         began = time.monotonic()

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What README.md and the manual pages show works as it stands there: configurations, Python, C, tables, the map."""
+"""The examples of README.md and the manual pages work unchanged: configurations, Python, C, tables, the map."""
 import glob
 import os
 import re
@@ -32,7 +32,7 @@ cameras:
 
 
 def block(readme, language, holding=""):
-    """The text of the first fenced block in a language that holds a word."""
+    """Returns the first fenced block of a language that contains a word."""
     return next(text for text in re.findall(rf"```{language}\n(.*?)```", readme, re.S) if holding in text)
 
 
@@ -48,8 +48,8 @@ def check_configurations(checks, readme):
 
 
 def check_map(checks, readme, way):
-    """Every file and folder that the README and that of the daemon name is there, and so are all folders; the loop is where
-    it says."""
+    """Every file and folder named in README.md and daemon/README.md exists, all folders of the daemon are listed, and the
+    loop is in the named file."""
     named = set(re.findall(r"(?<![\w/.-])((?:daemon|kernels|config|scripts|tests)/[\w./-]*\w)", readme + way))
     checks.check(len(named) > 20, f"the README names {named}")
     for path in named:
@@ -71,7 +71,7 @@ def check_python(checks, pages, where):
     lines = [line for line in snippet.splitlines() if line.strip()]
     checks.check(len(lines) <= 12, f"the Python reader has {len(lines)} lines, not twelve")
     lines = first_lines(["/usr/bin/python3", "-c", snippet.replace(SOCKET, f"{where}/t.sock")], 3)
-    x, y = 320 / 2, (200 - 80) / 2  # 320x240 doubled, with 80 rows of fill above it
+    x, y = 320 / 2, (200 - 80) / 2  # 320x240 doubled, with 80 rows of fill above
     for line in lines:
         numbers = [float(number) for number in re.findall(r"-?\d+\.\d+", line)]
         near = len(numbers) == 2 and abs(numbers[0] - x) < 1e-3 and abs(numbers[1] - y) < 1e-3
@@ -79,7 +79,7 @@ def check_python(checks, pages, where):
 
 
 def output_of(pages, path, to):
-    """The keys of the output that a reader is written for, with another path."""
+    """Returns the keys of the output that a reader is written for, with another path."""
     return re.search(rf"^    \w+: (.*{path}.*)$", pages, re.M)[1].replace(path, to)
 
 
@@ -92,8 +92,8 @@ def check_ring(checks, pages, where):
 
 
 def check_framedio(checks, readme, where):
-    """The readers of one ring and of two by the Python client. On a busy box numpy may take longer to load than the first
-    frame stays whole."""
+    """Readers of one ring and of two with the Python client. On a busy machine numpy may take longer to load than the first
+    frame stays valid."""
     for holding, most, pattern in (
         ("frame.to_source", 6, r"gate \d+ \[\[0\.0, 0\.0, 160\.0, 60\.0\]\] (True|False)\n"),
         ("aopen(address", 9, r"gate \d+ mean (0\.[1-8]|[1-9])\d*\.?\d*\n"),
@@ -111,7 +111,7 @@ def check_framedio(checks, readme, where):
 
 
 def check_detector(checks, readme, where):
-    """What finds boxes, with a model in the folder where it runs."""
+    """The detector, with a model in its working folder."""
     snippet = block(readme, "python", "framedio.detect")
     lines = [line for line in snippet.splitlines() if line.strip()]
     checks.check(len(lines) <= 7, f"the detector has {len(lines)} lines, not seven")
@@ -121,7 +121,7 @@ def check_detector(checks, readme, where):
 
 
 def check_npy(checks, pages, where):
-    """The second record and the third are found too: they begin in the middle of what was read ahead."""
+    """The second and third records are found too: they begin in the middle of the read-ahead buffer."""
     snippet = block(pages, "python", "read_array")
     lines = first_lines(["/usr/bin/python3", "-c", snippet.replace(NPY, f"{where}/npy.sock")], 3)
     for line in lines:
@@ -167,7 +167,7 @@ def main():
         check_configurations(checks, readme)
         check_configurations(checks, pages)
         check_map(checks, readme, way)
-        # On a busy box a network takes longer than a ring keeps a frame.
+        # On a busy machine a network takes longer than a ring keeps a frame.
         shared = f"shared: {output_of(pages, RING, f'{where}/t.ring').replace('{', '{max_age: 20s, ', 1)}"
         tensors = f"tensors: {output_of(pages, NPY, f'{where}/npy.sock')}"
         with Framed(where, CONFIG.format(where=where, shared=shared, tensors=tensors)) as framed:

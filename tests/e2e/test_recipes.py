@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""The programs in examples/, as they stand there, against a daemon: each has at most ten lines, and finds the blocks of a
-clip where they are and where the same runtime finds them by its own preprocessing. Left out are programs whose library is
-not installed here, and device memory where there is no GPU; those that say "Untested" are compiled alone.
+"""Runs the programs in examples/ unchanged against a daemon: each has at most ten lines, and finds the blocks of a clip at
+their positions and where the same runtime finds them with its own preprocessing. Programs whose library is not installed
+are left out, and device memory without a GPU; programs marked "Untested" are only compiled.
 
-environment: BLOCKS, the clip of blocks_clip.py, where there is no ffmpeg to make it; PICTURES, how many of it are looked at
-             (50)
+environment: BLOCKS, the clip of blocks_clip.py, if there is no ffmpeg to make it; PICTURES, how many of its pictures are
+             compared (50)
 """
 import ast
 import glob
@@ -22,9 +22,9 @@ from framed_client import ROOT, Checks, Framed, Process, first_lines, folder, fr
 from onnx import numpy_helper
 
 WIDTH, HEIGHT, SIDE, COUNT = 1280, 720, 640, 60
-NEAR = 0.4  # source pixels between a box and its block: less than what half a pixel of the tensor too much makes
-SAME = 0.99  # IoU of a box with that of the runtime's own preprocessing
-# Pictures that are looked at, of programs without a network and with.
+NEAR = 0.4  # source pixels between a box and its block: less than an error of half a tensor pixel
+SAME = 0.99  # IoU of a box with the box from the runtime's own preprocessing
+# Pictures compared, for programs without a network and with one.
 LINES, PICTURES = 4, int(os.environ.get("PICTURES", 50))
 CONFIG = """
 backend: {backend}
@@ -48,17 +48,17 @@ batches:
 """
 
 
-# --- the runtimes by themselves: their letterbox and their network, each of a picture to its raw output
+# --- the runtimes with their own letterbox and network: each returns the raw output for a picture
 
 
 def padded(picture):
-    """With gray above and below, so that it is square."""
+    """Returns the picture made square with gray above and below."""
     border = (SIDE - picture.shape[0]) // 2
     return cv2.copyMakeBorder(picture, border, border, 0, 0, cv2.BORDER_CONSTANT, value=(114, 114, 114))
 
 
 def blob_of(picture):
-    """OpenCV's, which users of ONNX Runtime and OpenVINO take too."""
+    """Returns OpenCV's blob, also common with ONNX Runtime and OpenVINO."""
     small = cv2.resize(picture, (SIDE, SIDE * HEIGHT // WIDTH), interpolation=cv2.INTER_LINEAR)
     return cv2.dnn.blobFromImage(padded(small), 1 / 255, swapRB=True)
 
@@ -115,7 +115,7 @@ def torchvision(models):
 
 
 def boxes_of(output):
-    """x1 y1 x2 y2 score class of the camera's picture, of the raw output for its letterbox."""
+    """Returns x1 y1 x2 y2 score class in the camera's picture, from the raw output for its letterbox."""
     rows = output.T[output[4:].max(axis=0) > 0.25]
     half, scores = rows[:, 2:4] / 2, rows[:, 4:].max(axis=1)
     border = numpy.array([0, (SIDE - SIDE * HEIGHT / WIDTH) / 2])
@@ -135,7 +135,7 @@ def iou(one, other):
 
 
 def write_torch(path):
-    """The network of blocks_model.py for PyTorch, which does not read ONNX."""
+    """Writes the network of blocks_model.py for PyTorch, which cannot read ONNX."""
     import torch
     from torch.nn.functional import conv2d, relu
 
@@ -170,13 +170,13 @@ def write_torch(path):
 
 
 class Program:
-    """A file of examples/. own: the runtime by itself, of models."""
+    """A file of examples/. own(models) returns the runtime with its own preprocessing."""
 
     def __init__(self, name, own=None, model="onnx", ring="detector"):
         self.path, self.own, self.model, self.ring = f"{ROOT}/examples/{name}.py", own, model, ring
 
     def missing(self, memory="host"):
-        """What it needs and is not installed here, or None."""
+        """Returns a required library that is not installed, or None."""
         with open(self.path) as file:
             nodes = list(ast.walk(ast.parse(file.read())))
         names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
@@ -219,13 +219,13 @@ READERS = ("own_detector", "read_objects")
 
 
 def parsed(line):
-    """(picture's number, rows) of a line that a program prints."""
+    """Returns (picture number, rows) of a printed line."""
     match = re.fullmatch(r"blocks (\d+) (.*)\n", line)
     return (int(match[1]) % COUNT, ast.literal_eval(match[2])) if match else (None, [])
 
 
 def check_lengths(checks):
-    """Every program has ten lines at most, without what is said of it, and is run here or says that it is not."""
+    """Every program has at most ten lines without comments, and either runs here or is marked "Untested"."""
     for path in sorted(glob.glob(f"{ROOT}/examples/*.py")):
         name = os.path.basename(path)[: -len(".py")]
         with open(path) as file:
@@ -238,7 +238,7 @@ def check_lengths(checks):
 
 
 def check_boxes(checks, name, lines, own, pictures):
-    """Returns the least overlap with the runtime's own boxes, and the largest distance from the blocks."""
+    """Returns the least overlap with the runtime's own boxes and the largest distance from the blocks."""
     least, furthest = 1.0, 0.0
     for line in lines:
         number, found = parsed(line)
@@ -284,7 +284,7 @@ def check_own_detector(checks, where):
 
 
 def check_objects(checks, where, models):
-    """What opencv_dnn sends back, in the lines that the daemon makes of it."""
+    """The daemon's lines contain the detections that opencv_dnn returns."""
     sender = PROGRAMS["opencv_dnn"].command(where, models)
     with Process(sender, f"{where}/sender.log", framedio_environment()):
         lines = first_lines([sys.executable, f"{ROOT}/examples/read_objects.py", f"{where}/objects.sock"], LINES, 40)

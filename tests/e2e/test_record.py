@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""kernel: copy, end to end: a camera's own packets in files, beside tensors and over one connection. What is in the files
-is byte for byte what the camera sent; kill -9 costs less than a second, and the files play. Clips on request, what keep
-lets stay, a full disk (tests/faults/disk.c), reloads, and publishing to GStreamer's server."""
+"""kernel: copy, end to end: a camera's own packets in files, beside tensors and over one connection. The files contain the
+camera's bytes unchanged; kill -9 costs less than a second, and the files play. Also clips on request, `keep`, a full disk
+(tests/faults/disk.c), reloads, and publishing to GStreamer's server."""
 import glob
 import os
 import signal
@@ -50,7 +50,7 @@ def empty(where):
 
 
 def plays(checks, case, path, least=1):
-    """As ffmpeg decodes it, without an error."""
+    """ffmpeg decodes the file without an error."""
     lines = ffmpeg("-i", path, "-f", "framemd5", "-").decode().splitlines()
     pictures = sum(not line.startswith("#") for line in lines)
     checks.check(pictures >= least, f"{case}: ffmpeg decodes {pictures} of {least} pictures of {path}")
@@ -58,7 +58,7 @@ def plays(checks, case, path, least=1):
 
 
 def numbers_of(checks, case, clip, found):
-    """Which of the clip's pictures the samples are; every byte of a picture's NAL units is compared."""
+    """Returns the clip's picture number of each sample; every byte of a picture's NAL units is compared."""
     known = {tuple(unit): number for number, unit in enumerate(clip.units)}
     numbers = [known.get(tuple(sample.nals)) for sample in found]
     checks.check(None not in numbers, f"{case}: {numbers.count(None)} of {len(numbers)} samples are no picture of the camera")
@@ -66,7 +66,7 @@ def numbers_of(checks, case, clip, found):
 
 
 def check_samples(checks, case, clip, paths):
-    """All pictures from the first on, in the camera's order, none twice; each file begins with a keyframe."""
+    """All pictures from the first on, in the camera's order, without duplicates; each file begins with a keyframe."""
     numbers = []
     for path in paths:
         found = samples(path)
@@ -82,7 +82,7 @@ def check_samples(checks, case, clip, paths):
 
 
 def check_always(checks, where, codec):
-    """Segments, one file, both containers, beside a tensor: all from one connection."""
+    """Segments, one file, both containers, beside a tensor, all from one connection."""
     clip = NumberedClip(encode(f"{where}/clip.{codec}", 400, codec), codec)
     outputs = {
         "segments": "segment: 2s, " + to(where, "s-%Y%m%d-%H%M%S.mp4"),
@@ -110,8 +110,7 @@ def check_always(checks, where, codec):
 
 
 def check_names(checks, codec, where):
-    """A file is named by the time of its first picture, and later ones begin with a multiple of 2 s, or the keyframe
-    behind it."""
+    """A file is named after the time of its first picture; later files begin at a multiple of 2 s or at the next keyframe."""
     for number, path in enumerate(files(where, "c-*.mkv")):
         at = int(os.path.basename(path)[2:].split(".")[0])
         began = os.path.getmtime(path) - samples(path)[-1].pts
@@ -120,7 +119,7 @@ def check_names(checks, codec, where):
 
 
 def check_kill(checks, where):
-    """kill -9 at some moment: what was sent until a second before is there, at once and after the next start."""
+    """After kill -9 the file has all pictures sent until one second before, immediately and after the next start."""
     clip = NumberedClip(encode(f"{where}/clip.h264", 400))
     outputs = {"mp4": "segment: 1h, " + to(where, "k-%s.mp4"), "mkv": "segment: 1h, " + to(where, "k-%s.mkv")}
     for seconds in (1.3, 2.2, 2.45):
@@ -156,14 +155,14 @@ def check_killed(checks, case, clip, path, sent):
 
 
 def ask(where, *arguments):
-    """framed record: (exit code, what it said)."""
+    """Runs framed record; returns (exit code, output)."""
     code, out, err = run("record", "--socket", f"{where}/control.sock", *arguments)
     return code, out + err
 
 
 def check_clip(checks, where):
-    """A clip begins with the first keyframe of the last 2 s and ends 2 s after the request, also where a second request
-    comes; without one nothing is written."""
+    """A clip begins with the first keyframe of the last 2 s and ends 2 s after the request; a second request extends it.
+    Without a request nothing is written."""
     clip = NumberedClip(f"{where}/clip.h264")
     outputs = {"clip": "before: 2s, " + to(where, "r-%s.mp4"), "all": to(where, "all.mkv")}
     empty(where)
@@ -207,7 +206,7 @@ def check_clip(checks, where):
 
 
 def check_keep(checks, where):
-    """By size when it starts, by age as it goes on; what the pattern does not name stays, whatever it is."""
+    """`keep` limits by size at the start and by age while recording; files that do not match the pattern stay."""
     clip = NumberedClip(f"{where}/clip.h264")
     empty(where)
     strangers = ["s-notes.mp4", "s-20200101-000000.mp4.part.old", "s-2020010-000000.mp4", "s-20200101-000000.01.mp4",
@@ -239,7 +238,7 @@ def check_keep(checks, where):
 
 
 def check_full(checks, where):
-    """Told once; packets are lost with reason sink, up to the first keyframe behind; what was written before stays."""
+    """A full disk is reported once per output; packets are lost with reason sink up to the next keyframe; data written before stays."""
     clip = NumberedClip(f"{where}/clip.h264")
     outputs = {"mp4": "segment: 1h, " + to(where, "f-%s.mp4"), "mkv": "segment: 1h, " + to(where, "f-%s.mkv"),
                "one": to(where, "one.mp4")}
@@ -276,7 +275,7 @@ def check_full(checks, where):
 
 
 def check_reload(checks, where):
-    """A copy that stays notices nothing; one that goes finishes its file, one that comes begins at a keyframe."""
+    """A copy output that stays is not disturbed; a removed one finishes its file; a new one begins at a keyframe."""
     clip = NumberedClip(f"{where}/clip.h264")
     stays, goes, comes = to(where, "stays.mp4"), "segment: 1h, " + to(where, "goes-%s.mp4"), to(where, "comes.mkv")
     empty(where)
@@ -297,7 +296,7 @@ def check_reload(checks, where):
 
 
 def check_alone(checks, where):
-    """Without another output keyframes alone are decoded; one that a reload adds gets all pictures, from a keyframe on."""
+    """Without another output only keyframes are decoded; an output that a reload adds gets all pictures from a keyframe on."""
     clip = NumberedClip(f"{where}/clip.h264")
     recording = {"all": to(where, "all.mp4")}
     empty(where)
@@ -318,7 +317,7 @@ def check_alone(checks, where):
 
 
 class Taker(Process):
-    """record_server.py."""
+    """Runs record_server.py."""
 
     def __init__(self, where, port, *options):
         program = os.path.join(ROOT, "tests", "e2e", "record_server.py")
@@ -334,7 +333,7 @@ class Taker(Process):
 
 
 def check_published(checks, case, clip, path):
-    """The server's own NAL units, as an elementary stream: delimiters that its elements add do not count."""
+    """Compares the server's NAL units, from an elementary stream; delimiters added by its elements do not count."""
     with open(path, "rb") as file:
         nals = file.read().replace(b"\0\0\0\1", b"\0\0\1").split(b"\0\0\1")[1:]
     slices = [nal for nal in nals if nal[0] & 31 in (1, 5)]
@@ -345,7 +344,7 @@ def check_published(checks, case, clip, path):
 
 
 def check_publish(checks, where):
-    """To a server that is not there at first, wants a password, and goes away for a while."""
+    """Publishes to a server that is missing at first, requires a password, and goes away for a while."""
     clip = NumberedClip(f"{where}/clip.h264")
     port = free_port()
     outputs = {"out": f'sink: "rtsp://cam:pass word@127.0.0.1:{port}/live"'.replace(" w", "%20w"), "all": to(where, "all.mp4")}
@@ -372,7 +371,7 @@ def check_publish(checks, where):
 
 
 def check_refusal(checks, where):
-    """A codec that no container here takes: one error, and the ledger says why."""
+    """A codec that no container takes here: one error, and the losses have the reason config."""
     ffmpeg("-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25", "-t", "2", "-c:v", "mpeg4", f"{where}/old.mkv")
     text = CAMERA.format(where=where, url=f"{where}/old.mkv", outputs=(
         f'      c: {{kernel: copy, {to(where, "no.mp4")}}}\n      t: {{kernel: yuv, {to(where, "yes.y4m")}}}\n'))

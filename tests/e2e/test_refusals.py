@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""One call that the system refuses, be it for memory, a socket, a watch or a thread, and whichever it is: framed runs
-on, or ends with an error that says so and an exit code of its own; never by a signal, never without end, and with an
-account that adds up. FRAMED_FAULTS_ALL=1 tries every call in place of a choice."""
+"""The system refuses one call for memory, a socket, a watch or a thread. Whichever it is, framed runs on, or ends with an
+error that says so and its own exit code: never by a signal, never hanging, and with an account that adds up.
+FRAMED_FAULTS_ALL=1 tries every call instead of a selection."""
 import concurrent.futures
 import os
 import select
@@ -11,10 +11,10 @@ import time
 
 from framed_client import BINARY, PATIENCE, SANITIZED, Checks, Framed, Metrics, ffmpeg, folder, make_clip
 
-AT_ONCE = 4  # most of their time they wait
+AT_ONCE = 4  # they mostly wait
 ALL = bool(os.environ.get("FRAMED_FAULTS_ALL"))
 SHIM = os.path.join(os.path.dirname(BINARY), "faults", "nth.so")
-# A sanitizer has an allocator of its own.
+# A sanitizer has its own allocator.
 KINDS = ["map", "socket", "accept", "connect", "bind", "watch", "thread"] + ["memory"] * (not SANITIZED)
 FILE = """
 backend: cpu
@@ -40,7 +40,7 @@ cameras:
 
 
 class Source(threading.Thread):
-    """A camera: gives whoever connects the clip, and holds the line."""
+    """A camera: sends the clip to each client and keeps the connection open."""
 
     def __init__(self, clip):
         super().__init__(daemon=True)
@@ -65,14 +65,14 @@ class Source(threading.Thread):
 
 
 class Fault:
-    """A framed in a folder of its own in which one call fails, or none."""
+    """A framed in its own folder in which one call fails, or none."""
 
     def __init__(self, kind=None, number=0):
         self.kind, self.number, self.scratch = kind, number, folder()
         self.where, self.counts = self.scratch.name, f"{self.scratch.name}/counts"
         self.env = {"LD_PRELOAD": SHIM, "FRAMED_NTH_COUNT": self.counts, "FRAMED_NTH": f"{kind}:{number}",
                     "ASAN_OPTIONS": "verify_asan_link_order=0:exitcode=99", "UBSAN_OPTIONS": "exitcode=99",
-                    "TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "") + " report_thread_leaks=0"}  # exit() joins none
+                    "TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "") + " report_thread_leaks=0"}  # exit() joins no threads
 
     def __enter__(self):
         return self
@@ -86,7 +86,7 @@ class Fault:
 
 
 def is_theirs(fault, code):
-    """libavformat, and glibc where it looks up a group, use memory that they were refused. Nothing here can help that."""
+    """libavformat, and glibc when it looks up a group, use memory that they were refused. Framed cannot prevent that."""
     return code == -11 and any(name in fault.noted().get("failed", "") for name in ("/libav", "/libc.so"))
 
 
@@ -122,7 +122,7 @@ def got_frame(path):
 
 
 def run_live(checks, fault, port):
-    """What runs on gives pictures, if need be after another try."""
+    """A framed that keeps running delivers pictures, if necessary after a retry."""
     with Framed(fault.where, LIVE.format(where=fault.where, port=port), fault.env) as framed:
         deadline = time.monotonic() + 10 * PATIENCE
         got = False
@@ -134,7 +134,7 @@ def run_live(checks, fault, port):
 
 
 def numbers(count, choice):
-    """Which of `count` calls fail: all, or that many of them, those at the start first."""
+    """Returns the numbers of the calls to fail: all `count`, or `choice` of them, the earliest ones preferred."""
     if ALL or count <= choice:
         return range(1, count + 1)
     early = choice // 4
@@ -143,7 +143,7 @@ def numbers(count, choice):
 
 
 def try_all(checks, run, which, choice):
-    """`run` once without a fault, which counts its calls, and once for each that is to fail, several at a time."""
+    """Runs `run` once without a fault to count its calls, then once for each call to fail, several at a time."""
     def one(case):
         with Fault(*case) as fault:
             run(checks, fault, which)

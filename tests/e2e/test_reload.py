@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""SIGHUP: what a new configuration does not change notices nothing; what it changes is put in place at once; a bad one
-changes nothing at all."""
+"""SIGHUP: parts that a new configuration leaves unchanged are not disturbed; changes are applied at once; a bad
+configuration changes nothing."""
 import fcntl
 import os
 import signal
@@ -16,7 +16,7 @@ SMALL = '{{size: 64x64, tensor: {{layout: nhwc}}, sink: "{}"}}'
 
 
 def connects(path):
-    """How connecting fails, or None."""
+    """Returns the error of connecting, or None."""
     with socket.socket(socket.AF_UNIX) as client:
         try:
             client.connect(path)
@@ -26,17 +26,17 @@ def connects(path):
 
 
 def frames_of(address, count=5, seconds=5):
-    """The first frames that come, or fewer."""
+    """Returns the first frames, or fewer if they do not arrive in time."""
     reader = Reader(address, count)
     reader.join(seconds * PATIENCE)
     return reader.frames
 
 
-# --- what is not changed
+# --- parts that stay unchanged
 
 
 def check_cameras_come_and_go(checks, where, street):
-    """Beside two cameras that stay, others are added, changed and taken away."""
+    """Adds, changes and removes cameras beside two that stay."""
     plain = {name: street.plain(name) for name in "ab"}
     steps = {
         "a camera added": {**plain, "c": street.plain("c")},
@@ -70,7 +70,7 @@ def check_cameras_come_and_go(checks, where, street):
 
 
 def check_outputs_come_and_go(checks, where, street):
-    """Beside an output that stays; its camera does not connect again."""
+    """Adds, changes and removes outputs beside one that stays; the camera does not reconnect."""
     url, kept = street.url("e"), output(street.socket("e"))
 
     def with_outputs(**outputs):
@@ -103,11 +103,11 @@ def check_outputs_come_and_go(checks, where, street):
     checks.check("unaccounted" not in framed.errors(), framed.errors())
 
 
-# --- what is changed
+# --- parts that change
 
 
 def check_replaced_camera(checks, where, clip):
-    """Its frames go on in the next epoch, on the same listening socket."""
+    """A replaced camera's frames continue in the next epoch, on the same listening socket."""
 
     def text(more):
         return config({"gate": camera(clip, {"o": SMALL.format(f"unix:{where}/o.sock")}, ", loop: true, pace: realtime" + more)})
@@ -131,7 +131,7 @@ def check_replaced_camera(checks, where, clip):
 
 
 def check_addresses_change_hands(checks, where, clip):
-    """Two cameras swap sockets, ports and files; nobody is ever refused at the sockets."""
+    """Two cameras swap sockets, ports and files; the sockets never refuse a connection."""
     ports = [free_port() for _ in range(2)]
     keys = ", loop: true, pace: realtime"
 
@@ -155,7 +155,7 @@ def check_addresses_change_hands(checks, where, clip):
         until(lambda: os.path.exists(f"{where}/1.sock"), 5)
         files = [f"{where}/{i}.framed" for i in range(2)]
         written = until(lambda: all(os.path.exists(file) and os.path.getsize(file) for file in files), 5)
-        checks.check(written, "no frame is in a file")  # an empty one is not kept
+        checks.check(written, "no frame is in a file")  # an empty file is not kept
         before = framed.listeners()
         knocker = threading.Thread(target=knock)
         knocker.start()
@@ -178,7 +178,7 @@ def check_addresses_change_hands(checks, where, clip):
 
 
 def check_file_changes_hands(checks, where, street):
-    """A file is finished by the camera that had it before the next one begins, however often that changes meanwhile."""
+    """A camera finishes its file before the next camera begins the same one, however often the owner changes meanwhile."""
     path = f"file:{where}/shared.framed"
 
     def text(keys):
@@ -208,7 +208,7 @@ def check_file_changes_hands(checks, where, street):
 
 
 def check_permissions(checks, where, clip):
-    """Another mode is another socket, in place of the old one in one step."""
+    """A new mode makes a new socket that replaces the old one in one step."""
 
     def text(mode):
         sink = SMALL.format(f"unix:{where}/m.sock").replace("sink", f"mode: {mode}, sink")
@@ -220,7 +220,7 @@ def check_permissions(checks, where, clip):
             checks.check(framed.reload(text(f"{mode:04o}")), "refused")
             checks.check(stat.S_IMODE(os.stat(f"{where}/m.sock").st_mode) == mode, f"not {mode:o}")
             checks.check(frames_of(f"unix:{where}/m.sock", 1), "no frame comes")
-        # A ring in place of a socket: another kind at the same path.
+        # A ring replaces a socket: another kind at the same path.
         ring = text("0666").replace("unix:", "ring:")
         checks.check(framed.reload(ring), f"a ring is refused:\n{framed.errors()}")
         checks.check(frames_of(f"ring:{where}/m.sock", 1), "no frame comes of the ring")
@@ -229,7 +229,7 @@ def check_permissions(checks, where, clip):
 
 
 def check_camera_that_waits(checks, where, clip):
-    """An output nobody reads holds its camera up; without it the camera goes on."""
+    """An output without a reader holds its camera up; without that output the camera continues."""
     outputs = {"o": SMALL.format(f"unix:{where}/o.sock")}
     waits = {**outputs, "w": SMALL.format(f"unix:{where}/w.sock").replace("sink", "overflow: wait, sink")}
     keys = ", loop: true, pace: realtime"
@@ -245,7 +245,7 @@ def check_camera_that_waits(checks, where, clip):
 
 
 def check_camera_that_ended(checks, where, clip):
-    """It begins anew where it is changed, and only there."""
+    """An ended camera restarts only if it is changed."""
     live = camera(clip, {"o": SMALL.format(f"unix:{where}/o.sock")}, ", loop: true, pace: realtime")
 
     def text(size):
@@ -263,11 +263,11 @@ def check_camera_that_ended(checks, where, clip):
         checks.check(framed.stop() == 0, "exit")
 
 
-# --- what is bad
+# --- bad configurations
 
 
 def bad_files(where, clip, taken_port, holder):
-    """what: (text, what the log says of it)"""
+    """Returns what: (text, messages expected in the log)."""
 
     def good(more="", sink=f"unix:{where}/new.sock", keys="", top=""):
         return config(
@@ -305,7 +305,7 @@ def bad_files(where, clip, taken_port, holder):
 
 
 def picture_of(folder_of):
-    """What there is under a folder, as far as a refused reload could change it."""
+    """Returns name -> inode of a folder's files that a refused reload could change."""
     return {name: os.stat(f"{folder_of}/{name}").st_ino for name in os.listdir(folder_of) if "framed." not in name}
 
 
@@ -352,7 +352,8 @@ def check_bad_files(checks, where, clip):
 
 
 def check_another_host(checks, where, clip):
-    """On the port that it has, an output cannot come to listen on another host: refused, and the line says who has it."""
+    """An output cannot move to another host on a port that is in use by an existing output: the reload is refused and the message names
+    the owner."""
     port = free_port()
     gate = {"kept": SMALL.format("tcp:0"), "o": SMALL.format(f"tcp:{port}")}
     with Reloaded(where, config({"gate": camera(clip, gate, ", loop: true, pace: realtime")})) as framed:
@@ -383,12 +384,12 @@ def check_standard_input(checks, where, clip):
         checks.check(framed.stop() == 0, "exit")
 
 
-# --- when it comes
+# --- timing
 
 
 def check_storm(checks, where, clip):
-    """Signals faster than cameras can stop: the last file counts, and what never changes notices nothing. SIGTERM in
-    the middle ends it as at any time."""
+    """Signals arrive faster than cameras can stop: the last file counts, and an unchanged camera is not disturbed.
+    SIGTERM in between ends framed as usual."""
     keys = ", loop: true, pace: realtime"
     kept = camera(clip, {"o": SMALL.format(f"unix:{where}/kept.sock")}, keys)
 
@@ -426,7 +427,7 @@ def check_storm(checks, where, clip):
 
 
 def check_during_start(checks, where, clip):
-    """Thirty cameras start one after another; meanwhile the last ten are taken away, and the rest renamed."""
+    """While thirty cameras start one after another, the last ten are removed and the rest renamed."""
     keys = ", loop: true, pace: realtime"
 
     def text(prefix, count):
@@ -445,7 +446,7 @@ def check_during_start(checks, where, clip):
 
 
 def check_pipe(checks, where, clip):
-    """What is no file any more is refused at once: the loop waits for nobody to write it."""
+    """A configuration path that is no longer a file is refused at once: the loop does not wait for a writer."""
     with Reloaded(where, config({"gate": camera(clip, {"o": SMALL.format("tcp:0")}, ", loop: true")})) as framed:
         until(lambda: "running" in framed.errors(), 5)
         os.unlink(framed.config)

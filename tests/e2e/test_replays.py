@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Servers that begin each session with what they sent before: a cache in front of a camera that is dead shows nothing
-and counts as an outage, one in front of a camera that is well shows each picture once, and a server that plays its clip
-from the start for each client is live."""
+"""Servers that begin each session with earlier pictures: a cache before a dead camera shows nothing and counts as an
+outage, a cache before a working camera shows each picture once, and a server that plays its clip from the start for
+each client is live."""
 import os
 import time
 
@@ -15,7 +15,7 @@ CAMERA = '  {name}: {{url: "{url}", outputs: {{o: {output}, sink: "unix:{where}/
 
 
 class Cached(Connection):
-    """Sends the pictures from the last keyframe on at once, and then what the camera behind it sends."""
+    """Sends the pictures since the last keyframe at once, then the live ones of the camera."""
 
     def stream(self):
         camera = self.camera
@@ -46,7 +46,7 @@ class CachedCamera(Camera):
 
 
 class FromStart(Connection):
-    """The same pictures, numbers and timestamps for each client."""
+    """Sends the same pictures, numbers and timestamps to each client."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The folder that scripts/repo makes is a source from which apt finds and fetches packages, of its own machine alone; where
-it is signed, apt refuses it once it was changed."""
+"""The folder made by scripts/repo is a source from which apt finds and fetches packages, for its own architecture only; if
+it is signed, apt refuses it after a change."""
 import os
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ KEY = "framed test <test@example.org>"
 
 
 def output_of(*arguments, **more):
-    """(exit code, what it said)"""
+    """Returns (exit code, output)."""
     done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
     return done.returncode, done.stdout
 
@@ -28,7 +28,7 @@ def package(where, version, machine):
 
 
 class Apt:
-    """An apt of its own folders, whose only source is a line."""
+    """An apt with its own folders and one source line."""
 
     def __init__(self, where, line):
         for name in ("lists/partial", "cache/archives/partial", "etc"):
@@ -58,7 +58,7 @@ def check_found(checks, where, line):
 
 
 def check_changed(checks, apt, repo):
-    """A list that was changed after it was signed."""
+    """A list changed after signing is refused."""
     with open(f"{repo}/Packages", "a") as file:
         file.write("\nPackage: other\nVersion: 1\nArchitecture: amd64\nFilename: ./other.deb\nSize: 1\n")
     os.remove(f"{repo}/Packages.gz")

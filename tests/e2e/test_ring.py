@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The ring with the real daemon: the values of the socket beside it, in the daemon's own pages; clients that are killed,
-stuck, late, lying or many, and what they cost the others: nothing."""
+"""The ring with the real daemon: it has the same values as the socket beside it, in the daemon's own pages; clients that
+are killed, stuck, late, malicious or many cost the others nothing."""
 import mmap
 import os
 import signal
@@ -25,7 +25,7 @@ cameras:
       hold: {{size: 320x320, slots: 4, max_age: 300ms, sink: "ring:{where}/h.ring"}}
 """
 
-# Gives nothing back.
+# Returns no slot.
 HOARDER = """
 import sys
 sys.path.insert(0, {here!r})
@@ -37,7 +37,7 @@ while peer.recv(272):
 
 
 class Client:
-    """Messages of a ring one by one."""
+    """Reads a ring's messages one by one."""
 
     def __init__(self, path):
         self.peer = consume.connect(f"ring:{path}")
@@ -53,7 +53,7 @@ class Client:
             os.close(self.file)
 
     def next(self):
-        """(header, slot, ticket) of the next frame; hellos before it are taken in."""
+        """Returns (header, slot, ticket) of the next frame, and processes hellos before it."""
         while True:
             message, files, flags, _ = socket.recv_fds(self.peer, 272, 2)
             if not message:
@@ -74,7 +74,7 @@ class Client:
 
 
 def check_values(checks, where):
-    """Both outputs at the same time: frames of the same pts have the same bytes."""
+    """Frames of both outputs with the same pts have the same bytes."""
     readers = [Reader(f"unix:{where}/s.sock", limit=30), Reader(f"ring:{where}/r.ring", limit=30)]
     for reader in readers:
         reader.join(20 * PATIENCE)
@@ -86,7 +86,7 @@ def check_values(checks, where):
 
 
 def shared_files(pid):
-    """(device, inode) of the daemon's memfds."""
+    """Returns (device, inode) of the daemon's memfds."""
     found = set()
     for name in os.listdir(f"/proc/{pid}/fd"):
         path = f"/proc/{pid}/fd/{name}"
@@ -96,7 +96,7 @@ def shared_files(pid):
 
 
 def check_memory(checks, where, framed):
-    """The client reads the daemon's pages, and can only read them."""
+    """The client reads the daemon's pages, and cannot write them."""
     with Client(f"{where}/r.ring") as client:
         header, slot, ticket = client.next()
         hello, stat = client.ring.hello, os.fstat(client.file)
@@ -128,7 +128,7 @@ def check_memory(checks, where, framed):
 
 
 def check_killed(checks, where, framed):
-    """A client is killed while it has every slot; another reads on."""
+    """A client is killed while it holds every slot; another keeps reading."""
     good = Reader(f"ring:{where}/r.ring", limit=60, keep=False)
     until(lambda: good.count > 0, 10)
     program = HOARDER.format(here=os.path.join(ROOT, "tests", "e2e"))
@@ -148,7 +148,7 @@ def check_killed(checks, where, framed):
 
 
 def check_stuck(checks, where):
-    """A stuck client loses its slots, sees it, and nobody else notices."""
+    """A stuck client loses its slots and can detect it; others are not affected."""
     good = Reader(f"ring:{where}/h.ring", limit=40, keep=False)
     until(lambda: good.count > 0, 10)
     with Client(f"{where}/h.ring") as stuck:
@@ -162,14 +162,14 @@ def check_stuck(checks, where):
         checks.check(gone and took < 2 * PATIENCE, f"it kept its slot for {took:.1f} s")
         changed = until(lambda: not numpy.array_equal(first, copy), 5)
         checks.check(changed, "the slot was not used again: it is no shared memory")
-        stuck.give_back(slot, ticket)  # late: no harm
+        stuck.give_back(slot, ticket)  # late: harmless
         good.join(20 * PATIENCE)
     lost = good.frames[-1][0].lost if good.frames else -1
     checks.check(good.count == 40 and lost == 0, f"beside it {good.count} frames, {lost} lost")
 
 
 def check_slow_reader(checks, where):
-    """A reader of consume.py learns that its frame was taken away; one that is quick never does."""
+    """A reader of consume.py learns that its frame was taken away; a fast reader never loses one."""
     with consume.connect(f"ring:{where}/h.ring") as peer:
         ring = consume.Ring(peer)
         frames = ring.frames()
@@ -184,7 +184,7 @@ def check_slow_reader(checks, where):
 
 
 def check_garbage(checks, where):
-    """Whoever sends what is no return is dropped alone."""
+    """Only the client that sends an invalid return is dropped."""
     with Client(f"{where}/r.ring") as good:
         good.next()
         for bytes_sent in (b"x", bytes(15), bytes(17), bytes(5000), consume.SLOT.pack(6, 0, 1), os.urandom(4000)):
@@ -223,7 +223,7 @@ cameras:
 
 
 def check_size_change(checks, where):
-    """The camera comes back with larger pictures: another hello, and frames that fit it."""
+    """The camera returns with larger pictures: a new hello, and frames of the new size."""
     path = f"{where}/in.sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)

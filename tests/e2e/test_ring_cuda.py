@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """The ring without a copy: in host memory the client's pages are the daemon's, by their physical numbers; in device
-memory a PyTorch tensor lies in the slot itself. Both have the bytes of the socket beside them, whichever decoder there
-is, and a client that is killed while it has every slot costs the others nothing. Parts that need a GPU and PyTorch are
-left out where there is none."""
+memory a PyTorch tensor lies in the slot itself. Both have the same bytes as the sockets beside them, with each
+decoder, and a client killed while it holds every slot costs the others nothing. Parts that need a GPU and PyTorch are
+skipped without them."""
 import os
 import signal
 import struct
@@ -48,7 +48,7 @@ cameras:
       ring: {{size: 640x640, memory: {memory}, slots: {slots}, overflow: wait, sink: "ring:{where}/waits.ring"}}
 """
 
-# Gives nothing back: a generator that is let go of before its second step does not.
+# Returns no slot: a generator dropped before its second step does not.
 HOARDER = """
 import sys
 sys.path.insert(0, {here!r})
@@ -65,14 +65,14 @@ while True:
 
 
 def mappings(pid, of_file):
-    """(first address, first byte of the file) of the mappings there."""
+    """Returns (address, file offset) of the process's mappings of the file."""
     with open(f"/proc/{pid}/maps") as maps:
         rows = [line.split() for line in maps]
     return [(int(row[0].split("-")[0], 16), int(row[2], 16)) for row in rows if row[3:5] == of_file]
 
 
 def file_at(address):
-    """Device and inode of what is mapped here at this address, as /proc writes them."""
+    """Returns device and inode of the file mapped at this address of ours, as /proc writes them."""
     with open("/proc/self/maps") as maps:
         for line in maps:
             row = line.split()
@@ -83,7 +83,7 @@ def file_at(address):
 
 
 def page_frames(pid, address, size):
-    """Physical page numbers; 0 where the kernel does not tell. The top bit of an entry: the page is there."""
+    """Returns physical page numbers; 0 where the kernel hides them. The top bit of an entry means that the page is present."""
     first, n = address // PAGE, (address + size - 1) // PAGE - address // PAGE + 1
     with open(f"/proc/{pid}/pagemap", "rb") as pagemap:
         entries = struct.unpack(f"<{n}Q", os.pread(pagemap.fileno(), 8 * n, 8 * first))
@@ -111,7 +111,7 @@ class HostLook:
             ours = page_frames("self", address, array.size)
             same = page_frames(self.pid, start - skipped + address - base, array.size)
         except OSError:
-            return  # a kernel without it
+            return  # no pagemap in this kernel
         if any(ours) and any(same):
             self.compared += 1
             self.checks.check(all(ours) and ours == same, f"slot {ring.held[0]}: not the daemon's pages")
@@ -123,7 +123,7 @@ class HostLook:
 
 
 class DeviceLook:
-    """Makes tensors of every frame. One at a time, for PyTorch's count of its memory is the process's."""
+    """Makes tensors of every frame, one at a time because PyTorch counts memory per process."""
 
     LOCK = threading.Lock()
 
@@ -150,7 +150,7 @@ class DeviceLook:
         check(size == header.payload_bytes, f"a tensor of {size} bytes, a frame of {header.payload_bytes}")
         end = hello.slot_offset + slot * hello.slot_stride + size
         check(end <= ring.device.size.value == hello.device_bytes, f"slot {slot} ends behind the allocation")
-        if slot in self.tensors:  # of an earlier frame, at the same place
+        if slot in self.tensors:  # an earlier frame's tensor at the same address
             self.reused += 1
             check(torch.equal(self.tensors[slot], first), f"{header.sequence}: an older tensor is a copy")
         self.tensors[slot] = first
@@ -206,19 +206,19 @@ def check_killed(checks, where, source, memory):
             late.join(20 * PATIENCE)
             checks.check(len(late.order) == 10, f"{what}: who comes later gets {len(late.order)}: {late.error}")
             losses = framed.live_metrics().losses(camera=name)
-            checks.check(set(losses) <= {"client"}, f"{what}: {losses}")  # before the first one came
+            checks.check(set(losses) <= {"client"}, f"{what}: {losses}")  # before the first client connected
         checks.check(framed.stop() == 0, framed.errors())
 
 
 def stands_still(client):
-    """True if a client that may have some frames left to read gets none."""
+    """Returns True if the client gets no more frames; it may still have some to read."""
     before = len(client.order)
     time.sleep(0.4)
     return len(client.order) == before
 
 
 def hoard(checks, where, path, memory, good, what):
-    """A client takes what there is and is killed. Under `wait` it then has every slot, and all others wait for it."""
+    """A client takes all available frames and is killed. With overflow wait it then holds every slot, and all others wait for it."""
     program = HOARDER.format(here=os.path.join(ROOT, "tests", "e2e"))
     with Process([sys.executable, "-c", program, path, memory], f"{where}/hoarder.log") as hoarder:
         took = until(lambda: hoarder.errors().count("frame") >= SLOTS, 20)

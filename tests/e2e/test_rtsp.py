@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""End to end over RTSP: what a client receives is the definition applied to what the ffmpeg program decodes of the
-same clip, within one level, and every frame is accounted for. UDP and TCP, H.264 (with B-frames too) and H.265 by framed's
-own RTSP client, MPEG-4 and VP8 by libavformat's."""
+"""End to end over RTSP: a client receives the definition applied to the pictures that the ffmpeg program decodes from the
+same clip, within one level, and every frame is accounted for. UDP and TCP; H.264 (also with B-frames) and H.265 with
+framed's own RTSP client, MPEG-4 and VP8 with libavformat's."""
 import os
 
 import definition
@@ -10,7 +10,7 @@ from certificate import make_certificate
 from framed_client import Checks, Framed, Reader, Server, decode_yuv420, folder, footage, make_clip, until
 
 SIZE = (320, 320)
-FRAMES = 60  # more than the made clips have, so that they are seen to go on
+FRAMES = 60  # more than in the generated clips, so that they repeat
 SCALE = 1 / 255
 MEAN, STD = numpy.array([0.406, 0.456, 0.485]), numpy.array([0.225, 0.224, 0.229])  # b, g, r
 
@@ -35,7 +35,7 @@ cameras:
 
 
 class Expected:
-    """Levels of the clip's pictures by the definition, made when asked for."""
+    """Levels of the clip's pictures by the definition, computed on demand."""
 
     def __init__(self, clip):
         self.pictures, self.made = decode_yuv420(clip), {}
@@ -47,12 +47,12 @@ class Expected:
         return self.made[index]
 
     def nearest(self, tensor, among):
-        """The picture that a received one is."""
+        """Returns the index of the picture nearest to a received tensor."""
         return min(range(among), key=lambda i: numpy.abs(self.levels(i) - tensor).mean())
 
 
 def check_sequence(checks, case, frames):
-    """Sequences rise, and every gap is in the client's own count of losses."""
+    """Sequence numbers rise, and every gap matches the client's own count of losses."""
     steps = [(b.sequence - a.sequence - 1, b.lost - a.lost) for (a, _), (b, _) in zip(frames, frames[1:])]
     checks.check(all(gap == lost for gap, lost in steps), f"{case}: gaps in sequence are not the losses: {steps}")
     rising = all(a.pts_ns < b.pts_ns for (a, _), (b, _) in zip(frames, frames[1:]) if a.epoch == b.epoch)
@@ -107,7 +107,7 @@ def try_case(checks, clip, transport, case):
 
 
 def check_secure(checks, clip):
-    """libavformat's client takes any certificate and gives a password to whoever asks, so the user must allow that."""
+    """libavformat's client accepts any certificate and sends a password to any server, so the user must allow that."""
     with folder() as where, Server(where, clip, "--auth", "viewer:geheim") as server:
         config = CONFIG.format(url=server.url(user="viewer:geheim@"), transport="tcp", where=where)
         with Framed(where, config) as framed:
@@ -130,7 +130,7 @@ def check_secure(checks, clip):
 def main():
     checks = Checks("rtsp")
     with folder() as where:
-        plain = make_clip(os.path.join(where, "plain.mp4"), frames=25)  # twice around and more
+        plain = make_clip(os.path.join(where, "plain.mp4"), frames=25)  # plays more than twice
         b_frames = make_clip(os.path.join(where, "b_frames.mp4"), b_frames=2)
         h265 = make_clip(os.path.join(where, "h265.mp4"), codec="h265")
         try_case(checks, plain, "tcp", "h264 tcp")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Gates and alarms over a clip of known events, through the daemon: which pictures each gate delivers, that all others
-are counted as still, and that each alarm is raised once and cleared once."""
+"""Gates and alarms over a clip of known events, through the daemon: each gate delivers the right pictures, all others
+are counted as still, and each alarm is raised and cleared once."""
 import os
 import subprocess
 
@@ -11,7 +11,7 @@ from framed_client import Checks, Framed, Reader, folder
 RATE = 5
 WIDTH, HEIGHT = 320, 180
 
-# What the clip shows, for so many seconds each.
+# Contents of the clip: (event, seconds).
 EVENTS = [("still", 40), ("block", 4), ("still", 26), ("dark", 15), ("still", 25), ("frozen", 25), ("still", 25)]
 
 CONFIG = """
@@ -33,7 +33,7 @@ cameras:
 
 
 def starts():
-    """Seconds at which each event begins, by its name and count."""
+    """Returns name -> seconds at which each event of that name begins."""
     at, ret = 0, {}
     for name, seconds in EVENTS:
         ret.setdefault(name, []).append(at)
@@ -42,7 +42,7 @@ def starts():
 
 
 def pictures():
-    """The clip as gray pictures: a scene with noise, what moves in it, and what is wrong with it."""
+    """Yields the clip's gray pictures: a scene with noise, a moving block, and faults."""
     random = numpy.random.default_rng(1)
     scene = random.integers(60, 200, (HEIGHT // 12, WIDTH // 16), "u1").repeat(12, 0).repeat(16, 1).astype(int)
     last = None
@@ -71,7 +71,7 @@ def seconds_of(reader):
 
 
 def check_motion(checks, times, event):
-    """The first picture, all from the event's beginning to the hold's end, and one every 10 s."""
+    """The gate passes the first picture, all from the event's start to the end of the hold, and one every 10 s."""
     inside = [t for t in times if event <= t < event + 4 + 5]
     outside = [t for t in times if not event <= t < event + 4 + 5.5]
     checks.check(times[0] == 0, f"the first is of {times[0]} s")
@@ -82,7 +82,7 @@ def check_motion(checks, times, event):
 
 
 def check_change(checks, times, at):
-    """What changes all of the picture, there and back."""
+    """The gate passes changes of the whole picture, in both directions."""
     checks.check(times[0] == 0, f"the first is of {times[0]} s")
     for second in (at["dark"][0], at["dark"][0] + 15):
         checks.check(any(second <= t < second + 1 for t in times), f"no change at {second} s: {times}")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A password shows nowhere: not in the log at level debug, the counters, argv, what HTTP serves or a message on a wrong
+"""A password appears nowhere: not in the log at level debug, the counters, argv, HTTP responses or messages about a wrong
 configuration, whatever characters it has and whatever a camera answers."""
 import base64
 import grp
@@ -13,7 +13,7 @@ import urllib.parse
 from framed_client import BENCH, BINARY, Checks, Framed, folder, free_port, run, until
 from http_client import Client, port_of
 
-# Words that stand nowhere else, with what has a meaning in a URL between them.
+# Words that occur nowhere else, joined by characters that have a meaning in URLs.
 PASSWORDS = (
     "Zorngiebel",
     "Zorn@Giebel",
@@ -43,14 +43,14 @@ DIGEST = 'Digest realm="cameras", nonce="0a1b2c3d"'
 
 
 def forms(password):
-    """What must not be seen of it: itself, its words, as libav sends it and as a URL has it."""
+    """Returns the forms that must not be seen: the password's words, as libav sends it and as in a URL."""
     pair = base64.b64encode(f"viewer:{password}".encode()).decode()
     whole = [pair, f"viewer:{password}", f"viewer:{urllib.parse.quote(password, safe='')}"]
     return {*whole, *re.findall("(?i)zorn|giebel", password)}
 
 
 class Gossip(threading.Thread):
-    """An RTSP server that refuses everybody and says in its answers all that it knows and was told."""
+    """An RTSP server that refuses every client and repeats all it received in its answers."""
 
     def __init__(self, challenge, password):
         super().__init__(daemon=True)
@@ -91,7 +91,7 @@ class Gossip(threading.Thread):
 
 
 def spied(framed):
-    """What a neighbour on the machine sees, and what HTTP serves."""
+    """Returns everything that another user of the machine can see and that HTTP serves."""
     with open(f"/proc/{framed.child.pid}/cmdline") as cmdline:
         seen = cmdline.read()
     client = Client(port_of(framed))
@@ -102,7 +102,7 @@ def spied(framed):
 
 
 def events(port):
-    """The events up to now, the reason for the camera's failure among them."""
+    """Returns the events so far, including the reason for the camera's failure."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as peer:
         peer.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         text = b""
@@ -112,7 +112,7 @@ def events(port):
 
 
 def watch(checks, where, case, url, told, unwanted, env=None):
-    """Runs a camera until the log says `told`, and looks through all that came out."""
+    """Runs a camera until the log contains `told`, then searches all output."""
     with Framed(where, CONFIG.format(url=url, camera=""), env) as framed:
         checks.check(until(lambda: re.search(told, framed.errors()), 10), f"{case}: not told:\n{framed.errors()}")
         seen = spied(framed)
@@ -126,7 +126,7 @@ def watch(checks, where, case, url, told, unwanted, env=None):
 
 
 def check_refused(checks, where, password):
-    """Nobody listens."""
+    """A camera's port without a listener."""
     env = {"PASSWORD": urllib.parse.quote(password, safe="")}
     url = f"rtsp://viewer:${{PASSWORD}}@127.0.0.1:{free_port()}/stream"
     watch(checks, where, f"refused, {password}", url, "next try", lambda: forms(password), env)
@@ -142,7 +142,7 @@ def check_gossip(checks, where, password):
 
 
 def check_raw(checks, where):
-    """Not encoded, as people write it: a part of it may be taken for the host's name or the port."""
+    """Unencoded passwords, as people write them: a part may be taken for the host or the port."""
     for password in ("Zorn@Giebel", "12/Zorn@Giebel", "12#Zorn Giebel", "12?Zorn@Giebel"):
         url = f"rtsp://viewer:{password}@127.0.0.1:{free_port()}/stream"
         code, output, errors = run("check", "-c", "-", stdin=CONFIG.format(url=url, camera=""))
@@ -153,7 +153,7 @@ def check_raw(checks, where):
 
 
 def check_options(checks, where):
-    """What stands in `options` under a name that says what it is, or in a URL: libav says what it does not like."""
+    """Secrets in `options`, in a key with a telling name or in a URL: libav reports an error about them."""
     path = f"{where}/zeros"
     with open(path, "wb") as file:
         file.write(bytes(1000))
@@ -201,7 +201,7 @@ def check_mistakes(checks):
 
 
 def check_shown(checks, where):
-    """The same mistakes in the file of a daemon that shows it, and in texts that it checks."""
+    """The same mistakes in the file of a running daemon that shows it, and in texts that it checks."""
     with Framed(where, CONFIG.format(url="/nothing", camera="loop: true")) as framed:
         client = Client(port_of(framed))
         for mistake in MISTAKES:
@@ -217,7 +217,7 @@ def check_shown(checks, where):
 
 
 def check_usage(checks):
-    """A URL where none belongs."""
+    """A URL in the wrong place of a command line."""
     url = "rtsp://viewer:Zorn@Giebel@h/s"
     calls = (["run", url], [url], ["run", f"--url={url}"], ["run", "-c", url], ["check", "-c", url],
              ["run", "-c", "/dev/null", "--metrics", url], ["bench", url])
@@ -229,7 +229,7 @@ def check_usage(checks):
 
 
 MARK = "Zorngiebel15"
-FORMS = {  # by the last word of a key: values with a reference in them that it takes; others get the reference alone
+FORMS = {  # by the last word of a key: values with a reference that the key accepts; other keys get the reference alone
     "url": ("{mark}", "file:{where}/{mark}", "rtsp://u:{mark}@127.0.0.1:1/x", "rtsp://127.0.0.1:1/{mark}/x?jwt={mark}"),
     "sink": ("unix:{where}/{mark}", "ring:{where}/{mark}", "file:{where}/{mark}.raw", "rtsp://u:{mark}@127.0.0.1:1/{mark}"),
     "http": ("unix:{where}/{mark}",), "control": ("{where}/{mark}",), "lut": ("{where}/{mark}",), "shared": ("/{mark}",),
@@ -241,7 +241,7 @@ FORMS = {  # by the last word of a key: values with a reference in them that it 
 
 
 def rows(schema, defaults=False):
-    """(path of a key, its schema) of all keys that hold a value."""
+    """Yields (path of a key, its schema) for all keys that hold a value."""
     for key, one in schema["properties"].items():
         inner = one.get("anyOf", [one])[-1] if "anyOf" in one else one
         if "patternProperties" in one and "properties" in (items := list(one["patternProperties"].values())[0]):
@@ -259,7 +259,7 @@ def filled(form, values):
 
 
 def with_key(where, path, value):
-    """A configuration that runs, with this value in that key."""
+    """Returns a valid configuration with this value at this key."""
     camera = {"url": f"{where}/zeros", "demuxer": "rawvideo", "options": {"video_size": "64x64", "pixel_format": "gray"}, "loop": True,
               "pace": "realtime", "outputs": {"o": {"size": "32x32", "sink": "tcp:0"}}}
     config = {"log": {"level": "debug"}, "http": 0, "control": f"{where}/own.sock", "cameras": {"gate": camera}}
@@ -283,7 +283,7 @@ def with_key(where, path, value):
 
 
 def joined(where, taken, at_once=16):
-    """(case, text) of configurations that have all these keys, those of cameras several at once: a camera for each."""
+    """Yields (case, text) of configurations that have all these keys, several camera keys at once with one camera for each."""
     single = [one for one in taken if one[0][0] != "cameras" or one[0][-1] == "sink"]
     others = [one for one in taken if one not in single]
     for path, form, text in single:
@@ -296,8 +296,8 @@ def joined(where, taken, at_once=16):
 
 
 def check_every_key(checks, where):
-    """A value that was looked up shows nowhere, whatever key it is in: in mistakes, the log, status, events, metrics, what
-    HTTP serves, and the effective configuration."""
+    """The value of a reference appears nowhere, whatever key it is in: not in mistakes, the log, status, events, metrics,
+    HTTP responses and the effective configuration."""
     with open(f"{where}/zeros", "wb") as file:
         file.write(bytes(64 * 64 * 50))
     credentials = f"{where}/credentials"
@@ -318,7 +318,7 @@ def check_every_key(checks, where):
         if code == 0:
             taken.append((path, form, text))
     checks.check({path[-1] for path, _, _ in taken} >= {"url", "sink", "http_token", "webhook", "command", "labels", "sink", "decode"}, f"{taken}")
-    # Other nodes and clients know a node and its site by these names: they are no secrets.
+    # Other nodes and clients use these names for a node and its site: they are not secret.
     taken = [one for one in taken if one[0] not in (("cluster", "site"), ("cluster", "node"))]
     for i, (case, text) in enumerate(joined(where, taken)):
         check_key_runs(checks, where, case, text, (by_variable, by_credential)[i % 2])
@@ -331,7 +331,7 @@ def check_every_key(checks, where):
 
 
 def check_put_is_literal(checks, where):
-    """A dollar sign of a camera that comes by HTTP stands for itself unless the client asks for more."""
+    """A dollar sign in a camera added by HTTP is literal unless the client requests expansion."""
     camera = {"url": "rtsp://127.0.0.1:1/${A_SECRET}/x", "outputs": {"o": {"size": "8x8", "sink": "tcp:0"}}}
     headers = {"Content-Type": "application/json"}
     config = json.dumps({**json.loads(with_key(where, ("log", "level"), "debug")), "http_write": True})
@@ -348,11 +348,11 @@ def check_put_is_literal(checks, where):
         client.get("/api/v1/cameras/new", "DELETE")
 
 
-LONG = MARK * 30  # more than one message holds
+LONG = MARK * 30  # longer than one message
 
 
 def check_refused_changes(checks, where):
-    """What a reload and a PUT are refused for has no value in it, even where the message cuts it."""
+    """The error of a refused reload or PUT contains no value of a reference, even if the message is truncated."""
     headers = {"Content-Type": "application/json"}
     env = {"A_SECRET": MARK, "LONG": LONG, "SINK": f"unix:/nowhere/{MARK}/x"}
     start = {**json.loads(with_key(where, ("log", "level"), "debug")), "http_write": True}
@@ -389,7 +389,7 @@ def check_refused_changes(checks, where):
 
 
 def check_shown_paths(checks, where):
-    """Paths that commands and the status show are shown as they were written."""
+    """Commands and the status show paths as written in the configuration."""
     os.mkdir(f"{where}/{MARK}")
     with open(f"{where}/{MARK}/old.y4m.part", "w") as file:
         file.write("x")

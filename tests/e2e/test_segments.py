@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Files that are split: cut at the clock's seconds or below a size, named when they are whole, readable by common
-programs; after kill -9 at some moment, and on a disk that is full for a while (tests/faults/disk.c)."""
+"""Split files: cut at full seconds of the clock or below a size, renamed when complete, readable by common
+programs; also after kill -9 at a random moment, and on a disk that is full for a while (tests/faults/disk.c)."""
 import contextlib
 import glob
 import os
@@ -42,7 +42,7 @@ def frame_bytes(clip):
 
 
 def headers(path):
-    """The headers of a framed file, which must hold nothing but whole frames."""
+    """Returns the headers of a framed file, which must contain whole frames only."""
     found = []
     with open(path, "rb") as file:
         while data := file.read(256):
@@ -61,7 +61,7 @@ def count_framed(where, _):
 
 
 def count_y4m(where, _):
-    """As ffmpeg counts them; what stands behind the last whole frame would be an error."""
+    """Returns the frames that ffmpeg counts; data after the last whole frame would be an error."""
     lines = [ffmpeg("-i", path, "-f", "framemd5", "-").decode().splitlines() for path in files(where, "y4m")]
     return sum(not line.startswith("#") for digests in lines for line in digests)
 
@@ -131,7 +131,7 @@ def check_run(checks, where, clip):
 
 
 def check_kill(checks, where, seed):
-    """What has its name is whole at once; after the next start nothing else is left, and no whole frame is lost."""
+    """Files with their final name are complete at once; after the next start no others are left, and no whole frame is lost."""
     random.seed(seed)
     for _ in range(4):
         empty(where)
@@ -156,7 +156,7 @@ def check_kill(checks, where, seed):
 
 
 def check_stuck(checks, where):
-    """What is no file of the output's stays, and is spoken of once; what is not the output's at all is not."""
+    """A file in another format than the output's stays and is reported once; a file that does not match the output is not reported."""
     empty(where)
     for name, text in (("p-1.y4m", "no pictures"), ("p-2.y4m", "nor here"), ("n-001000000+0000.npy", "no array"), ("q", "")):
         with open(f"{where}/to/{name}.part", "w") as file:
@@ -172,8 +172,8 @@ def check_stuck(checks, where):
 
 
 def check_full(checks, where, plain):
-    """Told once, all frames lost with reason sink and none of those before; they go on when there is room; SIGTERM
-    does not wait for it."""
+    """A full disk is reported once, the frames meanwhile are lost with reason sink and none before; writing resumes
+    when there is space; SIGTERM does not wait for space."""
     text = config(where).replace("overflow: wait", "overflow: drop_oldest")
     if plain:
         text = re.sub(r"-%[^.]*\.", ".", text).replace("segment: 1s, ", "").replace("segment: 1MiB, ", "")
@@ -219,7 +219,7 @@ def check_small_disk(checks, where):
             return
         empty(where)
         os.rmdir(f"{where}/to")
-        os.symlink(f"/proc/{holder.child.pid}/root{small}", f"{where}/to")  # what it looks like inside
+        os.symlink(f"/proc/{holder.child.pid}/root{small}", f"{where}/to")  # the folder in the namespace
         framed = Framed(where, config(where).replace("overflow: wait", "overflow: drop_oldest").replace(f"{where}/to", small))
         enter = ["nsenter", "--preserve-credentials", "-U", "-m", "-t", str(holder.child.pid)]
         framed.arguments = enter + framed.arguments
@@ -233,7 +233,7 @@ def check_ballast(checks, where, framed):
     start = time.monotonic()
     time.sleep(2)
     lines = framed.errors().count(said)
-    limit = 4 * (time.monotonic() - start + 1)  # a sink of small frames finds room between those of others
+    limit = 4 * (time.monotonic() - start + 1)  # a sink of small frames finds space between the frames of others
     checks.check(full and lines <= limit, f"tmpfs: told {lines} times\n{framed.errors()}")
     before = framed.live_metrics().account(output="player")
     os.unlink(f"{where}/to/ballast")
@@ -243,7 +243,7 @@ def check_ballast(checks, where, framed):
     checks.check(again and took < 5 * PATIENCE, f"tmpfs: goes on after {took:.1f} s\n{framed.errors()}")
     print(f"tmpfs: goes on {took:.1f} s after there is room")
     lines = framed.errors().count(said)
-    until(lambda: framed.errors().count(said) >= lines + 2, 10)  # it is full again
+    until(lambda: framed.errors().count(said) >= lines + 2, 10)  # the disk fills up again
     start = time.monotonic()
     code = framed.stop()
     took = time.monotonic() - start

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""scripts/setup with an apt-get and a Debian that are made up: which services the packages' scripts start and enable, and
-what is left where it is killed."""
+"""Runs scripts/setup with a fake apt-get in a fake Debian: which services the packages' scripts start and enable, and
+what remains after a kill."""
 import os
 import signal
 import subprocess
 
 from framed_client import ROOT, Checks, folder, until
 
-# apt-get, which runs what the maintainer scripts of packages run, by the path that dpkg would have.
+# An apt-get that runs the commands of maintainer scripts, with dpkg's path.
 APT = """#!/bin/sh
 [ "$1 $2" = "-q -y" ] || exit 100
 for word; do case $word in DPkg::Path=*) path=${word#DPkg::Path=} ;; esac; done
@@ -18,7 +18,7 @@ echo done >>"$LOG"
 """
 RECORDER = '#!/bin/sh\necho "${0##*/} $*" >>"$LOG"\n'
 SERVICES = "#!/bin/sh\necho ' [ + ]  nginx'\necho ' [ - ]  cron'\n"
-# What a maintainer script runs, and what of it gets through; None: all of it.
+# Commands of a maintainer script, and the command that is passed on for each; None: unchanged.
 SCRIPT = {
     "deb-systemd-invoke start mosquitto.service": "",
     "deb-systemd-invoke restart nginx.service": None,
@@ -47,7 +47,7 @@ def write(path, text):
 
 
 class Debian:
-    """One without any package."""
+    """A Debian without any package."""
 
     def __init__(self, where):
         self.where = where
@@ -60,11 +60,11 @@ class Debian:
         write(f"{where}/script", "\n".join(SCRIPT) + "\n")
 
     def start(self, hangs=""):
-        """setup, in a group of its own, with an empty log."""
+        """Starts setup in its own process group, with an empty log."""
         write(f"{self.where}/log", "")
         env = {**os.environ, "PATH": f"{self.where}/fakes:{os.environ['PATH']}", "FAKES": f"{self.where}/fakes", "HANGS": hangs,
                "LOG": f"{self.where}/log", "SCRIPT": f"{self.where}/script", "TMPDIR": f"{self.where}/tmp"}
-        # With an empty /usr/sbin: containers of Debian have a policy-rc.d there.
+        # With an empty /usr/sbin: Debian containers have a policy-rc.d there.
         own = ["unshare", "--mount", "sh", "-c", f"mount --bind {self.where}/sbin /usr/sbin && exec $0 $@"]
         return subprocess.Popen([*own, f"{ROOT}/scripts/setup", "build"], env=env, start_new_session=True,
                                 stdout=subprocess.DEVNULL)
@@ -75,13 +75,13 @@ class Debian:
 
 
 def system(debian):
-    """The folders that could have a program which forbids services."""
+    """Returns the entries of the folders that could contain a program that forbids services."""
     return {path: [(entry.name, entry.stat(follow_symlinks=False).st_mtime_ns) for entry in sorted(os.scandir(path), key=lambda e: e.name)]
             for path in (f"{debian.where}/sbin", "/usr/sbin", "/usr/local/sbin", "/etc/systemd/system") if os.path.isdir(path)}
 
 
 def check_services(checks, debian):
-    """In a Debian without systemd: nginx runs, and nothing is enabled."""
+    """In a Debian without systemd only the running nginx is restarted, and nothing is enabled."""
     before = system(debian)
     with debian.start() as setup:
         code = setup.wait(60)

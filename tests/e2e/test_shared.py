@@ -12,7 +12,7 @@ import sys
 
 from framed_client import PATIENCE, Checks, Framed, folder, framedio_environment, make_clip, run, until
 
-if "framedio" not in sys.argv:  # begin anew: the loader reads its environment when a process begins
+if "framedio" not in sys.argv:  # restart: the loader reads the environment only when a process begins
     os.execve(sys.executable, [sys.executable, *sys.argv, "framedio"], framedio_environment())
 import framedio
 from memory_server import MemoryServer
@@ -36,7 +36,7 @@ cameras:
 batches:
   o: {{cameras: gate, count: 3, per_camera: 3, size: 160x128, slots: 4, shared: {name}, sink: "ring:{where}/o.ring"}}
 """
-# A process of its own, which knows the name alone: Triton's server opens and maps in this way.
+# A separate process that gets only the name; it opens and maps as Triton's server does.
 SERVER = """
 import ctypes, hashlib, mmap, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -66,7 +66,7 @@ def digest(frame):
 
 
 def check_frames(checks, server, reader, n, what):
-    """The next n frames; returns how many pictures were among them."""
+    """Compares the next n frames; returns how many different pictures they had."""
     seen, wrong = set(), []
     for frame in itertools.islice(reader, n):
         theirs = server.infer(frame)
@@ -79,7 +79,7 @@ def check_frames(checks, server, reader, n, what):
 
 
 def mapped_file(address):
-    """The inode of what is mapped here at this address."""
+    """Returns inode and rights of the mapping at this address of ours."""
     with open("/proc/self/maps") as maps:
         for line in maps:
             row = line.split()
@@ -90,7 +90,7 @@ def mapped_file(address):
 
 
 def check_thousand(checks, where):
-    """And the frames lie in the file itself, which framedio has mapped to read."""
+    """Compares a thousand frames; they lie in the shared file itself, which framedio has mapped read-only."""
     group = grp.getgrnam("daemon") if os.getuid() == 0 else grp.getgrgid(max(os.getgroups()))
     with Framed(where, config(where, more=f", mode: 0664, group: {group.gr_name}")) as framed, serve() as server:
         with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
@@ -118,7 +118,7 @@ def check_batches(checks, where):
 
 
 def check_restarts(checks, where):
-    """A daemon that is killed leaves its name to the next, while server and reader have its memory."""
+    """A killed daemon's name passes to the next one, while server and reader still have the old memory."""
     with serve() as server, framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
         for n in (1, 2):
             with Framed(where, config(where)) as framed:
@@ -134,7 +134,7 @@ def check_restarts(checks, where):
 
 
 def check_in_use(checks, where):
-    """The daemon that lives keeps its name: another one that wants it does not start."""
+    """A living daemon keeps its name: another that is configured with it does not start."""
     other = f"{where}/other"
     os.mkdir(other)
     os.symlink(f"{where}/clip.mp4", f"{other}/clip.mp4")
@@ -150,7 +150,7 @@ def check_in_use(checks, where):
 
 
 def reload(framed, text):
-    """The answer of `framed reload`."""
+    """Returns the result of `framed reload`."""
     with open(framed.config, "w") as file:
         file.write(text)
     where = os.path.dirname(framed.config)
@@ -158,7 +158,7 @@ def reload(framed, text):
 
 
 def check_reloads(checks, where):
-    """Nothing changes: the memory stays. Frames become larger: other memory has the name, and what was mapped stays."""
+    """Without a change the memory stays. With larger frames the name refers to new memory, and existing mappings stay valid."""
     with Framed(where, config(where)) as framed, serve() as server:
         with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
             check_frames(checks, server, reader, 10, "before")
@@ -188,7 +188,7 @@ def check_reloads(checks, where):
 
 
 def check_removed(checks, where):
-    """Somebody removes the object: frames go to another one."""
+    """When the object is removed, frames go to a new one."""
     with Framed(where, config(where)) as framed, serve() as server:
         with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
             check_frames(checks, server, reader, 10, "before")
@@ -201,7 +201,7 @@ def check_removed(checks, where):
 
 
 def check_cut(checks, where):
-    """Somebody cuts the object short, behind the words that readers look at: the daemon lives, and frames go to another."""
+    """When the object is cut short, after the words that readers check, the daemon survives and frames go to a new one."""
     with Framed(where, config(where)) as framed, serve() as server:
         with framedio.open(f"ring:{where}/o.ring", newest=False, timeout=20 * PATIENCE) as reader:
             check_frames(checks, server, reader, 10, "before")
@@ -213,7 +213,7 @@ def check_cut(checks, where):
 
 
 def check_note(checks, where):
-    """`framed check` says what a name costs, and whose it is."""
+    """`framed check` notes the risk of a shared name, and refuses a foreign one."""
     named = config(where, more=", group: root")
     for text, noted in ((named, True), (named.replace(f"shared: {NAME}, ", ""), False)):
         with open(f"{where}/note.yaml", "w") as file:

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""What readers that need no code of ours make of the sockets (ffprobe, OpenCV), and what one bad client does to the
-others: nothing."""
+"""Readers without code of ours (ffprobe, OpenCV) read the sockets, and one bad client does not affect the others."""
 import os
 import re
 import shutil
@@ -70,7 +69,7 @@ def check_videocapture(checks, clip, port):
 
 
 def check_bad_clients(checks, where, framed):
-    """One client stalls, one leaves within a frame; a third must get all that comes meanwhile."""
+    """One client stalls, one leaves within a frame; a third must get all frames meanwhile."""
     good = Reader(f"unix:{where}/tensors.sock", limit=40, keep=False)
     until(lambda: good.count > 0, 10)
     stalled, leaver = (socket.socket(socket.AF_UNIX) for _ in range(2))
@@ -93,7 +92,7 @@ def check_bad_clients(checks, where, framed):
 
 
 def check_limit(checks, where, framed):
-    """The third client of two is refused, and the line names the key."""
+    """The third client of two is refused, and the message names the key."""
     peers = [socket.socket(socket.AF_UNIX) for _ in range(3)]
     for peer in peers:
         peer.settimeout(10)
@@ -107,13 +106,13 @@ def check_limit(checks, where, framed):
 
 
 def told(framed, output, path):
-    """What the log says of a socket that is not at its path."""
+    """Returns the log's messages about a socket missing from its path."""
     return re.findall(rf"^warning .*output={output} (?:the socket {path} was removed: |(?=listens on {path} again))(.*)$",
                       framed.errors(), re.M)
 
 
 def check_comes_back(checks, framed, output, address, remove=os.unlink, restore=None):
-    """A new client finds the socket that was removed, and a client that was there misses no frame."""
+    """A new client finds the socket after its removal, and an existing client misses no frame."""
     path = address.partition(":")[2]
     old = Reader(address, keep=False)
     until(lambda: old.count > 0, 10)
@@ -141,7 +140,7 @@ def check_removed(checks, where, framed):
 def check_folder_removed(checks, where, framed):
     def restore():
         until(lambda: told(framed, "deep", f"{where}/deep/d.sock"), 5)
-        time.sleep(1.5)  # for more tries, of which the log says nothing
+        time.sleep(1.5)  # for more attempts, which are not logged
         os.mkdir(f"{where}/deep")
 
     said = check_comes_back(checks, framed, "deep", f"unix:{where}/deep/d.sock",
@@ -150,7 +149,7 @@ def check_folder_removed(checks, where, framed):
 
 
 def check_taken(checks, where, framed):
-    """The path goes to another program, which is left alone for as long as it is there."""
+    """Another program takes the path and is left alone as long as it is there."""
     path = f"{where}/tensors.sock"
     lines = len(told(framed, "tensors", path))
     with socket.socket(socket.AF_UNIX) as other:
@@ -175,7 +174,7 @@ def check_taken(checks, where, framed):
 
 
 def check_not_wanted(checks, where, framed):
-    """A socket that framed takes away itself does not come back."""
+    """A socket that framed removes itself is not restored."""
     with open(framed.config) as file:
         text = file.read()
     with open(framed.config, "w") as file:

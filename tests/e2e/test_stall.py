@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A client that stood still under max_age reads one frame from before, over tcp with a small receive buffer at most
-two, then new ones. Under overflow: wait nobody loses anything."""
+"""A client that stalls under max_age reads one old frame (over tcp with a small receive buffer at most two), then
+new ones. With overflow: wait no frame is lost."""
 import os
 import socket
 import threading
@@ -47,14 +47,14 @@ def take(peer, size):
 
 
 def read_frame(peer):
-    """The header of a frame, read without a byte of the next."""
+    """Returns a frame's header, without reading a byte of the next frame."""
     header = consume.header_of(take(peer, consume.WIRE.size))
     take(peer, header.payload_bytes)
     return header
 
 
 def connect_small(address):
-    """A connection whose receive buffer is small from its first byte on where it is a tcp one."""
+    """Returns a connection; a tcp one has a small receive buffer from its first byte on."""
     peer = consume.connect(address, 10 * PATIENCE)
     if not address.startswith("tcp:"):
         return peer
@@ -67,7 +67,7 @@ def connect_small(address):
 
 
 class Sleeper(threading.Thread):
-    """Reads some frames, stands still, reads on."""
+    """Reads some frames, stalls, reads on."""
 
     def __init__(self, address):
         super().__init__(daemon=True)
@@ -120,7 +120,7 @@ def slow_count(address, found):
 
 
 def check_wait(checks, where):
-    """A file at full speed before slow clients, with a max_age that nothing reaches."""
+    """A file at full speed with slow clients and a max_age that is never reached."""
     port = free_port()
     with Framed(where, WHOLE.format(where=where, port=port)) as framed:
         counts = {address: [] for address in (f"unix:{where}/unix.sock", f"tcp:127.0.0.1:{port}")}

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The start of a daemon: signals that come before it runs, and a daemon that is the first process of a container."""
+"""The start of a daemon: signals that arrive before it runs, and a daemon as a container's first process."""
 import glob
 import os
 import re
@@ -26,7 +26,7 @@ def holds(pid, number):
 
 
 class FromPipe(Process):
-    """`framed run` that waits for its configuration."""
+    """A `framed run` that waits for its configuration."""
 
     def __init__(self, where):
         self.pipe = f"{where}/pipe"
@@ -34,11 +34,11 @@ class FromPipe(Process):
         super().__init__(["sh", "-c", f'exec "$0" run -c {self.pipe}', BINARY], f"{where}/pipe.log", {"RUNTIME_DIRECTORY": where})
 
     def write(self, text):
-        """Whether it reads its configuration."""
+        """Writes the configuration; returns None if framed does not read it."""
         def opened():
             try:
                 return os.open(self.pipe, os.O_WRONLY | os.O_NONBLOCK)
-            except OSError:  # nobody has opened the other end
+            except OSError:  # the other end is not open
                 return None
         descriptor = until(opened, 5)
         if descriptor:
@@ -48,7 +48,7 @@ class FromPipe(Process):
 
 
 def check_signals(checks, where):
-    """SIGHUP and SIGUSR1 wait while the configuration is read, and nobody dies of them."""
+    """SIGHUP and SIGUSR1 wait while the configuration is read, and do not end framed."""
     for number in (signal.SIGHUP, signal.SIGUSR1):
         with FromPipe(where) as framed:
             until(lambda: holds(framed.child.pid, number), 5)
@@ -62,7 +62,7 @@ def check_signals(checks, where):
 
 
 def check_signals_before_main(checks, where):
-    """While the constructors of libraries run, of which one takes its time."""
+    """SIGHUP while the constructors of libraries run, one of them slow."""
     with open(f"{where}/slow.c", "w") as file:
         file.write("#include <unistd.h>\n__attribute__((constructor)) static void slow(void) { usleep(500000); }\n")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", f"{where}/slow.so", f"{where}/slow.c"], check=True)
@@ -76,7 +76,7 @@ def check_signals_before_main(checks, where):
 
 
 class Blocked(Framed):
-    """Is started with SIGHUP blocked: before main() the signal would end it."""
+    """Starts with SIGHUP blocked: before main() the signal would end framed."""
 
     def __enter__(self):
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
@@ -87,7 +87,7 @@ class Blocked(Framed):
 
 
 def check_signals_all_along(checks, where):
-    """From its first moment on, for as long as it starts."""
+    """SIGHUP all the time from the first moment of the start."""
     with Blocked(where, CONFIG.format(where=where)) as framed:
         framed.child.send_signal(signal.SIGHUP)
         while framed.child.poll() is None and not os.path.exists(f"{where}/o.sock"):
@@ -98,14 +98,14 @@ def check_signals_all_along(checks, where):
 
 
 class First(Framed):
-    """`framed run` as process 1."""
+    """A `framed run` as process 1."""
 
     def __init__(self, where, config):
         super().__init__(where, config)
         self.arguments = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *self.arguments]
 
     def first(self):
-        """Its number here."""
+        """Returns its process id outside the namespace."""
         with open(f"/proc/{self.child.pid}/task/{self.child.pid}/children") as file:
             return int(file.read().split()[0])
 
@@ -120,7 +120,7 @@ def zombies(parent):
             if int(status_of(os.path.basename(path), "PPid")) == parent and status_of(os.path.basename(path), "State")[0] == "Z":
                 found.append(path)
         except OSError:
-            pass  # gone meanwhile
+            pass  # the process has ended
     return found
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Lines of kernel stats: statistics of known pictures are those that numpy computes, a reader of a socket, a file,
-headers of batches and /api/v1/scenes get the same, `fps` and `gate` thin them, and status and metrics count what was analysed."""
+"""Lines of kernel stats: statistics of known pictures match numpy's; a socket reader, a file, batch headers and
+/api/v1/scenes get the same values; `fps` and `gate` thin them; status and metrics count the analysed pictures."""
 import http.client
 import json
 import os
@@ -34,7 +34,7 @@ batches:
 
 
 def pictures():
-    """Luma of a bright square that walks over noise, from the sixth picture on."""
+    """Yields luma planes: noise with a bright square that moves from the sixth picture on."""
     random = numpy.random.default_rng(7)
     ground = random.integers(20, 230, (HEIGHT, WIDTH), dtype=numpy.uint8)
     for i in range(FRAMES):
@@ -82,7 +82,7 @@ def read_lines(path):
 
 
 def check_batches(checks, where, lines):
-    """Headers of elements say the same of gate, and nothing of yard, which nobody wants to know of."""
+    """Element headers have the same values for gate, and none for yard, which has no analysis."""
     with open(f"{where}/batch.framed", "rb") as file:
         elements = [e for batch, _ in consume.read_frames(file) for e in batch.headers if not e["flags"] & EMPTY]
     gate = [e for e in elements if e["camera"] == b"gate"]
@@ -123,7 +123,7 @@ def check_numbers(checks, where):
 
 
 def check_light(checks, where):
-    """A lamp that is switched on is light and not motion; exposure that drifts is neither."""
+    """A lamp switched on is light, not motion; drifting exposure is neither."""
     random = numpy.random.default_rng(8)
     ground = random.integers(30, 90, (HEIGHT, WIDTH))
     gains = [1 + i / 1000 for i in range(100)] + [1.6] * 30
@@ -139,7 +139,7 @@ def check_light(checks, where):
 
 
 def check_live(checks, where):
-    """A reader of a socket, and the API, while the camera runs."""
+    """A socket reader and the API, while the camera runs."""
     write_clip(f"{where}/gate.y4m", pictures())
     port = free_port()
     with Framed(where, CONFIG.format(where=where, port=port, pace="realtime", loop="true")) as framed:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""`framed status` of a healthy, a flapping and a refused camera: what it says, in JSON and in a table, what is said
-where nothing answers, and that nobody at the socket disturbs anybody; and `framed reload`."""
+"""`framed status` of a healthy, a flapping and a refused camera, in JSON and as a table; its errors when nothing
+answers; clients of the socket disturb nothing; and `framed reload`."""
 import fcntl
 import json
 import os
@@ -49,7 +49,7 @@ cameras:
 
 
 class Flapping(threading.Thread):
-    """A camera that gives whoever connects a second of video and hangs up."""
+    """A camera that sends each client a second of video and hangs up."""
 
     def __init__(self, clip):
         super().__init__(daemon=True)
@@ -99,12 +99,12 @@ def check_daemon(checks, told, framed):
 
 
 def check_bound(checks, bound, backend):
-    legs = ("network", "cpu", "decoder", "kernel", "client")  # of a box that has other work too
+    legs = ("network", "cpu", "decoder", "kernel", "client")  # of a machine with other work
     checks.check(bound["leg"] in legs, f"bound: {bound}")
     for leg in ("upload", "kernel", "download"):
         share = bound[leg]
         checks.check(share is None if backend == "cpu" else 0 <= share <= 1, f"{leg} of {backend}: {share}")
-    more = bound["cameras_more"]  # unknown, where the cameras take less than a hundredth of the processors
+    more = bound["cameras_more"]  # unknown if the cameras take less than a hundredth of the processors
     ends = (None,) if more is None else ("cpu", "memory", "device_memory")
     checks.check(bound["ends_first"] in ends and (more is None or 0 <= more <= 1024), f"bound: {bound}")
     checks.check(0 < bound["cpu"] < os.cpu_count() + 0.5, f"bound: {bound}")
@@ -159,7 +159,7 @@ def check_table(checks, where):
 
 
 class Watch:
-    """`framed status --watch` in a terminal of 60 by 12, as a job of its own."""
+    """`framed status --watch` in a terminal of 60 by 12, as its own job."""
 
     def __init__(self, where):
         self.master, slave = pty.openpty()
@@ -171,7 +171,7 @@ class Watch:
         self.seen = b""
 
     def read(self):
-        """All that it has written since this was called last."""
+        """Returns all output since the last call."""
         new = b""
         try:
             while piece := os.read(self.master, 65536):
@@ -182,7 +182,7 @@ class Watch:
         return new
 
     def is_redrawn(self, times):
-        """As often from now on."""
+        """Waits until it is redrawn this many times more."""
         before = self.seen.count(b"\033[H")
         return until(lambda: self.read() and self.seen.count(b"\033[H") >= before + times, 10)
 
@@ -193,7 +193,7 @@ class Watch:
         return until(lambda: os.waitpid(self.child.pid, os.WNOHANG | os.WUNTRACED)[0], 5)
 
     def end(self):
-        """Its exit code."""
+        """Returns the exit code."""
         code = self.child.wait(5 * PATIENCE)
         self.read()
         os.close(self.master)
@@ -204,7 +204,7 @@ ENTER, LEAVE = b"\033[?1049h", b"\033[?1049l"
 
 
 def check_watch(checks, where):
-    """Redrawn, cut to the terminal, which is left as it was on SIGINT."""
+    """The screen is redrawn, cut to the terminal's size, and the terminal is restored on SIGINT."""
     watch = Watch(where)
     checks.check(watch.is_redrawn(3), f"watch: not redrawn: {watch.seen!r}")
     watch.send(signal.SIGINT)
@@ -216,8 +216,8 @@ def check_watch(checks, where):
 
 
 def check_watch_is_stopped(checks, where):
-    """The terminal is given back on SIGTSTP, taken again on SIGCONT, and given back on SIGQUIT, which ends it."""
-    signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # whoever started the tests may have it ignored
+    """The terminal is restored on SIGTSTP, taken again on SIGCONT, and restored on SIGQUIT, which ends the command."""
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # the test's parent may have set it to ignored
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     watch = Watch(where)
     watch.is_redrawn(1)
@@ -233,7 +233,7 @@ def check_watch_is_stopped(checks, where):
 
 
 def check_nobody_is_hurt(checks, where):
-    """Clients that hold the line, talk nonsense or leave."""
+    """Clients that keep a connection open, send nonsense or leave."""
     stuck = []
     for said in (b"", b"x" * 100, b"status", b"\0\xff" * 600, b"status\n", b"bogus\n"):
         for _ in range(5):
@@ -252,7 +252,7 @@ def check_nobody_is_hurt(checks, where):
 
 
 def check_removed(checks, where, framed):
-    """The control socket's file is deleted: it comes back, and who was connected gets an answer."""
+    """The control socket's file is deleted: it is restored, and a connected client still gets an answer."""
     path = f"{where}/own.sock"
     with socket.socket(socket.AF_UNIX) as before:
         before.settimeout(10)
@@ -269,7 +269,7 @@ def check_removed(checks, where, framed):
 
 
 def answer_slowly(listener):
-    """A byte now and then, and never a line's end."""
+    """Sends a byte now and then, and never a newline."""
     peer, _ = listener.accept()
     with peer:
         try:
@@ -281,7 +281,7 @@ def answer_slowly(listener):
 
 
 def check_slow_answer(checks, where):
-    """Patience is for the whole of an answer, not for each piece of it."""
+    """The timeout applies to the whole answer, not to each piece."""
     with socket.socket(socket.AF_UNIX) as slow:
         slow.bind(f"{where}/slow.sock")
         slow.listen()
@@ -318,7 +318,7 @@ def check_nobody_answers(checks, where):
 
 
 def check_second(checks, where, text):
-    """On a socket that is taken: an error where the configuration names it, else a warning."""
+    """A daemon whose control socket is in use by another: an error if the configuration names the socket, else a warning."""
     with Framed(where, text) as first:
         until(lambda: os.path.exists(f"{where}/own.sock"), 5)
         os.mkdir(f"{where}/second")
@@ -347,14 +347,14 @@ cameras:
 
 
 def check_waiting(checks, where, clip):
-    """A camera that stands still since nobody takes its frames: it is for its clients, and no measure of the room."""
+    """A camera that waits because no client takes its frames is limited by its clients, and the free capacity is unknown."""
     with Framed(where, WAITING.format(where=where, clip=clip)) as framed:
         until(lambda: "running" in framed.errors(), 10)
-        # Pictures that came before the wait leave the rates.
+        # Wait until pictures from before the wait have left the rates.
         until(lambda: (camera_of(snapshot(where), "waiting")["thread"]["submit"] or 0) > 0.99, 15)
         told = snapshot(where)
         bound, share = told["bound"], camera_of(told, "waiting")["thread"]["submit"]
-        leg = "cpu" if bound["cpu"] >= 0.9 * told["process"]["cpu_cores_allowed"] else "client"  # others' work
+        leg = "cpu" if bound["cpu"] >= 0.9 * told["process"]["cpu_cores_allowed"] else "client"  # other programs' work
         checks.check(bound["leg"] == leg and share > 0.9, f"a wait that does not end: {share}, {bound}")
         checks.check(bound["cameras_more"] is None is bound["ends_first"], f"the room beside a wait: {bound}")
         table = status(where)[1]
@@ -370,7 +370,7 @@ def answer_wrong(listener):
 
 
 def check_reload_of(checks, where, framed, text):
-    """Who names another file than that which framed runs with is told so, and nothing is reloaded."""
+    """A command with another configuration file than the daemon's gets an error and reloads nothing."""
     with open(framed.config, "w") as file:
         file.write(text)
     other, link = os.path.realpath(f"{where}/other.yaml"), f"{where}/link.yaml"
@@ -396,7 +396,7 @@ def check_reload_of(checks, where, framed, text):
 
 
 def check_reload(checks, where, clip):
-    """`framed reload`: what was done, or every mistake of the new file; and what the status says of it."""
+    """`framed reload` prints what was done, or every mistake of the new file; the status reports the reload."""
     good = RELOADED.format(where=where, clip=clip, outputs="a: {size: 64x64, sink: 'tcp:0'}")
     with Framed(where, good) as framed:
         until(lambda: "running" in framed.errors(), 10)

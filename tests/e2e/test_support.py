@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""`framed support`: what its bundle has, of a daemon that runs and without one, and that no secret is in it, wherever
-the configuration, its drop-ins, the environment or the log have one."""
+"""`framed support`: the bundle's contents with and without a running daemon, and that it contains no secret from the
+configuration, its drop-ins, the environment or the log."""
 import base64
 import io
 import json
@@ -51,7 +51,7 @@ FILES = {"effective.yaml", "check.txt", "status.json", "metrics.txt", "version.t
 
 
 def forms():
-    """name -> a secret as it stands, as a URL has it, and as HTTP sends it."""
+    """Yields name -> a secret as written, as in a URL, and as HTTP sends it."""
     for name, secret in SECRETS.items():
         yield name, secret
         yield f"{name}, quoted", urllib.parse.quote(secret, safe="")
@@ -59,7 +59,7 @@ def forms():
 
 
 def support(where, *arguments):
-    """(exit code, the bundle's files by name, what it printed)."""
+    """Returns (exit code, the bundle's files by name, the output)."""
     path = f"{where}/bundle.tar.gz"
     environment = {**ENVIRONMENT, "PATH": f"{where}/bin:{os.environ['PATH']}", "TMPDIR": where}
     code, output, errors = run("support", "-c", f"{where}/framed.yaml", "-o", path, *arguments, env=environment)
@@ -96,7 +96,7 @@ def check_running(checks, where, framed):
 
 
 def check_alone(checks, where):
-    """Without a daemon, and with a configuration that has mistakes, even one that is no YAML."""
+    """Without a daemon, and with a configuration that has mistakes, even invalid YAML."""
     text = open(f"{where}/framed.yaml").read()
     for what, broken in (("no daemon", text), ("a mistake", text.replace("http:", "htpt:")),
                          ("no YAML", text + "\n  - {[\n"), ("an empty file", "")):
@@ -106,7 +106,7 @@ def check_alone(checks, where):
         checks.check(code == 0 and files["status.json"] == "no daemon answers\n", f"{what}: {said}")
         checks.check((files["check.txt"] == "no mistakes\n") == (what in ("no daemon", "an empty file")), f"{what}: {files['check.txt']}")
         checks.check(("effective.yaml" in files) == (files["check.txt"] == "no mistakes\n"), f"{what}: {set(files)}")
-        if what != "an empty file":  # which tells nothing of what the log may have of an older one
+        if what != "an empty file":  # which says nothing about secrets that an older one left in the log
             check_no_secret(checks, {**files, "what it printed": said}, what)
     os.unlink(f"{where}/framed.yaml")
     code, files, said = support(where)
@@ -128,7 +128,7 @@ def main():
         os.makedirs(f"{where}/framed.d")
         with open(f"{where}/framed.d/lane.yaml", "w") as file:
             file.write(DROP_IN.format(**values))
-        with open(f"{where}/bin/journalctl", "w") as file:  # a log of other programs too, which hide nothing
+        with open(f"{where}/bin/journalctl", "w") as file:  # the log also has other programs' lines, which hide nothing
             file.write("#!/bin/sh\ncat <<'END'\nerror camera=gate it says:\n"
                        + "".join(f"{name}: {secret}\n" for name, secret in forms()) + "END\n")
         os.chmod(file.name, 0o755)

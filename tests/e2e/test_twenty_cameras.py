@@ -15,15 +15,15 @@ from watch import Watcher, check_ledger
 
 
 def listed(why_not):
-    """Those whose names hold one of the words of FRAMED_CAMERAS (with commas between them), or all; those of IPv6 unless
-    the box has none."""
+    """Returns the rows whose names contain a word of FRAMED_CAMERAS (comma-separated), or all; those of IPv6 only if the
+    machine has it."""
     wanted = [word for word in os.environ.get("FRAMED_CAMERAS", "").split(",") if word]
     return [row for row in rows() if not wanted or any(word in row.name for word in wanted)
             if row.host != IPV6 or not why_not]
 
 
 def group_count():
-    """How many times slower the machine is than when idle."""
+    """Returns the number of groups: how many times slower the machine is than when idle."""
     began = time.monotonic()
     time.sleep(2)
     return min(math.ceil(slowness(began) - 0.2), 4)
@@ -34,7 +34,7 @@ def log_of(framed, row):
 
 
 def play(checks, where, played):
-    """The results of all rows, and that every frame is accounted for."""
+    """Plays all rows, checks that every frame is accounted for, and returns the results."""
     config = "log: {level: info}\ncameras:\n" + "".join(row.text(where) for row in played)
     with Framed(where, config) as framed:
         for row in played:
@@ -54,7 +54,7 @@ def play(checks, where, played):
 
 
 def play_group(checks, group):
-    """The results of (index, row) that play at once."""
+    """Returns the results of (index, row) pairs that play at once."""
     rows = [row for _, row in group]
     with folder() as where:
         for index, row in group:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A recording of a killed framed whose output has another pattern now is listed by `framed status` until it is gone;
-files that somebody writes or will finish are not, and of many the oldest are listed."""
+"""A killed framed's recording whose output now has another pattern is listed by `framed status` until it is gone;
+files that are being written or will be finished are not listed; of many, the oldest are listed."""
 import fcntl
 import json
 import os
@@ -51,7 +51,7 @@ def reload(checks, where, name):
 
 
 def kill_recording(checks, where):
-    """The file that a killed framed leaves, as if that had been an hour ago."""
+    """Returns the file left by a killed framed, made an hour old."""
     with Framed(where, CONFIG.format(where=where, name="old")) as framed:
         parts = lambda: [e for e in os.scandir(f"{where}/to") if e.name.endswith(".part") and e.stat().st_size > 0]
         checks.check(until(parts, 20), "nothing was recorded")
@@ -76,10 +76,10 @@ def check_killed(checks, where, part):
 
 
 def check_others(checks, where):
-    """Only what nobody writes or will finish."""
+    """Lists only files that no process writes and no output will finish."""
     to = f"{where}/to"
-    write(f"{to}/young.y4m.part", 10, -HOUR)  # for as long as the test takes
-    write(f"{to}/new-1234567.y4m.part", 10, HOUR)  # of the pattern of today: the next start finishes it
+    write(f"{to}/young.y4m.part", 10, -HOUR)  # stays young for the whole test
+    write(f"{to}/new-1234567.y4m.part", 10, HOUR)  # matches the current pattern: the next start finishes it
     write(f"{to}/notes.txt", 10, HOUR)
     write(f"{to}/held.y4m.part", 10, HOUR)
     os.mkdir(f"{to}/folder.part")

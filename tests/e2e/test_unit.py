@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The systemd units: they are valid, as tight as they claim to be with and without a GPU, and let framed do what it
-does: a run of everything makes no call that they forbid."""
+"""The systemd units are valid, are as tight as claimed with and without a GPU, and forbid no system call that framed makes in
+a run with all its features."""
 import os
 import re
 import shutil
@@ -10,10 +10,10 @@ import subprocess
 from framed_client import BINARY, SANITIZED, Checks, Framed, Reader, Server, folder, free_port, make_clip, until
 
 UNITS = os.path.join(os.path.dirname(BINARY), "systemd")
-LIMITS = {(): 1.4, ("gpu.conf",): 1.6, ("decoders.conf",): 1.6, ("gpu.conf", "groups.conf"): 2.0}  # of exposure, with these drop-ins
-# Calls that are refused and need not work: libnuma, which libx265 loads, tries out what it might do.
+LIMITS = {(): 1.4, ("gpu.conf",): 1.6, ("decoders.conf",): 1.6, ("gpu.conf", "groups.conf"): 2.0}  # of the exposure score, with these drop-ins
+# Calls that may be refused: libnuma, which libx265 loads, probes what is possible.
 TRIED_ONLY = {"set_mempolicy"}
-# glibc asks what addresses the box has before it sorts those of a name, and does without.
+# glibc queries the machine's addresses before it sorts those of a name, and works without.
 TRIED_FAMILIES = {"AF_NETLINK"}
 CONFIG = """
 backend: cpu
@@ -58,7 +58,7 @@ def settings(unit, key):
 
 
 def lay_out(where, drop_ins=()):
-    """A root folder with the units and these drop-ins, and a program where they look for it."""
+    """Makes a root folder with the units, these drop-ins and a program at the expected path."""
     units = f"{where}/root/usr/lib/systemd/system"
     shutil.rmtree(f"{where}/root", ignore_errors=True)
     for unit in ("framed.service", "framed@.service"):
@@ -75,7 +75,7 @@ def check_valid(checks, where):
         units = lay_out(where, drop_ins)
         for unit in ("framed.service", "framed@gate.service"):
             code, said = analyze("verify", "--man=no", unit, env={**os.environ, "SYSTEMD_UNIT_PATH": f"{units}:"})
-            said = [line for line in said.splitlines() if "framed" in line]  # not what other units are accused of
+            said = [line for line in said.splitlines() if "framed" in line]  # without messages about other units
             checks.check(code == 0 and not said, f"verify {unit} {drop_ins}: {code} {said}")
 
 
@@ -90,7 +90,7 @@ def check_exposure(checks, where):
 
 
 def check_reasons(checks):
-    """A drop-in says before each of its lines why the unit alone will not do."""
+    """A drop-in has a reason before each of its lines."""
     for drop_in in ("gpu.conf", "groups.conf", "decoders.conf"):
         said = False
         for line in text_of(drop_in).partition("[Service]")[2].strip().splitlines():
@@ -99,7 +99,7 @@ def check_reasons(checks):
 
 
 def check_instance(checks):
-    """framed@.service is framed.service with names of its own."""
+    """framed@.service is framed.service with its own names."""
     pairs = zip(text_of("framed.service").splitlines(), text_of("framed@.service").splitlines(), strict=True)
     changed = [new for old, new in pairs if new != old]
     expected = ["Description=", "ExecStart=", "RuntimeDirectory=framed-%i", "StateDirectory=framed-%i",
@@ -109,14 +109,14 @@ def check_instance(checks):
 
 
 def check_secrets(checks):
-    """No core, which has every password; and groups of clients are seen as they are."""
+    """No core dump, which would contain every password; and clients' groups are visible."""
     for unit in ("framed.service", "framed@.service"):
         checks.check(settings(unit, "LimitCORE") == ["0"], f"{unit}: LimitCORE={settings(unit, 'LimitCORE')}")
         checks.check(not settings(unit, "PrivateUsers"), f"{unit} hides the groups of clients")
 
 
 def members(name):
-    """All system calls of a set, or the call itself."""
+    """Returns all system calls of a set, or the call itself."""
     if not name.startswith("@"):
         return {name}
     listed = re.findall(r"^    ([@\w-]+)$", analyze("syscall-filter", "--no-pager", name)[1], re.M)
@@ -132,12 +132,12 @@ def allowed_calls(unit):
 
 
 class Traced(Framed):
-    """`framed run` under strace."""
+    """A `framed run` under strace."""
 
     def __init__(self, where, config):
         super().__init__(where, config)
         self.trace = f"{where}/trace"
-        # -D: the child is framed itself, and what traces it ends a moment later.
+        # -D: the child is framed itself; the tracer ends a moment later.
         self.arguments = ["strace", "-D", "-f", "-s", "0", "-o", self.trace, *self.arguments]
 
     def read(self):
@@ -145,7 +145,7 @@ class Traced(Framed):
             return file.read()
 
     def calls(self):
-        """(name, the rest of the line) of each."""
+        """Returns (name, rest of the line) of each call."""
         until(lambda: f"\n{self.child.pid} +++ exited" in self.read(), 10)
         return re.findall(r"^\d+ +(\w+)\((.*)$", self.read(), re.M)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A new version runs with what the one before left: its configuration, where keys that are gone are ignored with a
-warning, its state and its drop-in files; and leaves files that the one before can read."""
+"""A new version runs with the files of the previous one: its configuration, whose removed keys are ignored with a warning,
+its state and its drop-in files; and the previous version can read the files that it leaves."""
 import json
 import os
 import re
@@ -11,7 +11,7 @@ from framed_client import BINARY, ROOT, Checks, Framed, folder, make_clip, run, 
 from http_client import Client
 from reloading import Reloaded
 
-# A configuration of version 0.1.0 with what is gone.
+# A configuration of version 0.1.0 with removed keys.
 TEXT = """tuned: "cpu=abacus, 1 processor; gpu=none; driver=none"
 nats: {{user: framed, password: "${{NATS_PASSWORD:-x}}", jetstream: true}}
 notify: {{nats: "nats://127.0.0.1/alerts", calm: 5m}}
@@ -30,7 +30,7 @@ cameras:
       ring: {{sink: "ring:{where}/kept.ring", detections: {{sink: "NATS://127.0.0.1/gate.objects", labels: [person]}}}}
   yard: {{url: {clip}, loop: true, pace: realtime, outputs: {{lines: {{kernel: stats, sink: "nats://127.0.0.1/yard"}}}}}}
 """
-# What is said of each row of the table of gone keys, in the order of the file.
+# Messages for each row of the table of removed keys, in the file's order.
 GONE = [
     ["1:1: tuned: is gone since framed 0.1.0: ignored ("],
     ["2:1: nats: is gone since framed 0.2.0: ignored ("],
@@ -42,7 +42,7 @@ GONE = [
     ],
     ["16:77: cameras.gate.outputs.ring.detections.sink: this value is gone since framed 0.2.0: ignored ("],
 ]
-WORDS = ("tuned", "nats")  # that no list of keys has
+WORDS = ("tuned", "nats")  # in no list of keys
 
 
 def warnings(text):
@@ -50,12 +50,12 @@ def warnings(text):
 
 
 def are(lines, path, places):
-    """Whether there is a line for each of the places, in their order."""
+    """True if each place has a line, in order."""
     return len(lines) == len(places) and all(f"{path}:{place}" in line for line, place in zip(lines, places))
 
 
 def check_check(checks, path):
-    """`framed check` names every place, also beside a mistake, and does not fail."""
+    """`framed check` names every place, also beside a mistake, and does not fail because of them."""
     code, _, errors = run("check", "-c", path)
     places = sorted(sum(GONE, []), key=lambda place: int(place.split(":")[0]))
     checks.check(code == 0 and are(warnings(errors), f"warning: {path}", places), f"exit {code}, {errors}")
@@ -66,7 +66,7 @@ def check_check(checks, path):
 
 
 def check_run(checks, where, text):
-    """One warning for each row at the start and at each reload; none for a change by HTTP, which does not show the key."""
+    """One warning per row at the start and at each reload; none for a change by HTTP, which does not show the key."""
     firsts = [places[0] for places in GONE]
     with Reloaded(where, text) as framed:
         checks.check(until(lambda: os.path.exists(f"{where}/http.sock"), 20), f"does not start:\n{framed.errors()}")
@@ -82,7 +82,7 @@ def check_run(checks, where, text):
 
 
 def check_unseen(checks):
-    """What framed prints of its keys has none that is gone."""
+    """The keys that framed prints include no removed one."""
     for command in ("defaults", "schema", "keys"):
         code, output, errors = run(command)
         checks.check(code == 0 and not [word for word in WORDS if word in output], f"{command}: exit {code} {errors}")
@@ -116,7 +116,7 @@ STATE = {
     "decoders": f"framed decoders 1\nkey {'0' * 64}\ndecoder vaapi h264 equal\n",
     "login-pauses": f"framed login pauses 1\nkey {'0123456789abcdef' * 2}\nhost 127.0.0.1 1 {{next}} {{s}}:00ff {{s}}:00fe {{s}}:00fd {{s}}:00fc\n",
 }
-# What version 0.1.0 reads in the files that a later version may write again.
+# The format that version 0.1.0 reads, for files that a later version may rewrite.
 GRAMMAR = {
     "alerts": r"framed alerts 1\n(camera [\w-]{1,23}\n(alert \w{1,15} [012] [01] \d{1,15} -?\d{1,14} \d{1,15} \d{1,9}\n)*"
     r"(hours \d{1,9}( \d{1,8}/\d{1,8}x\d{1,4})+\n)?)*(event [0-9a-f]{1,2} {.*}\n)*",
@@ -135,7 +135,7 @@ def read(path):
 
 
 def check_files(checks, where, clip):
-    """State and drop-in files of version 0.1.0 count, and are left so that version 0.1.0 can read them."""
+    """State and drop-in files of version 0.1.0 are used, and stay readable for version 0.1.0."""
     state, now = f"{where}/state", int(time.time())
     os.mkdir(state)
     os.mkdir(f"{where}/framed.d")
@@ -171,7 +171,7 @@ def check_files(checks, where, clip):
 
 
 def check_library(checks):
-    """Programs that were linked to the library of version 0.1.0 find all of it."""
+    """The library has all functions of version 0.1.0."""
     library = os.path.join(os.path.dirname(BINARY), "libframed.so.1")
     dump = subprocess.run(["objdump", "-pT", library], check=True, capture_output=True, text=True).stdout
     checks.check(re.search(r"SONAME +libframed\.so\.1\n", dump), "the library has another name")
@@ -182,7 +182,7 @@ def check_library(checks):
 
 
 def check_purge(checks, where):
-    """A purge deletes what the daemon keeps for itself, and nothing else."""
+    """A purge deletes the daemon's own state and nothing else."""
     root = f"{where}/root"
     main, yard, empty = (f"{root}/var/lib/{name}" for name in ("framed", "framed-yard", "framed-empty"))
     for path in (main, yard, empty, f"{root}/var/lib/framedothers", f"{root}/etc/framed/framed.d"):
@@ -194,7 +194,7 @@ def check_purge(checks, where):
     write(f"{root}/var/lib/framedothers/alerts", STATE["alerts"])
     for name in ("gate.mp4", "gate.mp4.part", "alerts.jsonl"):
         write(f"{main}/{name}", "framed ")
-    write(f"{yard}/alerts", '{"camera":"yard"}\n')  # a recording of lines, of that name
+    write(f"{yard}/alerts", '{"camera":"yard"}\n')  # a recording of lines with this name
     os.symlink(f"{main}/gate.mp4", f"{yard}/decoders")
     script = ["sh", f"{ROOT}/scripts/debian/framed.postrm"]
     for word in ("remove", "upgrade"):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""framed verify: every preset that bears a framework's name makes its tensors, and the tensors of images are those that
-their levels say."""
+"""framed verify: every preset named after a framework makes that framework's tensors, and tensors of images match their
+levels."""
 import hashlib
 import os
 import re
@@ -48,7 +48,7 @@ def check_images(checks, where):
     pixels = (3 * x + 5 * y + 70 * c).astype("u1")
     path = os.path.join(where, "slope.png")
     png(pixels, path)
-    # Of this size each level becomes an element, in BGR.
+    # At this size each level becomes one element, in BGR.
     expected = numpy.ascontiguousarray(pixels[..., ::-1].transpose(2, 0, 1), "f4")
     code, output, errors = run("verify", "--preset", "yolox", "--size", "64x48", path)
     checks.check(code == 0, f"exit {code}: {errors}")

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
-"""Interlaced and HDR pictures are flagged, each in its header, and told once in the log; y4m names the field order,
-and begins another file where that changes; the counters
-say how many pictures there were."""
+"""Interlaced and HDR pictures are flagged in each header and logged once; y4m files name the field order, and a new
+file begins where it changes; the counters have the number of pictures."""
 import json
 import glob
 
@@ -12,7 +11,7 @@ INTERLACED, HDR = 16, 32
 FRAMES = 10
 SOURCE = ["-f", "lavfi", "-i", "testsrc2=size=128x96:rate=25", "-frames:v", str(FRAMES)]
 X265 = "log-level=none:"
-# file: (encoder's options, flags of every picture, what y4m says of it, a word of the log)
+# file: (encoder's options, flags of every picture, y4m's interlacing, a word of the log)
 CLIPS = {
     "plain.ts": (["-c:v", "libx264"], 0, "p", None),
     "deep.mkv": (["-c:v", "ffv1", "-pix_fmt", "yuv420p12le"], 0, "p", None),
@@ -48,7 +47,7 @@ def headers(where, name):
 
 
 def y4m(path):
-    """(interlacing, frames) of a file."""
+    """Returns (interlacing, frames) of a file."""
     with open(path, "rb") as file:
         data = file.read()
     return next(word[1:] for word in data.split(b"\n", 1)[0].split() if word[:1] == b"I").decode(), data.count(b"FRAME\n")
@@ -75,7 +74,7 @@ def check_clip(checks, where, file, log, metrics):
 
 
 def check_mixed(checks, where, log):
-    """Progressive pictures in an interlaced stream begin no file, another field order does."""
+    """Progressive pictures in an interlaced stream begin no new file; another field order does."""
     flags = [header.flags & INTERLACED for header in headers(where, "mixed")]
     checks.check(flags == [flag for flag in (0, INTERLACED, 0, INTERLACED) for _ in range(FRAMES)], f"mixed: {flags}")
     files = [y4m(path) for path in sorted(glob.glob(f"{where}/mixed*.y4m"))]  # .1, .2, and the last
