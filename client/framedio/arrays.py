@@ -1,4 +1,4 @@
-"""Arrays of other libraries, by pointer: numpy, PyTorch, CuPy, ONNX Runtime's OrtValue, and whatever speaks
+"""Arrays of other libraries, by pointer: numpy, PyTorch, CuPy, ONNX Runtime's OrtValue, and every type with
 __cuda_array_interface__, __array_interface__, DLPack or the buffer protocol."""
 import ctypes
 import sys
@@ -16,8 +16,8 @@ LEGACY_STREAM = 1
 
 
 class Array:
-    """Where an array lies and what it holds. device: CUDA's number, or None on the host. stream: in which its content is
-    made, as far as its library says. owner: keeps it."""
+    """Location and content of an array. device: CUDA's number, or None on the host. stream: the stream that makes the
+    content, if the library reports it. owner: keeps the array alive."""
 
     __slots__ = "pointer", "shape", "dtype", "device", "stream", "owner"
 
@@ -27,7 +27,7 @@ class Array:
 
 
 def _packed(shape, strides, unit):
-    """Whether strides, in units of so many bytes, are those of a packed array."""
+    """Returns True if strides, in units of `unit` bytes, are those of a packed array."""
     for size, stride in zip(reversed(shape), reversed(strides)):
         if size != 1 and stride != unit:
             return False
@@ -81,7 +81,7 @@ def _of_dlpack(value):
     if tensor.strides and not _packed(shape, (ctypes.c_int64 * tensor.ndim).from_address(tensor.strides)[:], 1):
         _refuse_gaps(value)
     dtype = DLPACK.get((tensor.code, tensor.bits), f"DLPack's type {tensor.code} of {tensor.bits} bits")
-    # The capsule, which nobody takes, frees the array when it goes itself.
+    # The capsule is not consumed: it frees the array when it is freed itself.
     return Array(tensor.data + tensor.byte_offset, shape, dtype, device if device_type == CUDA else None, None, capsule)
 
 
@@ -96,8 +96,8 @@ def _of_buffer(value):
 
 
 def array_of(value):
-    """The Array of whatever holds one, without a copy. ValueError: it has gaps, or is on an unknown device; TypeError: it
-    is no array."""
+    """Returns an Array of the value, without a copy. ValueError: it has gaps, or is on an unknown device. TypeError: it
+    is not an array."""
     library = type(value).__module__.partition(".")[0]
     if library == "torch":
         return _of_torch(value)

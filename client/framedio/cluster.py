@@ -8,31 +8,31 @@ from .etcd import ASK_SECONDS, Etcd, NotThere, context_of, hosts_of, user_of
 from .exchange import ask
 from .reader import AsyncReader, Gone, Reader, Timeout
 
-LOOK_SECONDS = 1.0  # without a frame, until the cluster is asked again
-WAIT_SECONDS = 0.2  # from a box that does not show the camera yet to the next look
-SEARCH_SECONDS = 10.0  # for one look in all
-SCHEMES = {"cluster:etcd": False, "cluster:etcds": True}  # with TLS, as rediss, amqps and mqtts have it
+LOOK_SECONDS = 1.0  # without a frame, until the cluster is queried again
+WAIT_SECONDS = 0.2  # until the next query, while the box does not show the camera
+SEARCH_SECONDS = 10.0  # for one query in total
+SCHEMES = {"cluster:etcd": False, "cluster:etcds": True}  # True with TLS; named as rediss, amqps and mqtts are
 ALLOWED = "cluster:etcd://HOST[:PORT][,HOST[:PORT]...]/SITE/CAMERA/OUTPUT, with TLS cluster:etcds://..."
 
 
 def newer(epoch, than):
-    """Whether it is at least that one: they are serial numbers of 32 bits."""
+    """Returns True if epoch is not older; epochs are serial numbers of 32 bits."""
     return (epoch - than) & 0xFFFFFFFF < 1 << 31
 
 
 class Cluster:
-    """Where the cameras of a site are."""
+    """Finds the cameras of a site."""
 
     def __init__(self, etcd, site, token):
         self.etcd, self.site, self.token = etcd, site, token
 
     def value(self, key, end):
-        """Of a key of the site, which is an object; empty where there is none."""
+        """Returns the object at a key of the site; empty if there is none."""
         found = self.etcd.value(f"/framed/{self.site}/{key}", end)
         return found if isinstance(found, dict) else {}
 
     def address(self, camera, output, end):
-        """Of the camera's output, as the box that shows it says."""
+        """Returns the address of the camera's output, as reported by its box."""
         cameras = self.value("plan", end).get("cameras")
         entry = cameras.get(camera) if isinstance(cameras, dict) else None
         name = entry.get("node") if isinstance(entry, dict) else None
@@ -47,7 +47,7 @@ class Cluster:
         return reachable(sinks[output], urllib.parse.urlsplit(http).hostname)
 
     def sinks(self, node, http, camera, end):
-        """Output -> sink, of a camera that the node shows."""
+        """Returns output -> sink of a camera that the node shows."""
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         until = min(end, time.monotonic() + ASK_SECONDS)
         try:
@@ -69,7 +69,7 @@ class Cluster:
 
 
 def reachable(sink, host):
-    """A tcp sink on every interface is reached where the box's HTTP is."""
+    """Returns the sink with the box's HTTP host in place of "every interface" of tcp."""
     if not sink.startswith("tcp:"):
         return sink
     port = sink.rpartition(":")[2]
@@ -79,7 +79,7 @@ def reachable(sink, host):
 
 
 class Follower:
-    """What both readers are: frames of one camera, wherever it is; those that a box which was frozen still sends are left out."""
+    """Base of both readers: frames of one camera, wherever it runs. Drops old frames that a box sends after it was frozen."""
 
     def __init__(self, address, newest=True, timeout=None, token=None, user=None, password=None, ca=None, certificate=None,
                  keyfile=None):
@@ -96,18 +96,18 @@ class Follower:
         self._reader, self._at, self._epoch, self.error = None, None, None, ""
 
     def _ask(self, end):
-        """Where the camera is now; None: nobody says. It takes a while."""
+        """Returns the camera's current address, or None if no box reports one. It takes a while."""
         try:
             return self._cluster.address(self.camera, self.output, min(end, time.monotonic() + SEARCH_SECONDS))
         except NotThere as error:
-            if not self.error or time.monotonic() < end:  # else it was cut short, and what was wrong before says more
+            if not self.error or time.monotonic() < end:  # otherwise the query was cut short, and the earlier error says more
                 self._note(error)
             return None
-        except ValueError as error:  # no waiting mends it
+        except ValueError as error:  # waiting does not help
             raise ValueError(f"{self.address}: {error}") from None
 
     def _go(self, at, kind):
-        """To a box, unless the reader is there. Whether there is one."""
+        """Connects to a box, unless the reader is connected to it. Returns False without an address."""
         if at and not (self._reader and at == self._at):
             self._leave()
             self._at, self._reader = at, kind(at, self.newest, reconnect=False)
@@ -126,14 +126,14 @@ class Follower:
         self._reader = None
 
     def _left(self, end):
-        """Seconds until the cluster is to be asked again."""
+        """Returns seconds until the cluster is queried again."""
         left = end - time.monotonic()
         if left <= 0:
             raise Timeout(f"{self.address}: no frame in time. {self.error}".rstrip(". "))
         return min(left, LOOK_SECONDS)
 
     def _accept(self, frame):
-        """Whether it is not older than what came before."""
+        """Returns True if the frame is not older than an earlier one."""
         if self._epoch is not None and not newer(frame.epoch, self._epoch):
             return False
         self._epoch, self.error = frame.epoch, ""
@@ -151,7 +151,7 @@ class ClusterReader(Follower):
     """An iterator that never ends by itself."""
 
     def next(self, timeout=None):
-        """The next Frame. Timeout: there was none for so many seconds."""
+        """Returns the next Frame. Timeout: none arrived for this many seconds."""
         end = end_of(timeout)
         while True:
             left, frame = self._left(end), None
@@ -184,7 +184,7 @@ class ClusterReader(Follower):
 
 
 class AsyncClusterReader(Follower):
-    """The same for `async for`. The cluster is asked in a thread, which may go on for some seconds when it is closed."""
+    """The same for `async for`. A thread queries the cluster; it may continue for some seconds after close()."""
 
     def __aiter__(self):
         return self

@@ -1,4 +1,4 @@
-"""From a network's raw output to boxes in the camera's picture, by libframed."""
+"""Turns a network's raw output into boxes in the camera's picture, by libframed."""
 import ctypes
 import os
 import threading
@@ -15,16 +15,16 @@ ACTIVATIONS = {name: number for number, name in enumerate(("plain", "sigmoid", "
 SUPPRESSIONS = {name: number for number, name in enumerate(("greedy", "fast", "soft", "keep"))}
 CUT = 1
 DETECTORS_MAX = 16
-OWN = threading.local()  # a detector belongs to one thread
+OWN = threading.local()  # each detector belongs to one thread
 
 
 class Extras:
-    """What detect() knows of a picture's boxes beside the boxes, with extras=True; arrays of numpy where that is installed.
+    """More results of detect() for a picture, with extras=True; numpy arrays if numpy is installed.
 
     anchors: n, rows of the output. angles: n, radians in the source, of rotated boxes. quads: n x 4 x 2, the corners.
-    keypoints: n x keypoints x columns, in source pixels. coefficients: n x coefficients, as of masks. None: there are none.
-    candidates: scores that were above their thresholds. dropped: boxes that were not finite. cut: whether there were more
-    candidates than went on.
+    keypoints: n x keypoints x columns, in source pixels. coefficients: n x coefficients, for masks for example. None: there
+    are none. candidates: number of scores above their thresholds. dropped: number of boxes that were not finite. cut: True
+    if there were more candidates than were processed.
     """
 
     def __init__(self, found, model):
@@ -39,7 +39,7 @@ class Extras:
 
 
 def _copied(address, kind, count, stride, columns, shape):
-    """count x shape of what lies `stride` apart, in rows of so many columns; None where there is nothing."""
+    """Copies count rows of `columns` numbers, `stride` apart, as count x shape; returns None without an address."""
     if not address:
         return None
     numbers = (kind * (max(count - 1, 0) * stride + (columns if count else 0))).from_address(address)[:]
@@ -51,7 +51,7 @@ def _copied(address, kind, count, stride, columns, shape):
 
 
 class Detector:
-    """libframed's detector for outputs of one shape, and one set of options."""
+    """libframed's detector for outputs of one shape and one set of options."""
 
     def __init__(self, arrays, size, head, conf, iou, classes, planes, activation, multi_label, agnostic, compat_ultralytics,
                  only, max_det, candidates, suppression, normalised, rotated, keypoints, coefficients, strides, offset,
@@ -92,7 +92,7 @@ class Detector:
         self._open()
 
     def _choose(self, conf, only):
-        """The classes that are wanted, and their thresholds."""
+        """Sets the selected classes and their thresholds."""
         classes = self.model.classes
         if isinstance(conf, tuple):
             if len(conf) != classes:
@@ -120,7 +120,7 @@ class Detector:
         close(getattr(self, "handle", None))
 
     def run(self, arrays, address, stride, pictures, stream):
-        """What was found in each picture, from the addresses of their headers."""
+        """Returns the results of each picture. address: the first picture's header; the others follow at stride."""
         for at, array in enumerate(arrays):
             self.output.tensor[at] = array.pointer
         self.output.stream = stream
@@ -136,12 +136,12 @@ def _number_of(names, what, name):
 
 
 def _plain(value):
-    """Something to compare options by: numbers as they are, sequences as tuples."""
+    """Returns a value for comparing options: numbers unchanged, sequences as tuples."""
     return tuple(value) if hasattr(value, "__iter__") and not isinstance(value, str) else value
 
 
 def _detector_of(arrays, size, options):
-    """The detector of this thread for such arrays and options, from its last few."""
+    """Returns this thread's detector for such arrays and options, from its most recent ones."""
     key = (size, *options, *((array.shape, array.dtype, array.device) for array in arrays))
     kept = OWN.__dict__.setdefault("detectors", OrderedDict())
     detector = kept.get(key)
@@ -155,7 +155,7 @@ def _detector_of(arrays, size, options):
 
 
 def _headers_of(frame):
-    """(header that says the size, address of the first, bytes to the next, how many; None: one that is no list)."""
+    """Returns (header with the size, address of the first, bytes to the next, count; None: a single picture, not a list)."""
     if isinstance(frame, Batch):
         return frame.header, ctypes.addressof(frame.headers), ctypes.sizeof(ElementHeader), len(frame)
     header = frame if isinstance(frame, Header) else getattr(frame, "header", None)
@@ -168,40 +168,40 @@ def detect(output, frame, head="yolov8", conf=0.25, iou=0.45, *, classes=None, p
            multi_label=False, agnostic=False, compat_ultralytics=False, only=None, max_det=300, candidates=0,
            suppression=None, normalised=None, rotated=False, keypoints=None, coefficients=0, strides=(), offset=0,
            scale=None, zero=0, width=(0, 0), height=(0, 0), clip=True, quads=False, extras=False, stream=None):
-    """Boxes in the camera's picture from a network's raw output, decoded, filtered, without duplicates and mapped: for a
-    frame an array n x 6 of x1, y1, x2, y2, score, class, the best first; for a batch a list of them, as long as the batch.
-    Without numpy they are lists of tuples. The same boxes come out on every CPU and GPU.
+    """Returns boxes in the camera's picture from a network's raw output, decoded, filtered, without duplicates and mapped:
+    for a frame an array n x 6 of x1, y1, x2, y2, score, class, best first; for a batch a list of them, as long as the
+    batch. Without numpy they are lists of tuples. The boxes are the same on every CPU and GPU.
 
-    output: what the network gave: an array of numpy, PyTorch or CuPy, an OrtValue, or anything with __array_interface__,
-    __cuda_array_interface__ or __dlpack__, on the host or on a GPU, in a list where a head has several. It is read where it
-    lies, and must be contiguous. f32, f16, bf16; s8 and u8 with `scale` and `zero`: (element - zero) * scale.
-    frame: the Frame, the Batch or the element of it that the network read, or a header, whose matrix maps. A batch's output
-    has as many pictures as the batch, or more. Torn is raised where framed took the frame away before this was called: the
-    output may be of two frames.
-    head: what the output looks like, for each picture. N: anchors; C: classes. "extra": columns of keypoints, then of
-    coefficients, then an angle where boxes are rotated.
+    output: the network's output: an array of numpy, PyTorch or CuPy, an OrtValue, or any object with __array_interface__,
+    __cuda_array_interface__ or __dlpack__, on the host or on a GPU; a list if the head has several. It is read in place and
+    must be contiguous. f32, f16, bf16; s8 and u8 with `scale` and `zero`: (element - zero) * scale.
+    frame: the Frame, Batch or batch element that the network read, or a header; its matrix maps the boxes. A batch's output
+    has at least as many pictures as the batch. Torn is raised if framed took the frame away before this call: the output
+    may be of two frames.
+    head: the format of the output, for each picture. N: anchors; C: classes. "extra": columns of keypoints, then of
+    coefficients, then an angle if boxes are rotated.
         "yolov8"   N x (cx cy w h, C scores, extra), or transposed: YOLOv8, v9, 11, 12, v6
         "yolov5"   N x (cx cy w h, objectness, C scores, extra), or transposed: v5, v7
-        "yolox"    the same; `strides` (8, 16, 32) where cells and logarithms are not decoded yet
+        "yolox"    the same; `strides` (8, 16, 32) if cells and logarithms are not decoded yet
         "end2end"  N x (x1 y1 x2 y2, score, class, extra): v10, YOLO26
         "detr"     N x (cx cy w h) of 0..1 and N x C logits: RT-DETR, D-FINE, RF-DETR; DETR with activation="softmax"
         "efficientnms"  count, boxes, scores, classes, in TensorRT's order or as a dict of these names
         "tflite"   boxes (y1 x1 y2 x2 of 0..1), classes, scores, count, in its order or as a dict of these names
-    conf: a score above it is a candidate; one number, or one for each class. only: numbers of the classes that are wanted.
-    iou: a box goes whose overlap with a better one of its class is above it. agnostic: of any class.
-    classes, planes: how many classes there are, and whether the output is columns x N and not N x columns. Both follow from
-    the output's shape and the frame's size unless both ways are possible; then ValueError asks for one of them.
-    activation: of scores: "plain", "sigmoid", "softmax"; None: as the head has it.
-    multi_label: every class above its threshold, not an anchor's best alone. compat_ultralytics: classes are held apart by
-    7680 pixels each, which costs precision.
-    suppression: "greedy", "fast" (boxes that are gone suppress, too), "soft" (lowers scores), "keep" (none); None: as the
-    head has it. max_det: boxes of a picture. candidates: the best that go on; 0: 30,000, on a GPU 8,192.
-    normalised: whether boxes are 0..1 of the input; None: as the head has it. rotated: boxes have an angle.
-    keypoints: (how many, columns of each), as (17, 3). coefficients: how many, as 32 for masks.
-    offset: 1: sides are x2 - x1 + 1, of old mmdetection models. width, height: (least, most) in source pixels; 0: any.
-    clip: boxes, to the picture. quads: also the corners of each box. stream: CUDA's, that makes the output, where its
-    library does not say so.
-    extras: also what else is known: (boxes, Extras), of a batch two lists.
+    conf: scores above it are candidates; one number, or one per class. only: numbers of the classes to keep.
+    iou: a box is removed if its overlap with a better one of its class is larger. agnostic: of any class.
+    classes, planes: the number of classes, and True if the output is columns x N instead of N x columns. Both follow from
+    the output's shape and the frame's size unless both ways are possible; then ValueError requests one of them.
+    activation: of scores: "plain", "sigmoid", "softmax"; None: the head's default.
+    multi_label: every class above its threshold, not only an anchor's best. compat_ultralytics: separates classes by 7680
+    pixels each, which costs precision.
+    suppression: "greedy", "fast" (removed boxes also suppress), "soft" (lowers scores), "keep" (none); None: the head's
+    default. max_det: boxes per picture. candidates: how many of the best are processed; 0: 30,000, on a GPU 8,192.
+    normalised: True if boxes are 0..1 of the input; None: the head's default. rotated: boxes have an angle.
+    keypoints: (count, columns of each), for example (17, 3). coefficients: their number, for example 32 for masks.
+    offset: 1: sides are x2 - x1 + 1, for old mmdetection models. width, height: (min, max) in source pixels; 0: any.
+    clip: clip boxes to the picture. quads: also return the corners of each box. stream: the CUDA stream that makes the
+    output, if its library does not report it.
+    extras: also return Extras: (boxes, Extras), for a batch two lists.
     """
     if head not in HEADS:
         raise ValueError(f"head is {', '.join(HEADS)}, not {head!r}")

@@ -1,5 +1,5 @@
-"""DLPack capsules of memory on a GPU. Each is one block of malloc's whose deleter is free: it holds nothing, as the frame
-is valid only until the next one is asked for."""
+"""DLPack capsules of memory on a GPU. Each is one malloc block whose deleter is free: it keeps nothing alive, since the
+frame is valid only until the next request."""
 import ctypes
 from ctypes import c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
@@ -17,7 +17,7 @@ class Tensor(ctypes.Structure):
 
 
 class Managed(ctypes.Structure):
-    """Before version 1."""
+    """The struct before version 1."""
 
     _fields_ = [("tensor", Tensor), ("context", c_void_p), ("deleter", c_void_p), ("sizes", c_int64 * DIMENSIONS_MAX)]
 
@@ -29,7 +29,7 @@ class Versioned(ctypes.Structure):
     ]
 
 
-NAMES = {Managed: b"dltensor", Versioned: b"dltensor_versioned"}  # a capsule keeps no copy
+NAMES = {Managed: b"dltensor", Versioned: b"dltensor_versioned"}  # a capsule keeps no copy of its name
 
 
 def capsule_of(payload, typestr, max_version):

@@ -1,4 +1,4 @@
-"""Keys of an etcd, which may want a user, TLS or both."""
+"""Keys of an etcd, which may require a user, TLS or both."""
 import base64
 import json
 import os
@@ -9,17 +9,17 @@ import time
 from .exchange import ask
 
 ASK_SECONDS = 2.0  # for one answer of one member
-REFUSED_SECONDS = 10.0  # until a user that was refused is tried again: etcd takes long to compare a password, on purpose
-SIGN_IN = "invalid auth token", "user name is empty", "auth store is old"  # what etcd says where a token is missing or has ended
+REFUSED_SECONDS = 10.0  # until a refused user is tried again: etcd compares passwords slowly, on purpose
+SIGN_IN = "invalid auth token", "user name is empty", "auth store is old"  # etcd's messages about a missing or expired token
 HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^][:@/\s]+)(:\d{1,5})?")
 
 
 class NotThere(Exception):
-    """Nobody answers, or the answer is not what was asked for."""
+    """No member answers, or the answer does not contain the requested data."""
 
 
 def hosts_of(text):
-    """HOST:PORT of each in a list; None: it is no list of them."""
+    """Returns HOST:PORT of each in a list, or None for any other text."""
     hosts = text.split(",")
     if not all(map(HOST.fullmatch, hosts)):
         return None
@@ -27,7 +27,7 @@ def hosts_of(text):
 
 
 def user_of(user, password):
-    """(user, password), of the environment where they are not given. ValueError: one is without the other."""
+    """Returns (user, password), by default from the environment. ValueError: one is without the other."""
     user = user or os.environ.get("FRAMED_ETCD_USER") or None
     password = password or os.environ.get("FRAMED_ETCD_PASSWORD") or None
     if password and not user:
@@ -38,7 +38,7 @@ def user_of(user, password):
 
 
 def context_of(has_tls, ca=None, certificate=None, keyfile=None):
-    """Of TLS; None: it is not wanted. ValueError: a file is wrong, or has no use."""
+    """Returns the TLS context, or None without TLS. ValueError: a file is wrong, or has no use."""
     for name, file in (("ca", ca), ("certificate", certificate), ("keyfile", keyfile)):
         if file and not has_tls:
             raise ValueError(f"{name} is only for an etcd with TLS (cluster:etcds://)")
@@ -52,7 +52,7 @@ def context_of(has_tls, ca=None, certificate=None, keyfile=None):
         raise ValueError(f"ca: {ca}: {error.strerror or error}") from error
     try:
         if certificate:
-            # A key with a passphrase would ask for it at the terminal.
+            # Otherwise a key with a passphrase would prompt for it at the terminal.
             context.load_cert_chain(certificate, keyfile, password=lambda: b"")
     except (OSError, ValueError) as error:
         raise ValueError(f"certificate {certificate}, keyfile {keyfile}: {getattr(error, 'strerror', None) or error}") from error
@@ -60,14 +60,14 @@ def context_of(has_tls, ca=None, certificate=None, keyfile=None):
 
 
 class Etcd:
-    """Reads through whichever member answers. `user`: (name, password), or (None, None)."""
+    """Reads from any member that answers. `user`: (name, password), or (None, None)."""
 
     def __init__(self, hosts, user=(None, None), context=None):
         self._hosts, self._user, self._context = hosts, user, context
         self._token, self._refused, self._refused_until = None, None, 0.0
 
     def value(self, key, end):
-        """The JSON of a key; None: there is none. NotThere: no member says, until `end` of time.monotonic()."""
+        """Returns the JSON of a key, or None if there is none. NotThere: no member answers until `end`, of time.monotonic()."""
         wanted = {"key": base64.b64encode(key.encode()).decode()}
         for _ in range(len(self._hosts)):
             try:
@@ -77,13 +77,13 @@ class Etcd:
                 why = f"etcd at {self._hosts[0]}: {error}"
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
                 why = f"etcd at {self._hosts[0]}: {key} cannot be read"
-            self._hosts.append(self._hosts.pop(0))  # the next question goes to another first
+            self._hosts.append(self._hosts.pop(0))  # the next request starts with another member
             if time.monotonic() >= end:
                 break
         raise NotThere(why)
 
     def _call(self, path, body, end):
-        """The answer. NotThere: etcd refuses the user. OSError: the member cannot answer."""
+        """Returns the answer. NotThere: etcd refuses the user. OSError: the member cannot answer."""
         status, answer = self._post(path, body, end, self._token)
         said = words_of(answer)
         if status != 200 and self._user[0] and (status == 401 or any(words in said for words in SIGN_IN)):
@@ -121,6 +121,6 @@ class Etcd:
 
 
 def words_of(answer):
-    """What is wrong, as etcd has it."""
+    """Returns etcd's error message."""
     said = (answer.get("message") or answer.get("error")) if isinstance(answer, dict) else answer
     return said if isinstance(said, str) else ""

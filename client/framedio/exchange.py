@@ -1,15 +1,15 @@
-"""One question by HTTP, bounded in time and size however slowly and however much the other end answers."""
+"""One HTTP request, limited in time and size however slow or long the response is."""
 import functools
 import http.client
 import io
 import json
 import time
 
-LIMIT_BYTES = 8 << 20  # of an answer
+LIMIT_BYTES = 8 << 20  # of a response
 
 
 class Until(io.RawIOBase):
-    """What a socket gives until `end`, of time.monotonic(), and no longer."""
+    """A socket's data until `end`, of time.monotonic()."""
 
     def __init__(self, sock, end):
         self._sock, self._end = sock, end
@@ -25,7 +25,7 @@ class Until(io.RawIOBase):
 class Response(http.client.HTTPResponse):
     def __init__(self, sock, end, **options):
         super().__init__(sock, **options)
-        self._kept = self.fp  # as long as it is open, the socket is
+        self._kept = self.fp  # keeps the socket open
         self.fp = io.BufferedReader(Until(sock, end))
 
     def close(self):
@@ -34,7 +34,7 @@ class Response(http.client.HTTPResponse):
 
 
 def left_until(end):
-    """Seconds. TimeoutError: there are none."""
+    """Returns the seconds left. TimeoutError: there are none."""
     left = end - time.monotonic()
     if left <= 0:
         raise TimeoutError("no answer in time")
@@ -42,8 +42,8 @@ def left_until(end):
 
 
 def ask(host, path, end, body=None, headers=None, context=None):
-    """(status, the answer's JSON, or the begin of its text where it has none). `host` may have a port; `context`: of TLS. No redirection is
-    followed. OSError: there was no whole answer until `end`."""
+    """Returns (status, the response's JSON, or the start of its text if it is not JSON). `host` may have a port; `context`:
+    of TLS. Redirections are not followed. OSError: no complete response until `end`."""
     wait = left_until(end)
     try:
         if context:
@@ -57,10 +57,10 @@ def ask(host, path, end, body=None, headers=None, context=None):
                 text = response.read(LIMIT_BYTES + 1)
         finally:
             connection.close()
-    except OSError:  # also of a certificate, which is a ValueError, too
+    except OSError:  # includes certificate errors, which are also ValueErrors
         raise
     except (http.client.HTTPException, ValueError) as error:
-        # None of the error's words: they quote headers, and these have secrets.
+        # Drop the error's text: it quotes headers, which have secrets.
         raise OSError(f"no HTTP ({type(error).__name__})") from None
     if len(text) > LIMIT_BYTES:
         raise OSError("the answer is too long")

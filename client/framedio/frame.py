@@ -1,4 +1,4 @@
-"""What a reader gives out: frames and batches, as arrays of whatever library reads them."""
+"""Frames and batches of a reader, as arrays of the library that reads them."""
 import ctypes
 import errno
 import os
@@ -15,11 +15,11 @@ CHANNELS = {b"rgb": 3, b"bgr": 3, b"gray": 1}
 
 
 class Torn(Exception):
-    """framed took the frame away while it was read."""
+    """framed took the frame away while it was being read."""
 
 
 class Memory:
-    """Keeps what a frame lies in mapped for as long as something refers to it."""
+    """Keeps a frame's memory mapped as long as an object refers to it."""
 
     def __init__(self, reader):
         self.handle = libframed.framed_hold(reader)
@@ -29,7 +29,7 @@ class Memory:
 
 
 def shape_of(header, bytes_):
-    """C x H x W or H x W x C of a tensor; of other formats the number of bytes."""
+    """Returns C x H x W or H x W x C of a tensor; for other formats the number of bytes."""
     channels = CHANNELS.get(header.format)
     if channels and header.layout == b"nchw":
         return channels, header.height, header.width
@@ -39,7 +39,7 @@ def shape_of(header, bytes_):
 
 
 class Payload:
-    """An array in memory of the host or of a GPU. `owner` keeps that memory."""
+    """An array in memory of the host or of a GPU. `owner` keeps that memory alive."""
 
     header = None  # of the frame or of the first element
 
@@ -69,14 +69,14 @@ class Payload:
     def __cuda_array_interface__(self):
         if not self.on_gpu:
             raise AttributeError("the frame is in host memory: use numpy()")
-        return self._interface(False)  # PyTorch takes nothing that is marked read-only
+        return self._interface(False)  # PyTorch refuses arrays marked read-only
 
     def __dlpack_device__(self):
         return (CUDA, self._device) if self.on_gpu else (CPU, 0)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """The array where it lies, on its own device. Of a ring's host memory a copy, unless the consumer can be told that
-        the array is read-only. BufferError: it cannot be had on that device, or without a copy, or on a GPU with one."""
+        """Returns the array in place, on its own device. For a ring's host memory it is a copy, unless the consumer supports read-only
+        arrays. BufferError: the array is not available on that device, without a copy, or on a GPU with one."""
         device = self.__dlpack_device__()
         if dl_device is not None and tuple(dl_device) != device:
             raise BufferError(f"the frame is on DLPack's device {device}, and is not moved to {tuple(dl_device)}")
@@ -95,7 +95,7 @@ class Payload:
         return array.__dlpack__(max_version=max_version) if told else array.__dlpack__()
 
     def numpy(self):
-        """The array where it lies; read-only where that is a ring."""
+        """Returns the array in place; read-only for a ring."""
         import numpy
 
         if self.on_gpu:
@@ -103,7 +103,7 @@ class Payload:
         return numpy.asarray(self)
 
     def torch(self):
-        """The tensor where it lies. That of a ring must not be written to."""
+        """Returns the tensor in place. A ring's tensor must not be written to."""
         import torch
 
         if self.on_gpu:
@@ -119,7 +119,7 @@ class Payload:
 
     @property
     def data(self):
-        """The bytes, for programs without numpy: a memoryview, read-only where that is a ring."""
+        """The bytes, for programs without numpy: a memoryview, read-only for a ring."""
         if self.on_gpu:
             raise ValueError("the frame is on a GPU: use torch() or cupy()")
         array = (ctypes.c_ubyte * self.bytes).from_address(self._address)
@@ -142,7 +142,7 @@ class _Writable:
 
 
 class Picture(Payload):
-    """What frames and elements of batches know of their picture."""
+    """Properties of a picture, for frames and elements of batches."""
 
     def _text(name):
         return property(lambda self: getattr(self.header, name).decode(errors="replace"))
@@ -159,12 +159,12 @@ class Picture(Payload):
     source_size = property(lambda self: (self.header.source_width, self.header.source_height))
 
     def to_source(self, boxes, clip=True):
-        """Boxes x1, y1, x2, y2 in the tensor, N rows of four columns or more, as boxes in the camera's picture: a new
-        float32 array, or lists where lists came."""
+        """Maps boxes x1, y1, x2, y2 in the tensor, N rows of four columns or more, to boxes in the camera's picture:
+        returns a new float32 array, or lists if boxes are lists."""
         return _mapped(libframed.framed_to_source, 4, self.header, boxes, clip)
 
     def points_to_source(self, points, clip=False):
-        """The same of points x, y."""
+        """Does the same for points x, y."""
         return _mapped(libframed.framed_points_to_source, 2, self.header, points, clip)
 
 
@@ -188,11 +188,11 @@ def _mapped(function, columns, header, rows, clip):
 
 
 class Lent:
-    """What is of a view of a reader: given back, whole, kept.
+    """A reader's view: validity, release and copy.
 
-    Of a ring, for programs that open its memory themselves, as Triton does: `bytes` at `offset` of `memory_bytes`;
-    `shared` is the name of the POSIX object, `ipc_handle` the cudaIpcMemHandle_t, or None. When `memory_number` is
-    another, it may be other memory. Of a socket and of a copy all are 0 and None.
+    For a ring, for programs that open its memory themselves, as Triton does: `bytes` at `offset` of `memory_bytes`;
+    `shared` is the name of the POSIX object, `ipc_handle` the cudaIpcMemHandle_t, or None. If `memory_number` changes, the
+    memory may be another. For a socket and for a copy all are 0 and None.
     """
 
     offset = memory_bytes = memory_number = 0
@@ -209,19 +209,19 @@ class Lent:
 
     @property
     def valid(self):
-        """Whether it is still the reader's, or a copy."""
+        """True while the reader holds it, and for a copy."""
         return self._reader is None or self._reader._lent is self
 
     @property
     def whole(self):
-        """Whether what was read of it up to now was this frame."""
+        """True if all data read from it so far was this frame's."""
         if self._reader is None:
             return True
         with self._reader._lock:
             return self.valid and bool(libframed.framed_whole(self._reader._handle, self._view))
 
     def _send(self, index, detections, source, model):
-        """False: the daemon takes nothing now, or is gone."""
+        """Returns False if the daemon accepts no result now, or is gone."""
         boxes, count = packed(detections)
         if not 0 <= model < 1 << 32:
             raise ValueError(f"model is a number from 0 to {(1 << 32) - 1}, not {model}")
@@ -237,12 +237,12 @@ class Lent:
         raise ValueError(f"{count} detections: {os.strerror(error)} (300 at most)")
 
     def release(self):
-        """Gives it back before the next one is asked for."""
+        """Returns it to framed before the next request."""
         if self._reader is not None:
             self._reader._release(self)
 
     def _copy(self):
-        """The bytes of a copy. Torn: it is not whole."""
+        """Returns a copy of the bytes. Torn: it is not whole."""
         if self.on_gpu:
             raise ValueError("the frame is on a GPU: keep torch().clone()")
         copied = ctypes.create_string_buffer(self.bytes)
@@ -263,17 +263,17 @@ class Frame(Lent, Picture):
         return frame
 
     def keep(self):
-        """A copy, valid for ever. Torn: framed has taken the frame away."""
+        """Returns a copy that stays valid forever. Torn: framed has taken the frame away."""
         copied, frame = self._copy(), Frame()
         frame._reader, frame._view, frame._sent_by, frame.header = None, self._view, self._sent_by, self.header
         frame.place(ctypes.addressof(copied), self.bytes, self.shape, None, False, copied)
         return frame
 
     def send(self, detections, source=True, model=0):
-        """Tells framed what was found in the frame, which publishes it: rows x1, y1, x2, y2, score, class, and track where
-        there are seven columns; as detect() gives them, in the camera's picture, or with source=False in the tensor. None
-        at all is a result, too. model: a number of yours, which is passed on. The frame stays; it may also have been given
-        back, or be a copy. False: framed takes nothing now, is gone or has begun anew, and the detections are lost."""
+        """Sends the detections of the frame to framed, which publishes them: rows x1, y1, x2, y2, score, class, and track if there are
+        seven columns; as returned by detect(), in the camera's picture, or with source=False in the tensor. An empty list is a result,
+        too. model: your own number, which is passed on. The frame stays valid; it may also have been released, or be a copy. Returns
+        False if framed accepts no result now, is gone or has restarted; the detections are lost."""
         return self._send(0, detections, source, model)
 
     def __repr__(self):
@@ -281,8 +281,8 @@ class Frame(Lent, Picture):
 
 
 class Scene:
-    """What the camera's analysis saw in the whole picture: moving, light (it became lighter or darker at once), learning;
-    alarms, a list of names; fingerprint, 64 bits; mean and sharpness of luma."""
+    """The camera's analysis of the whole picture: moving, light (it became lighter or darker at once), learning; alarms, a
+    list of names; fingerprint, 64 bits; mean and sharpness of luma."""
 
     ALARMS = ["dark", "glare", "frozen", "blurred", "moved"]  # from bit 8 on
 
@@ -297,9 +297,9 @@ class Scene:
 
 
 class Element(Picture):
-    """One picture of a batch. header: the wire's header; region, part, parts; scene, a Scene, or None where the picture was
-    not analysed. Of crops also object, the index of the box in the result that it came with, and parent_sequence, of the
-    picture in the output that the box was found in."""
+    """One picture of a batch. header: the wire's header; region, part, parts; scene, a Scene, or None if the picture was
+    not analysed. For crops also object, the index of the box in its result, and parent_sequence, the number of the picture
+    in the output in which the box was found."""
 
     def __init__(self, batch, index, element):
         self.batch, self.index, self.header = batch, index, element.header
@@ -315,7 +315,7 @@ class Element(Picture):
         return bool(self.header.flags & EMPTY)
 
     def send(self, detections, source=True, model=0):
-        """As Frame.send."""
+        """See Frame.send."""
         return self.batch._send(self.index, detections, source, model)
 
     def __repr__(self):
@@ -324,7 +324,7 @@ class Element(Picture):
 
 class Batch(Lent, Payload):
     """Pictures of several cameras, or several parts of pictures: an array of count x C x H x W. A sequence of Elements;
-    those that are empty have no picture. info: every field of the wire's struct framed_batch."""
+    empty ones have no picture. info: every field of the wire's struct framed_batch."""
 
     @classmethod
     def _of(cls, reader, view):
@@ -360,21 +360,21 @@ class Batch(Lent, Payload):
         return numpy.array(rows, "f4").reshape(-1, 2, 3)
 
     def to_source(self, boxes, clip=True):
-        """For each element its boxes, in a list as long as the batch, as boxes in its camera's picture."""
+        """Maps each element's boxes, a list as long as the batch, to boxes in its camera's picture."""
         if len(boxes) != len(self):
             raise ValueError(f"{len(boxes)} lists of boxes for {len(self)} elements")
         return [element.to_source(rows, clip) for element, rows in zip(self.elements, boxes)]
 
     def send(self, detections, source=True, model=0):
-        """As Frame.send: for each element its detections, in a list as long as the batch, as detect() gives them. Nothing
-        is sent of elements that are empty. False: not all were sent."""
+        """See Frame.send: takes each element's detections, a list as long as the batch, as returned by detect(). For empty
+        elements nothing is sent. Returns False if not all were sent."""
         if len(detections) != len(self):
             raise ValueError(f"{len(detections)} lists of detections for {len(self)} elements")
         sent = [element.send(rows, source, model) for element, rows in zip(self.elements, detections) if not element.empty]
         return all(sent)
 
     def keep(self):
-        """A copy, valid for ever. Torn: framed has taken the batch away."""
+        """Returns a copy that stays valid forever. Torn: framed has taken the batch away."""
         copied, batch = self._copy(), Batch()
         batch._reader, batch._view, batch._sent_by = None, self._view, self._sent_by
         batch.header, batch.info = self.header, self.info

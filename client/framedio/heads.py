@@ -1,10 +1,10 @@
-"""What the output of each head looks like, and what its shape says."""
+"""The output format of each head, derived from its shape."""
 HEADS = ("yolov8", "yolov5", "yolox", "end2end", "detr", "efficientnms", "tflite")
 FIRST = {"yolov8": 4, "yolov5": 5, "yolox": 5}  # columns before the scores
 FINISHED_COLUMNS = 6
 CLASSES_MAX = 4096
 NAMES = ("boxes", "scores", "classes", "count")  # in libframed's order
-ORDERS = {  # as networks give them
+ORDERS = {  # in the networks' order
     "detr": ("boxes", "scores"),
     "efficientnms": ("count", "boxes", "scores", "classes"),
     "tflite": ("boxes", "classes", "scores", "count"),
@@ -13,7 +13,7 @@ STRIDES = ((8, 16, 32), (8, 16, 32, 64), (4, 8, 16, 32), (16, 32))
 
 
 def tensors_of(head, output):
-    """The tensors of a head in libframed's order. Of a head of one tensor the first of several, as masks are behind it."""
+    """Returns the tensors of a head in libframed's order. For a head of one tensor the first of several, since masks follow it."""
     if head not in ORDERS:
         return [output[0] if isinstance(output, (list, tuple)) else output]
     wanted = [name for name in NAMES if name in ORDERS[head]]
@@ -32,13 +32,13 @@ def _text_of(shape):
 
 
 def _usual_anchors(head, size):
-    """How many anchors networks of such an input have."""
+    """Returns the usual numbers of anchors of networks with such an input."""
     cells = {sum((size[0] // stride) * (size[1] // stride) for stride in strides) for strides in STRIDES}
     return cells | {3 * n for n in cells} if head in ("yolov5", "yolox") else cells
 
 
 def _columns_layout(head, shape, size, classes, planes, extra):
-    """(pictures, anchors, classes, planes) of one tensor."""
+    """Returns (pictures, anchors, classes, planes) of one tensor."""
     if len(shape) not in (2, 3):
         raise ValueError(f"{head}: an output of {_text_of(shape)}, not of pictures x anchors x columns")
     pictures, ways = shape[0] if len(shape) == 3 else 1, []
@@ -67,8 +67,8 @@ def _columns_layout(head, shape, size, classes, planes, extra):
 
 
 def layout_of(head, arrays, size, classes, planes, is_softmax, extra):
-    """(pictures, anchors, classes, planes) of a head's arrays. size: of the network's input. ValueError: they do not fit the
-    head, or fit in two ways."""
+    """Returns (pictures, anchors, classes, planes) of a head's arrays. size: of the network's input. ValueError: they do not
+    fit the head, or fit in two ways."""
     if head not in ORDERS:
         return _columns_layout(head, arrays[0].shape, size, classes, planes, extra)
     boxes = arrays[0].shape

@@ -1,4 +1,4 @@
-"""Trilinear interpolation and its gradients, by libframed: of numpy's arrays, and of PyTorch's tensors by autograd."""
+"""Trilinear interpolation and its gradients, by libframed: for numpy arrays, and for PyTorch tensors with autograd."""
 import ctypes
 import functools
 import os
@@ -18,7 +18,7 @@ def _library_of(name, value):
 
 
 def _arrays_of(**values):
-    """The Array of each, n x ... of float32, all of one library and on one device."""
+    """Returns the Array of each, n x ... of float32, all of one library and on one device."""
     libraries = {name: _library_of(name, value) for name, value in values.items()}
     if len(set(libraries.values())) > 1:
         raise TypeError("arrays of several libraries: " + ", ".join(f"{name} of {of}" for name, of in libraries.items()))
@@ -38,12 +38,12 @@ def _check_shape(name, array, wanted, *shape):
 
 
 def _empty(like, *shape):
-    """An array of the same library, on the same device, of float32."""
+    """Returns a float32 array of the same library, on the same device."""
     return like.new_empty(shape) if hasattr(like, "new_empty") else sys.modules["numpy"].empty(shape, "f4")
 
 
 def _call(function, array, n, f, *values):
-    """Calls it for arrays, or None, that lie where `array` does, in the stream that has made that."""
+    """Calls the function for arrays (or None) on the device of `array`, in the stream that made it."""
     pointers = [None if value is None else array_of(value).pointer for value in values]
     place = Place(HOST if array.device is None else CUDA, array.device or 0, array.stream)
     if function(*pointers, n, f, place) < 0:
@@ -77,7 +77,7 @@ def _backward(grad_out, features, points, wants_features, wants_points):
 
 @functools.lru_cache(maxsize=None)
 def _autograd():
-    """The function that PyTorch's autograd knows; made here, as PyTorch is none of what framedio needs."""
+    """Returns the function for PyTorch's autograd; made on demand because framedio does not require PyTorch."""
     import torch
 
     class Trilinear(torch.autograd.Function):
@@ -95,14 +95,14 @@ def _autograd():
 
 
 def trilinear(features, points):
-    """Interpolates at n points, each in a cell of its own whose 8 corners have f features: n x f.
+    """Interpolates at n points, each in its own cell whose 8 corners have f features: returns n x f.
 
-    features: n x 8 x f, the corners in the order of an array [x][y][z] of 2 x 2 x 2, so that z is the nearest to the next.
-    points: n x 3, x, y, z from -1 at the first corner of an axis to 1 at the second. Beyond that it extrapolates.
+    features: n x 8 x f, the corners in the order of an array [x][y][z] of 2 x 2 x 2, so that z varies fastest.
+    points: n x 3, x, y, z from -1 at the first corner of an axis to 1 at the second. It extrapolates outside.
 
-    Both are contiguous arrays of numpy, or tensors of PyTorch on the CPU or on one GPU, of float32. Tensors have gradients,
-    of features and of points, once: there is no gradient of a gradient. On a GPU it goes to PyTorch's current stream. The
-    CPU and the GPU give the same numbers, bit by bit; on the CPU it is one thread's work.
+    Both are contiguous float32 arrays of numpy, or tensors of PyTorch on the CPU or on one GPU. Tensors have gradients of
+    features and of points, once: there is no gradient of a gradient. On a GPU the work goes to PyTorch's current stream.
+    The CPU and the GPU return the same numbers, bit by bit; on the CPU it runs in one thread.
     """
     if _library_of("features", features) == "torch":
         return _autograd().apply(features, points)
@@ -110,6 +110,6 @@ def trilinear(features, points):
 
 
 def trilinear_backward(grad_out, features, points):
-    """The gradients of trilinear(features, points) where that of its result is grad_out, n x f: (of features, n x 8 x f,
-    of points, n x 3). features: None where the points' gradient is not wanted; it is None then."""
+    """Returns the gradients of trilinear(features, points) for grad_out, n x f, the gradient of its result: (of features, n
+    x 8 x f, of points, n x 3). features: None if only the points' gradient is needed; the first is None then."""
     return _backward(grad_out, features, points, True, features is not None)

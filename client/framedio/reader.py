@@ -9,22 +9,22 @@ import time
 from .frame import Batch, Frame
 from .library import NEWEST, ONCE, Counts, View, libframed
 
-# A frame comes over a socket in pieces, and libframed waits for the next of them with less work than Python does. Other
-# threads wait for the reader as long.
+# A socket delivers a frame in pieces, and libframed waits for the next piece with less work than Python. Other threads
+# wait for the reader equally long.
 PIECES_MS = 10
 
 
 class Gone(ConnectionError):
-    """The connection could not be made or has ended, and none else is to be made."""
+    """The connection failed or ended, and no other is made."""
 
 
 class Timeout(TimeoutError):
-    """No frame came in time."""
+    """No frame arrived in time."""
 
 
 class Base:
-    """The handle of a reader, and what it counts. libframed takes one thread at a time, so each call holds `_lock`: any
-    thread may send detections or give a frame back while another one reads."""
+    """The handle of a reader, and its counters. libframed allows one thread at a time, so each call holds `_lock`: any
+    thread may send detections or release a frame while another one reads."""
 
     _handle = None
 
@@ -46,7 +46,7 @@ class Base:
         return self._handle
 
     def _poll(self, wait_ms=0):
-        """A Frame or Batch that is there now, or comes within wait_ms; or None."""
+        """Returns a Frame or Batch that is available now or within wait_ms; or None."""
         with self._lock:
             handle, self._lent, view = self._open_handle(), None, View()
             rc = libframed.framed_next(handle, view, wait_ms)
@@ -59,7 +59,7 @@ class Base:
             return self._lent
 
     def _log(self, error):
-        """Why there are no frames: a program that waits for them says nothing else."""
+        """Logs why there are no frames: a waiting program reports nothing else."""
         import logging
 
         self._logged = error
@@ -72,12 +72,12 @@ class Base:
                 libframed.framed_release(self._handle, None, None, 0)
 
     def fileno(self):
-        """Readable when there is something to do; then call poll(), if not a loop does."""
+        """Readable when there is work; then call poll(), unless a loop does."""
         with self._lock:
             return libframed.framed_fd(self._open_handle())
 
     def close(self):
-        """Ends the connection. What was counted stays."""
+        """Closes the connection. The counters stay."""
         with self._lock:
             if self._handle:
                 self._update()
@@ -96,12 +96,12 @@ class Base:
 
     @property
     def error(self):
-        """Why the last connection could not be made or ended; "" where there was none that did."""
+        """Why the last connection failed or ended; "" if none did."""
         self._update()
         return self._error
 
     def counts(self):
-        """frames, skipped, torn, lost, connections, results, unsent, since it was opened."""
+        """Returns frames, skipped, torn, lost, connections, results, unsent, since the reader was opened."""
         self._update()
         return {name: getattr(self._counts, name) for name, _ in Counts._fields_}
 
@@ -121,7 +121,7 @@ class Reader(Base):
         return self.next(self.timeout)
 
     def next(self, timeout=None):
-        """The next Frame or Batch. Timeout: there was none for so many seconds. Gone: without reconnect."""
+        """Returns the next Frame or Batch. Timeout: none arrived for this many seconds. Gone: the connection ended, without reconnect."""
         end = None if timeout is None else time.monotonic() + timeout
         wait = select.poll()
         wait.register(self.fileno(), select.POLLIN)
@@ -135,7 +135,7 @@ class Reader(Base):
         return view
 
     def poll(self):
-        """The Frame or Batch that is there now, or None."""
+        """Returns the Frame or Batch that is available now, or None."""
         return self._poll()
 
     def __enter__(self):
@@ -155,7 +155,7 @@ class AsyncReader(Base):
         import asyncio
 
         self._release(self._lent)
-        await asyncio.sleep(0)  # a reader that always finds a frame would keep all other tasks waiting
+        await asyncio.sleep(0)  # a reader that always has a frame would block all other tasks
         loop = asyncio.get_running_loop()
         end = None if self.timeout is None else loop.time() + self.timeout
         while (view := self._poll()) is None:
@@ -165,7 +165,7 @@ class AsyncReader(Base):
         return view
 
     async def _readable(self, loop, end):
-        """Until there is something to do, or the time is over."""
+        """Waits until there is work, or until the time is over."""
         ready = loop.create_future()
 
         def wake():

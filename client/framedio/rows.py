@@ -1,5 +1,5 @@
-"""Detections as rows x1, y1, x2, y2, score, class, and, where there are seven columns, track: arrays of numpy where that is
-installed, else lists of tuples. In C they are struct framed_detection."""
+"""Detections as rows x1, y1, x2, y2, score, class, and, with seven columns, track: arrays of numpy if it is installed, else
+lists of tuples. In C they are struct framed_detection."""
 import ctypes
 import struct
 
@@ -16,7 +16,7 @@ def numpy_or_none():
 
 
 def on_host(array):
-    """An array of PyTorch or CuPy that may lie on a GPU, for numpy."""
+    """Returns an array of PyTorch or CuPy, which may be on a GPU, for numpy."""
     if hasattr(array, "detach"):
         return array.detach().cpu()
     return array.get() if hasattr(array, "__cuda_array_interface__") else array
@@ -46,7 +46,7 @@ def _matrix_of(numpy, rows):
 
 
 def packed(rows, with_track=True):
-    """The bytes of C's detections, and how many there are. ValueError: rows of another shape."""
+    """Returns the bytes of C's detections, and their number. ValueError: rows of another shape."""
     numpy = numpy_or_none()
     if numpy is None or isinstance(rows, (list, tuple)):
         if any(len(row) < 6 for row in rows):

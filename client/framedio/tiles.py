@@ -1,4 +1,4 @@
-"""The detections of a picture's tiles as one list."""
+"""Merges the detections of a picture's tiles into one list."""
 import ctypes
 
 from .library import libframed
@@ -10,7 +10,7 @@ AGNOSTIC = 4
 
 
 def _one_list(detections, numpy):
-    """All rows of an array, or of the arrays of a list."""
+    """Returns all rows of an array, or of a list's arrays."""
     if not isinstance(detections, (list, tuple)) or not detections:
         return detections
     if numpy is None:
@@ -24,13 +24,13 @@ def _one_list(detections, numpy):
 
 
 def merge(detections, metric="ios", threshold=0.5, mode="nms", agnostic=False):
-    """What is left of detections in source pixels that several tiles of one picture have found, the best first.
+    """Merges detections in source pixels from several tiles of one picture; returns the remaining ones, best first.
 
-    detections: an array of n x 6 (x1 y1 x2 y2 score class) or more columns, or a list of such arrays, as detect() gives
+    detections: an array of n x 6 (x1 y1 x2 y2 score class) or more columns, or a list of such arrays, as detect() returns
     for a batch. Further columns stay with their boxes.
-    metric: "ios", shared area by the smaller box's, or "iou", by the union's. A box goes with the best of those kept that
-    it overlaps by more than `threshold`, 0 to 1, and that has its class, or any with `agnostic`.
-    mode: "nms": the kept box stays as it was; "nmm": it becomes the hull of itself and all that go with it.
+    metric: "ios", shared area by the smaller box's, or "iou", by the union's. A box is merged into the best of the kept
+    boxes that it overlaps by more than `threshold`, 0 to 1, and that has its class, or any class with `agnostic`.
+    mode: "nms": the kept box is unchanged; "nmm": it becomes the hull of itself and all boxes merged into it.
     """
     if metric not in METRICS or mode not in MODES:
         raise ValueError(f'metric is "ios" or "iou" and mode "nms" or "nmm", not {metric!r} and {mode!r}')
