@@ -1,5 +1,5 @@
-"""How slow the machine is, beside itself when idle: tests/run times a short loop again and again, and the time limits of tests
-grow by what it finds. A test that runs without tests/run keeps its limits."""
+"""How slow the machine is compared with itself when idle: tests/run times a short loop again and again, and tests' time
+limits grow with the result. A test without tests/run keeps its limits."""
 import contextlib
 import multiprocessing
 import os
@@ -8,14 +8,14 @@ import threading
 import time
 
 PERIOD_S = 0.2
-ROUNDS = 100000  # of the loop: about 4 ms, longer than a turn that the scheduler gives
-FILE = "TEST_PACE"  # in the environment: the file of the readings, each a line: CLOCK_MONOTONIC, seconds of one loop
+ROUNDS = 100000  # of the loop: about 4 ms, longer than a scheduler's time slice
+FILE = "TEST_PACE"  # in the environment: the file of readings, one a line: CLOCK_MONOTONIC, seconds of one loop
 START = time.monotonic()
-FACTOR_MAX = 4  # of a time limit: some limits are times to wait, too
+FACTOR_MAX = 4  # of a time limit, because tests also wait for some limits to pass
 
 
 def loop():
-    """Seconds of the loop, with what it waits for a processor."""
+    """Returns the loop's seconds, including the time waiting for a processor."""
     began, total = time.monotonic(), 0
     for number in range(ROUNDS):
         total += number
@@ -45,13 +45,13 @@ def measured():
 
 
 class Readings:
-    """Those of the file, each read once."""
+    """The readings in the file; each is parsed once."""
 
     def __init__(self):
         self.path, self.offset, self.all, self.fastest, self.lock = None, 0, [], 1e9, threading.Lock()
 
     def read(self, path):
-        """Returns the readings, and the fastest."""
+        """Returns all readings and the fastest."""
         with self.lock:
             if path != self.path:
                 self.path, self.offset, self.all, self.fastest = path, 0, [], 1e9
@@ -73,7 +73,7 @@ readings = Readings()
 
 
 def slowness(since=START):
-    """The slowest quarter of the loops since then, as a multiple of the fastest loop ever; 1 without readings."""
+    """Returns the mean of the slowest quarter of the loops since then, as a multiple of the fastest loop ever; 1 without readings."""
     path = os.environ.get(FILE)
     if not path or not os.path.exists(path):
         return 1

@@ -1,5 +1,5 @@
-"""Boxes and cameras on one machine: a switch and a host for each, in network namespaces of the test's own, whose cables
-can be pulled. Cameras and consumers are at a place of their own, `outside`, on the same switch."""
+"""Boxes and cameras on one machine: a switch and a host for each in the test's own network namespaces, with cables that
+can be pulled. Cameras and consumers are on a separate host, `outside`, on the same switch."""
 import ctypes
 import os
 import random
@@ -13,7 +13,7 @@ def ip(*arguments, check=True):
 
 
 def enter(descriptor):
-    """This thread, and those that it makes from now on, have that network."""
+    """Moves this thread, and threads that it starts later, to the network."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(descriptor, CLONE_NEWNET) < 0:
         raise OSError(ctypes.get_errno(), "setns")
@@ -47,7 +47,7 @@ class Host:
 
 
 class Network:
-    """`boxes`, and `outside`, where the process is from the beginning of the with-block to its end."""
+    """`boxes`, and `outside`, which the process enters for the duration of the with-block."""
 
     def __init__(self, count):
         self.name = f"fc{os.getpid()}"

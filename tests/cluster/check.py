@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Three framed, three members of etcd and the cameras of a site on one machine, each box a host with a cable of its own:
-every fault that the README promises to survive. What is asserted is seen at consumers, in the frames' own headers: no
-camera is without pictures for more than ten seconds, no two boxes show a camera at the same time but for a process that
-was frozen, epochs rise, ledgers add up, and boxes that are well keep their cameras."""
+"""Three framed, three members of etcd and the cameras of a site on one machine, each box a host with its own cable:
+every fault that the README promises to survive. The checks use the frames' headers at consumers: no camera is without
+pictures for more than ten seconds, no two boxes show a camera at the same time except for a frozen process, epochs rise,
+ledgers add up, and healthy boxes keep their cameras."""
 import argparse
 import contextlib
 import os
@@ -30,22 +30,22 @@ from faults import LIMITS, RANDOM, busiest, dead, drain, etcd_away, frozen, rand
 from processes import TOKEN  # noqa: E402
 from site_of_boxes import LEASE, PROMISE, Site, until  # noqa: E402
 
-SILENT = 0.6 * LEASE + 1  # seconds from the last answer of etcd to the last picture
-RATE = 10  # pictures a second of each camera
-KEYFRAMES = GOP / RATE  # seconds from one to the next
+SILENT = 0.6 * LEASE + 1  # seconds from etcd's last answer to the last picture
+RATE = 10  # pictures per second of each camera
+KEYFRAMES = GOP / RATE  # seconds between two
 
 
 # --- single faults
 
 def moved(site, before, hit):
-    """Cameras of boxes that were well and have lost them."""
+    """Returns the cameras that healthy boxes have lost."""
     after = {camera: node for node, cameras in site.placed().items() for camera in cameras}
     well = {each.box.name for i, each in enumerate(site.framed) if i not in hit}
     return [camera for node, cameras in before.items() for camera in cameras if node in well and after.get(camera) != node]
 
 
 def twice(site, frames, excused):
-    """[(camera, seconds, node before, node after)] shown by two boxes at once."""
+    """Returns [(camera, seconds, node before, node after)] of cameras shown by two boxes at once."""
     return [(camera, *each) for camera in site.cameras for each in overlaps(frames, camera) if each[1] not in excused]
 
 
@@ -61,7 +61,7 @@ def report(name, what, longest, rest):
 
 
 def limit_of(camera, fault):
-    """Of a camera that begins behind a keyframe, the pictures until the next are lost to whoever connects."""
+    """Returns the limit in seconds. A camera that begins after a keyframe shows no picture until the next one."""
     return LIMITS[fault] + (KEYFRAMES if camera.late and LIMITS[fault] < PROMISE else 0)
 
 
@@ -85,10 +85,10 @@ def try_fault(checks, site, fault):
     report(name, fault.__doc__.splitlines()[0], longest, f"needless moves {len(needless)}")
 
 
-# --- when nothing happens
+# --- without faults
 
 def try_rebalance(checks, site):
-    """A box that has come back empty gets cameras of the fullest, one in ten seconds, once it was calm for a minute."""
+    """A box that returned empty gets cameras from the fullest, one every ten seconds, after a calm minute."""
     hit, began = busiest(site), time.monotonic()
     drain(site, hit)
     site.framed[hit].cluster("undrain", site.framed[hit].box.name)
@@ -117,7 +117,7 @@ def try_rebalance(checks, site):
 # --- many
 
 def try_random(checks, site, count, seed):
-    """A fault may meet the box that has just taken over: the promise counts from the last one that began or ended."""
+    """A fault may hit the box that has just taken over: the promise counts from the last fault's start or end."""
     choice, began, changes, frozen_boxes, tally = random.Random(seed), time.monotonic(), [], set(), {}
     for _ in range(count):
         box, fault = choice.randrange(len(site.framed)), choice.choice(RANDOM)
@@ -146,7 +146,7 @@ def try_random(checks, site, count, seed):
 # --- etcd gone
 
 def shown_without_etcd(checks, site, alone, killed, back):
-    """Frames while there is no etcd: with `stop` until the fence, with `keep` all of them."""
+    """Checks frames while etcd is gone: with `stop` until the fence, with `keep` all of them."""
     frames = [frame for frame in site.watch.taken() if killed <= frame.at <= back]
     last = max((frame.at for frame in frames), default=killed) - killed
     longest = max(gaps(frames, site.cameras, killed, back).values())
@@ -160,7 +160,7 @@ def shown_without_etcd(checks, site, alone, killed, back):
 
 
 def try_away(checks, site, alone, seconds):
-    """All of etcd is gone for so long."""
+    """All of etcd is gone for `seconds`."""
     before, killed = site.placed(), time.monotonic()
     for each in site.etcd:
         each.kill()
@@ -184,8 +184,8 @@ def try_away(checks, site, alone, seconds):
 # --- for people
 
 def demonstrate(site):
-    """One box loses its power: what became of each camera."""
-    time.sleep(2 * KEYFRAMES)  # cameras that have just started show pictures first
+    """One box loses its power: shows the effect on each camera."""
+    time.sleep(2 * KEYFRAMES)  # new cameras show pictures first
     before, hit = {camera: site.box_of(camera) for camera in site.cameras}, busiest(site)
     print(f"\nsix cameras at three boxes, etcd at each; now {site.network.boxes[hit].name} loses its power", flush=True)
     began = time.monotonic()
@@ -205,7 +205,7 @@ def demonstrate(site):
     print("it is back and empty: cameras go back to it, one in ten seconds, once no box has come or gone for a minute", flush=True)
 
 
-# --- all along
+# --- in every run
 
 def check_epochs(checks, site, frames):
     for camera in site.cameras:
@@ -216,7 +216,7 @@ def check_epochs(checks, site, frames):
 
 @contextlib.contextmanager
 def followed(site, camera):
-    """A list that fills with what framedio reads of the camera, wherever it is: (at, epoch, sequence)."""
+    """Yields a list that fills with framedio's frames of the camera, on any box: (at, epoch, sequence)."""
     hosts = ",".join(box.address for box in site.network.boxes)
     command = [sys.executable, os.path.join(TESTS, "cluster", "follower.py"), f"cluster:etcd://{hosts}/yard/{camera}/pictures",
                TOKEN]
@@ -236,7 +236,7 @@ def followed(site, camera):
 
 
 def check_followed(checks, frames, began, ended, limit):
-    """One reader sees the camera all along, and never goes back to an older box."""
+    """One reader sees the camera all the time, and never returns to an older box."""
     times = [began, *(at for at, _, _ in frames if began <= at <= ended), ended]
     longest = max(b - a for a, b in zip(times, times[1:]))
     epochs = [epoch for _, epoch, _ in frames]
@@ -246,7 +246,7 @@ def check_followed(checks, frames, began, ended, limit):
 
 
 def check_ledgers(checks, site):
-    """Of outputs that have ended: what a box wrote about each."""
+    """Checks the accounts that each box logged for ended outputs."""
     total = 0
     for each in site.framed:
         accounts = re.findall(r"offered=(\d+) emitted=(\d+) lost=(\d+)", each.text())
@@ -295,7 +295,7 @@ def main():
     options, checks = parse(), Checks("cluster")
     if os.geteuid() != 0:
         sys.exit("cluster: network namespaces are root's: run it as root")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all is taken down
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that everything is cleaned up
     where = tempfile.mkdtemp(prefix="cluster", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
     clip = NumberedClip(encode(f"{where}/clip.h264", 50))
     try:

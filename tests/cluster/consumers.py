@@ -1,5 +1,5 @@
-"""Consumers of every camera at every box: connect again and again, and note each frame's header. They know nothing of the
-cluster, so that what they see is what detectors get."""
+"""Consumers of every camera at every box: they reconnect forever and record each frame's header. They do not use the
+cluster, so that they get the same as detectors."""
 import collections
 import os
 import socket
@@ -12,7 +12,7 @@ from consume import WIRE, header_of  # noqa: E402
 
 BY_CAMERA = 8  # flag: the capture time comes from the camera's clock
 
-# `at`: CLOCK_MONOTONIC when all of the frame was read; `capture`: seconds since 1970, by the camera's clock or, without
+# `at`: CLOCK_MONOTONIC after reading the whole frame; `capture`: seconds since 1970, by the camera's clock or, without
 # the flag, by the box's.
 Frame = collections.namedtuple("Frame", "at camera node epoch sequence capture flags")
 
@@ -68,7 +68,7 @@ class Watch:
             return list(self.frames)
 
     def where(self, seconds):
-        """camera -> nodes that showed it of late."""
+        """Returns camera -> nodes that showed it within the last `seconds`."""
         since = time.monotonic() - seconds
         found = collections.defaultdict(set)
         with self.lock:
@@ -80,19 +80,19 @@ class Watch:
 
 
 def pauses(frames, camera, began, ended):
-    """[(from, to)] between one frame of the camera and the next, and to the ends of that time."""
+    """Returns [(from, to)] between consecutive frames of the camera, and to both ends of the period."""
     times = [began, *sorted(f.at for f in frames if f.camera == camera and began <= f.at <= ended), ended]
     return list(zip(times, times[1:]))
 
 
 def gaps(frames, cameras, began, ended):
-    """camera -> the longest time without a frame between the two."""
+    """Returns camera -> the longest time without a frame between the two."""
     return {camera: max(b - a for a, b in pauses(frames, camera, began, ended)) for camera in cameras}
 
 
 def calm_gaps(frames, cameras, changes, began, ended):
-    """camera -> the longest time without a frame and without a change: of a pause, what is left of it behind each of the
-    changes, which are times."""
+    """Returns camera -> the longest time without a frame and without a change: the changes, which are times, split the
+    pauses."""
     longest = {}
     for camera in cameras:
         longest[camera] = 0
@@ -103,7 +103,7 @@ def calm_gaps(frames, cameras, changes, began, ended):
 
 
 def generations(frames, camera):
-    """generation -> its frames, in the order in which they were captured."""
+    """Returns generation -> its frames, in order of capture."""
     found = collections.defaultdict(list)
     for frame in frames:
         if frame.camera == camera:
@@ -112,8 +112,8 @@ def generations(frames, camera):
 
 
 def overlaps(frames, camera):
-    """[(seconds, node before, node after)]: captured by a generation after a later generation had begun to show. Boxes'
-    clocks may differ: frames count whose time is the camera's."""
+    """Returns [(seconds, node before, node after)] of generations that captured frames after a later one had begun. Only
+    frames with the camera's time count, since boxes' clocks may differ."""
     found = []
     runs = list(generations([frame for frame in frames if frame.flags & BY_CAMERA], camera).items())
     for (_, before), (_, after) in zip(runs, runs[1:]):

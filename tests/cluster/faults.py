@@ -1,5 +1,4 @@
-"""What may happen to a site. Each is a generator that changes something and gives the boxes that it meets, and then puts it
-right again."""
+"""Faults of a site. Each is a generator that causes a fault, yields the affected boxes, and then repairs it."""
 import base64
 import contextlib
 import signal
@@ -20,7 +19,7 @@ def follower(site):
 
 
 def spread(site):
-    """Gives each box a camera, so that a fault of any is seen."""
+    """Gives each box a camera, so that a fault of any box is visible."""
     for each in site.framed:
         name = each.box.name
         if not site.placed().get(name):
@@ -66,7 +65,7 @@ def dead_follower(site):
 
 
 def dead_leader(site):
-    """the same, its etcd led"""
+    """the same, for the box with etcd's leader"""
     yield from dead(site, site.leader())
 
 
@@ -109,7 +108,7 @@ def stopped(site):
 
 
 def drain(site, hit):
-    """Returns within how many seconds its cameras ran elsewhere."""
+    """Returns the seconds until its cameras ran elsewhere."""
     began, name = time.monotonic(), site.framed[hit].box.name
     code, _, errors = site.framed[hit].cluster("drain", name)
     if code != 0:
@@ -161,7 +160,7 @@ def clock(site):
 
 
 def etcd_away(site):
-    """two of three etcd killed for 12 s: all stop, as nobody may place anything"""
+    """two of three etcd killed for 12 s: all stop, as none may place a camera"""
     two = [site.leader(), follower(site)]
     for i in two:
         site.etcd[i].kill()

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Reads one camera of a cluster by framedio until it is stopped: a line "MONOTONIC EPOCH SEQUENCE" for each frame."""
+"""Reads one camera of a cluster with framedio until it is stopped: prints a line "MONOTONIC EPOCH SEQUENCE" per frame."""
 import sys
 import time
 

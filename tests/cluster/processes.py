@@ -1,4 +1,4 @@
-"""What runs on a box: a member of etcd and framed, each of which can be killed, frozen and started anew."""
+"""The processes on a box: a member of etcd and framed, each of which can be killed, frozen and restarted."""
 import json
 import os
 import signal
@@ -43,7 +43,7 @@ class Process:
             self.child.wait()
 
     def stop(self, seconds=5):
-        """Returns how long it took."""
+        """Returns the duration in seconds."""
         began = time.monotonic()
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
@@ -59,8 +59,8 @@ class Process:
 
 
 class Etcd(Process):
-    """In memory where the machine has that, since what is measured is not its disk. With twice etcd's own pace, as
-    framed(1) has it for boxes of one network: a leader that dies with its box costs a second and a half less."""
+    """In memory if the machine has space, since its disk is not measured. Twice as fast as etcd's defaults, as
+    framed(1) recommends for boxes of one network: a leader that dies with its box costs a second and a half less."""
 
     def __init__(self, box, folder, boxes, program="etcd", quota=0):
         super().__init__(box, folder, "etcd")

@@ -1,4 +1,4 @@
-"""A site: framed and a member of etcd at each box, cameras and their consumers outside, all of it running."""
+"""A site: framed and a member of etcd at each box, with cameras and their consumers outside, all running."""
 import base64
 import contextlib
 import json
@@ -26,7 +26,7 @@ def text(data):
 
 
 def until(condition, seconds, what):
-    """`what` gives the words of the error."""
+    """Waits for the condition; `what` returns the text of the error."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -35,7 +35,7 @@ def until(condition, seconds, what):
 
 
 class Site:
-    """All of it running, every camera shown."""
+    """The whole site, running, with every camera shown."""
 
     def __init__(self, where, network, cameras, program, alone="stop", quota=0):
         self.network, self.cameras = network, cameras
@@ -87,7 +87,7 @@ class Site:
         return {key[len("node/"):]: json.loads(value) for key, value in self.keys("node/").items()}
 
     def placed(self):
-        """node -> cameras, by the plan."""
+        """Returns node -> cameras, by the plan."""
         found = {}
         for camera, entry in self.plan().get("cameras", {}).items():
             found.setdefault(entry["node"], []).append(camera)
@@ -99,13 +99,13 @@ class Site:
     def leader(self):
         return next(i for i, each in enumerate(self.etcd) if each.leads())
 
-    # --- what is so
+    # --- the site's state
 
     def addresses(self):
         return {name: {box.name: (box.address, port) for box in self.network.boxes} for name, port in self.ports.items()}
 
     def settle(self, without=(), seconds=30):
-        """Until every camera is shown, each at one box, which is none of those."""
+        """Waits until every camera is shown by exactly one box, outside `without`."""
         gone = {self.framed[i].box.name for i in without}
 
         def settled():
@@ -115,13 +115,13 @@ class Site:
         until(settled, seconds, lambda: f"cameras shown: {dict(self.watch.where(0.6))}")
 
     def is_whole(self):
-        """Whether every box is in the cluster, and has carried out the plan."""
+        """True if every box is in the cluster and has applied the plan."""
         with contextlib.suppress(OSError, ValueError):
             nodes, version = self.nodes(), self.plan().get("version")
             return len(nodes) == len(self.framed) and all(node.get("obeys") == version for node in nodes.values())
         return False
 
     def heal(self, seconds=30):
-        """Until all is as it was before a fault."""
+        """Waits until the site is as before a fault."""
         until(self.is_whole, seconds, lambda: f"nodes: {self.nodes()}")
         self.settle()

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`framed schema` is a JSON Schema that takes what framed takes. FRAMED names the program."""
+"""`framed schema` is a JSON Schema that accepts the same documents as framed. FRAMED names the program."""
 import json
 import os
 import subprocess
@@ -19,7 +19,7 @@ def framed(*arguments, text=None):
 
 
 def properties(schema):
-    """Every property below a schema, with its name."""
+    """Yields every property below a schema, with its name."""
     for name, value in schema.get("properties", {}).items():
         yield name, value
         yield from properties(value)
@@ -39,7 +39,7 @@ def batch(**keys):
     return {"cameras": {"gate": {"url": "x", "rois": {"door": [0, 0, 8, 8]}}}, "batches": {"b": {"cameras": "gate", "sink": "tcp:0", **keys}}}
 
 
-PROCESSOR = min(os.sched_getaffinity(0))  # check wants one that it may use
+PROCESSOR = min(os.sched_getaffinity(0))  # a processor that check may use, which it requires
 GOOD = [
     camera(),
     camera(transport="${TRANSPORT:-tcp}", fps=12.5, options={"probesize": 5000, "fflags": "nobuffer"}, decode_threads="auto"),
@@ -70,7 +70,7 @@ GOOD = [
     {**camera(rotate="ignore"), "defaults": {"rotate": 90}},
     {**output(rotate=90), "defaults": {"rotate": "ignore"}},
 ]
-# The batch of the contract, and one of each other key.
+# The contract's batch, and one for each other key.
 GOOD += [
     batch(cameras=["gate*", "yard-?", "!yard-9"], count=16, wait="auto", per_camera=1, order="arrival", tail="cut", size="640x640",
           tensor={"dtype": "f16", "scale": "1/255"}, slots=3, memory="cuda", sink="ring:/run/framed/detector.ring"),
@@ -176,7 +176,7 @@ def check_properties(checks, schema):
 
 
 def check_documents(checks, validator, documents, good):
-    """The schema and `framed check` say the same of them."""
+    """The schema and `framed check` agree on the documents."""
     for document in documents:
         checks.check(validator.is_valid(document) == good, f"schema: {document}")
         reply = framed("check", "-c", "-", text=yaml.safe_dump(document))

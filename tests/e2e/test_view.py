@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Pictures to look at: JPEGs of cameras and of outputs are those that the camera sends, by their numbers and by their
-levels; nothing is made while nobody looks; outputs lose nothing by those who do."""
+"""JPEGs of cameras and of outputs show pictures that the camera sent, checked by numbers and levels; no picture is
+made without a viewer; viewers cost outputs no frames."""
 import http.client
 import json
 import subprocess
@@ -13,7 +13,7 @@ from http_client import port_of
 from numbered_clip import NumberedClip, encode, read_numbers
 from view_client import View
 
-PICTURES = 300  # of the clip, which begins anew
+PICTURES = 300  # of the clip, which repeats
 SIZE = (640, 384)
 CONFIG = """
 control: {where}/control.sock
@@ -30,7 +30,7 @@ cameras:
 
 
 def pictures_of(jpegs):
-    """JPEGs of one size as R, G and B."""
+    """Returns JPEGs of one size as RGB arrays."""
     done = subprocess.run(["ffmpeg", "-v", "error", "-f", "mjpeg", "-i", "-", "-fps_mode", "passthrough", "-f", "rawvideo",
                            "-pix_fmt", "rgb24", "-"], input=b"".join(jpegs), capture_output=True, check=True)
     return numpy.frombuffer(done.stdout, "u1").reshape(-1, *size_of(jpegs[0]), 3)
@@ -55,7 +55,7 @@ def snap(where, *arguments):
 
 
 def check_numbers(checks, case, picture, camera):
-    """The picture is one that the camera has sent a moment ago, and of one piece."""
+    """The picture is whole and one that the camera has just sent."""
     top, bottom = read_numbers(picture)
     sent = [one.number % PICTURES for one in camera.sent[-50:]]
     checks.check(top == bottom and top in sent, f"{case}: shows {top} and {bottom}, of {sent}")
@@ -77,7 +77,7 @@ def check_snaps(checks, where, camera):
         if code != 0:
             continue
         picture = gray(picture_of(jpeg))
-        # What is black and white in the clip is so in the tensor: it is de-normalised.
+        # The clip's black and white are black and white in the picture: the tensor is de-normalised.
         check_numbers(checks, output, picture[rows[0] : rows[1]], camera)
         if rows[0]:
             fill = picture[: rows[0] - 2]
@@ -92,7 +92,7 @@ def check_snaps(checks, where, camera):
 
 
 def check_colours(checks, where):
-    """Red is red through every conversion, also of a tensor whose channels are the other way round."""
+    """Red stays red through every conversion, also from a BGR tensor."""
     subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", "color=0xC83214:s=320x192:r=10", "-frames:v", "20",
                     "-pix_fmt", "yuv420p", "-colorspace", "bt709", "-vf", "scale=out_color_matrix=bt709", f"{where}/red.mp4"],
                    check=True)
@@ -112,7 +112,7 @@ def check_colours(checks, where):
 
 
 def check_nobody(checks, framed, case):
-    """Nothing is made, and nothing is asked for."""
+    """No preview is made or requested."""
     before = framed.live_metrics().sum("framed_previews_total")
     time.sleep(0.5)
     metrics = framed.live_metrics()
@@ -130,7 +130,7 @@ def fetch(port, page):
 
 
 def comment_of(jpeg):
-    """What stands in a JPEG beside the picture."""
+    """Returns the facts in a JPEG's comment, or None."""
     checks_mark = jpeg[2:4]
     return json.loads(jpeg[6 : 4 + int.from_bytes(jpeg[4:6], "big")]) if checks_mark == b"\xff\xfe" else None
 
@@ -145,14 +145,14 @@ def check_snapshots(checks, port, camera):
     status, kind, jpeg = fetch(port, "/api/v1/cameras/gate/outputs/net/snapshot.jpg")
     facts = comment_of(jpeg)
     check_numbers(checks, "snapshot of net", gray(picture_of(jpeg))[64:256], camera)
-    # Letterboxed by a half: the middle is the middle, at pixel centres.
+    # Letterboxed by one half: the centre maps to the centre, at pixel centres.
     a, b, c, d, e, f = facts["dst_to_src"]
     middle = (a * 159.5 + b * 159.5 + c, d * 159.5 + e * 159.5 + f)
     checks.check(abs(middle[0] - 319.5) < 0.01 and abs(middle[1] - 191.5) < 0.01, f"{middle} of {facts}")
     names = [channel["name"] for channel in facts["channels"]]
     checks.check(names == ["b", "g", "r"] and facts["dtype"] == "f32" and facts["layout"] == "nchw", f"{facts}")
     for channel, mean, std in zip(facts["channels"], (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)):
-        least, most = -mean / std, (1 - mean) / std  # of black and of white
+        least, most = -mean / std, (1 - mean) / std  # for black and for white
         good = abs(channel["min"] - least) < 0.2 and abs(channel["max"] - most) < 0.2 and least < channel["mean"] < most
         checks.check(good, f"{channel}: not {least} to {most}")
     status, _, jpeg = fetch(port, "/api/v1/cameras/gate/outputs/net/snapshot.jpg?plane=2")
@@ -168,7 +168,7 @@ def check_snapshots(checks, port, camera):
 
 
 def check_view(checks, port, camera, framed):
-    """Two viewers of the same and of another kind: each picture is of the camera, and made once for both."""
+    """Two viewers of the same and of another kind: each picture is the camera's, and is made once for both."""
     with View(port, "gate:320,gate/net:320,door:320", 5) as one, View(port, "gate:320", 5) as two:
         checks.check(one.status == two.status == 200, f"{one.status} {one.error}")
         before = framed.live_metrics().sum("framed_previews_total")
@@ -195,7 +195,7 @@ def check_view(checks, port, camera, framed):
 
 
 def check_parts(checks, where, port, camera):
-    """stream.mjpg, as a browser reads it and as ffmpeg does."""
+    """stream.mjpg, read as a browser does and with ffmpeg."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     connection.request("GET", "/api/v1/cameras/gate/stream.mjpg?width=320&fps=10")
     response = connection.getresponse()
@@ -217,7 +217,7 @@ def check_parts(checks, where, port, camera):
 
 
 def check_viewers(checks, port):
-    """32 look, the 33rd is told so, and takes the place of who goes."""
+    """The 33rd viewer is refused with a message, and gets in when one of the 32 leaves."""
     viewers = [View(port, "gate:320", 1) for _ in range(32)]
     checks.check(all(viewer.status == 200 for viewer in viewers), f"{[viewer.status for viewer in viewers]}")
     with View(port, "gate:320") as late:
@@ -234,7 +234,7 @@ def check_viewers(checks, port):
 
 
 def check_slow(checks, port):
-    """A viewer that stood still sees new pictures, not those that it missed."""
+    """A viewer that paused sees new pictures, not the missed ones."""
     with View(port, "gate:640", 25) as viewer:
         viewer.pictures(3)
         time.sleep(2)

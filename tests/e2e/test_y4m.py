@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the header of a .y4m says of the pictures behind it: the rate of the output, not of its source."""
+"""The header of a .y4m has the frame rate of the output, not of its source."""
 import fractions
 import os
 
@@ -28,7 +28,7 @@ RATES = {"all": "25:1", "five": "5:1", "odd": "25:2", "above": "25:1", "ten": "1
 
 
 def header_of(path):
-    """The letters of the header and what stands behind each; and how many pictures there are."""
+    """Returns the header's fields by letter, and the number of pictures."""
     with open(path, "rb") as file:
         words = file.readline().decode().split()
         fields = {word[0]: word[1:] for word in words[1:]}

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The .y4m of a resized yuv output plays: out of a file, a unix socket and a tcp socket, every frame, as ffmpeg scales."""
+"""The .y4m of a resized yuv output plays from a file, a unix socket and a tcp socket: every frame, scaled as ffmpeg does."""
 import os
 import re
 import socket
@@ -20,7 +20,7 @@ cameras:
       tcp: {{kernel: yuv, size: 640x360, filter: triangle, protocol: y4m, overflow: wait, sink: "tcp:127.0.0.1:{port}"}}
       turned: {{kernel: yuv, crop: [100, 50, 300, 201], rotate: 90, sink: "file:{where}/turned.y4m"}}
 """
-# ffmpeg's bilinear is an antialias. Its chroma is placed a little differently.
+# dB. ffmpeg's bilinear antialiases; its chroma position differs slightly.
 LEAST = {"y": 60, "u": 40, "v": 36}
 
 
@@ -32,7 +32,7 @@ def probe(path):
 
 
 def save(family, address, path):
-    """Writes all that a socket gives into a file."""
+    """Writes all data from a socket to a file."""
     with socket.socket(family) as peer, open(path, "wb") as file:
         peer.connect(address)
         while data := peer.recv(1 << 20):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""What the build does not prove. clang takes the C files of clients and kernels without a warning; wire.h and framed.h are
-C++ too. A header that the source of its name includes first stands by itself already; here the others are compiled alone. With
-LONG set, clang takes every C file, and CUDA's headers stand alone too."""
+"""Checks beyond the build. clang compiles the C files of clients and kernels without a warning; wire.h and framed.h are also
+valid C++. A header that its own source includes first is proven self-contained by the build; the others are compiled alone
+here. With LONG set, clang compiles every C file, and CUDA's headers are also compiled alone."""
 import glob
 import os
 import platform
@@ -17,7 +17,7 @@ C = "-std=c17 -D_GNU_SOURCE -I. -Wall -Wextra -Werror -fsyntax-only".split()
 CXX = "-std=c++11 -x c++ -Wall -Wextra -Werror -fsyntax-only".split()
 CUDA = "-std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror -x cu -G -ptx -o /dev/null".split()
 NVCC = [shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc"]
-# The machine and the flags of the files for wide registers.
+# The machine and compiler flags of the files for wide registers.
 WIDE = {
     "avx2": ("x86_64", "-mavx2 -mfma -mf16c".split()),
     "avx512": ("x86_64", ["-march=icelake-server"]),
@@ -29,7 +29,7 @@ INCLUDE = re.compile(r'^#include "(.*)"', re.M)
 
 
 def is_proven(header, sources):
-    """True if a source of the header's name includes it first."""
+    """True if the header's own source includes it first."""
     for ending in sources:
         source = os.path.splitext(header)[0] + ending
         if os.path.exists(source):
@@ -40,7 +40,7 @@ def is_proven(header, sources):
 
 
 def calls(path, packages, compiler):
-    """The compiler with its flags for a file; nothing for another machine whose compiler is not installed."""
+    """Returns the compiler commands for a file; none for another machine without an installed cross compiler."""
     here = platform.machine()
     registers = re.search("|".join(WIDE), "avx2" if TEMPLATE.fullmatch(path) and here == "x86_64" else path)
     machine, flags = WIDE[registers[0]] if registers else (here, [])

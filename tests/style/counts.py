@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""tests/run counts what passed, failed and was skipped, and is red for a test that hides something: tried on a copy of
-it in a folder of tests made up. The two frameworks of tests count as they say."""
+"""tests/run counts passed, failed and skipped tests, and fails for a test that hides a result: tried on a copy of it
+in a folder of made-up tests. Both test frameworks count as documented."""
 import os
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from checks import Checks
 
-# What a test says and its exit code; the last line of tests/run with that test alone, and whether it is green.
+# A test's output and exit code; the last line of tests/run with that test alone, and whether it succeeds.
 CASES = {
     "good": ("good: 2 passed, 0 failed, 0 skipped; 3 checks", 0, "2 passed, 0 failed, 0 skipped; 3 checks", True),
     "partly": ("skipped: no card\npartly: 1 passed, 0 failed, 1 skipped; 3 checks", 0,
@@ -66,7 +66,7 @@ main()
 
 
 def make(where):
-    """The runner with the cases, and a test for CUDA whose program is not there."""
+    """Copies the runner and writes the cases, and a CUDA test without a program."""
     os.makedirs(f"{where}/tests/style")
     os.makedirs(f"{where}/tests/kernels")
     for name in ("run", "pace.py"):

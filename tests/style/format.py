@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Formatting: clang-format over C and CUDA; no tabs, no space at a line's end, a newline at the end of each file."""
+"""Formatting: clang-format for C and CUDA; no tabs, no trailing spaces, a newline at the end of each file."""
 import glob
 import os
 import re
@@ -10,9 +10,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from checks import Checks
 FOLDERS = ("kernels", "config", "daemon", "client", "examples", "tests", "scripts", "systemd")
-VERSION = 14  # of clang-format: others break some lines elsewhere
-CORPUS = re.compile("tests/fuzz/[a-z]+/")  # bytes, whatever they look like
-TABBED = (b"#!/bin/sh", b"#!/usr/bin/make")  # here-documents and recipes want tabs
+VERSION = 14  # of clang-format: others break some lines differently
+CORPUS = re.compile("tests/fuzz/[a-z]+/")  # arbitrary bytes
+TABBED = (b"#!/bin/sh", b"#!/usr/bin/make")  # here-documents and recipes require tabs
 
 
 def text_files():

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Who may include whom: daemon -> config -> kernels, client -> wire.h, one module for each foreign library, wire.h alone.
+"""Include rules: daemon -> config -> kernels, client -> wire.h, one module for each foreign library, wire.h alone.
 
-Inside daemon/ and kernels/ a folder includes itself and the folders before it in RANKS, in the order of a frame; inside
-config/ a file includes only the files before it. No file reaches itself through its includes: a header stands together
-with the .c of its name.
+Inside daemon/ and kernels/ a folder includes itself and the folders before it in RANKS, in a frame's order; inside
+config/ a file includes only the files before it. No file includes itself indirectly: a header counts together with the .c
+of its name.
 """
 import glob
 import os
@@ -25,7 +25,7 @@ LIBC = {
     "sys/un.h", "sys/utsname.h", "sys/wait.h", "syslog.h", "termios.h", "time.h", "ucontext.h", "unistd.h",
 }
 
-# Folder -> folders of ours that its files may include, and headers of others (a name, or a prefix that ends in /).
+# Folder -> our folders that its files may include, and foreign headers (a name, or a prefix that ends in /).
 FOLDERS = {
     "kernels": (["kernels"], ["arm_neon.h", "cpuid.h", "immintrin.h"]),
     "config": (["config", "kernels"], ["yaml.h"]),
@@ -50,14 +50,14 @@ FOLDERS = {
     "tests/bench/peers": (["tests", "kernels"], []),
     "tests/bench/statistics": (["tests", "kernels"], []),
 }
-# The folders of a part in the order of a frame: each may include those before it. Files of the part itself are last,
-# but those of kernels/, which every folder there builds on, are first. config/ has no folders, so its files are listed.
+# The folders of a part in a frame's order: each may include those before it. The part's own files are last, except in
+# kernels/, where they are first because every folder there uses them. config/ has no folders, so its files are listed.
 RANKS = {
     "daemon": ["base", "bitstream", "rtsp", "input", "decode", "device", "scene", "output", "transform", "view", "camera", "supervisor", "alert", "cluster", "service", "onvif", "cli", ""],
     "kernels": ["", "cpu", "cuda"],
     "config": ["url", "address", "expand", "mistakes", "cube", "types", "value", "config", "schema", "value_print", "object", "print", "reader", "check", "check_output", "check_links", "mapping", "load"],
 }
-# What single files may include beyond that: the one module of each foreign library.
+# Additional includes of single files: the one module of each foreign library.
 FILES = [
     (r"((tests/)?kernels|tests/bench)/cuda/.*|tests/bench/(detect|fingerprint)/time_cuda.cu|tests/bench/analysis/main.cu", ["cuda.h", "cuda_fp16.h", "cuda_runtime.h", "cuda_runtime_api.h"]),
     (r"daemon/input/demux_(libav|options)\.c", ["libavformat/", "libavcodec/", "libavutil/"]),
@@ -110,7 +110,7 @@ FILES = [
 ]
 # Files that others include without the rest of the tree.
 ALONE = {"daemon/wire.h": ["stdint.h"]}
-WIRE = r"(tests/)?client/.*"  # who includes the first of them, and nothing else of its folder
+WIRE = r"(tests/)?client/.*"  # these include the first of them, and no other file of its folder
 
 
 def unit_of(path):
@@ -118,7 +118,7 @@ def unit_of(path):
 
 
 def rank_of(path):
-    """(part, rank) of a file in a part whose folders or files have an order, else None."""
+    """Returns (part, rank) of a file in a part whose folders or files have an order, else None."""
     part, _, rest = path.partition("/")
     name = unit_of(rest) if part == "config" else rest.rpartition("/")[0]
     return (part, RANKS[part].index(name)) if part in RANKS and name in RANKS[part] else None
@@ -153,7 +153,7 @@ def violations(path, text):
 
 
 def circles(texts):
-    """Groups of units that reach each other, from {path: text}; a unit is a .c with its header."""
+    """Returns groups of units that include each other, from {path: text}; a unit is a .c with its header."""
     units = {}
     for path, text in texts.items():
         own = units.setdefault(unit_of(path), set())
@@ -177,7 +177,7 @@ def sources():
             yield from sorted(glob.glob(f"{folder}/**/*.{ending}", recursive=True))
 
 
-# Lines that the rules must refuse, so that a rule that lets all through is seen.
+# Lines that the rules must refuse; they detect a rule that allows everything.
 REFUSED = [
     ("kernels/warp.c", '#include "config/config.h"'),
     ("kernels/warp.c", "#include <libavutil/frame.h>"),
@@ -204,7 +204,7 @@ REFUSED = [
 ]
 
 
-# A circle that must be found, with what leads into it and out of it.
+# A circle that must be found, with an include into it and one out of it.
 CIRCLE = {
     "daemon/a.c": '#include "daemon/a.h"\n#include "daemon/b.h"',
     "daemon/b.h": '#include "daemon/c.h"\n#include "daemon/e.h"',

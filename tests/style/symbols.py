@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Nothing of framed's own has the name of something in a library that it is linked with: the library would get it, or
-framed the library's, and no linker says so. libframed wants libc alone, and has no names but those of its header."""
+"""No symbol of framed has the name of a symbol in a library that it is linked with: one would silently replace the
+other. libframed needs only libc, and exports only the names of its header."""
 import os
 import re
 import subprocess
@@ -11,11 +11,11 @@ sys.path.insert(0, os.path.join(ROOT, "tests"))
 from checks import Checks
 
 LINKER = {"_init", "_fini", "_start", "_edata", "_end", "__bss_start", "__data_start", "data_start",
-          "_IO_stdin_used"}  # the last one of libraries that are programs, too
+          "_IO_stdin_used"}  # the last one is also in libraries that are programs
 
 
 def defined(path, *options):
-    """Names and, behind them, versions; a program has those of what it copies from a library, like stderr."""
+    """Returns names with their versions; a program also has those copied from a library, like stderr."""
     out = subprocess.run(["nm", "--defined-only", *options, path], capture_output=True, text=True).stdout
     return re.findall(r" [TDBRWVi] ([^\s@]+)(@\S*)?$", out, re.M)
 
@@ -39,7 +39,7 @@ def main():
     checks = Checks("symbols")
     listed = subprocess.run(["ldd", framed], check=True, capture_output=True, text=True).stdout
     for library in re.findall(r"=> (/\S+)", listed):
-        if re.search(r"san\.so|/libgcc_s", library):  # a sanitizer's stand in for others; the compiler adds its own
+        if re.search(r"san\.so|/libgcc_s", library):  # sanitizers replace other symbols; the compiler adds its own library
             continue
         clashes = ours & {name for name, _ in defined(library, "-D")}
         checks.check(not clashes, f"{library} has {', '.join(sorted(clashes))} too")

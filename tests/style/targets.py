@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""`make help` lists every target that a user may call: the phony ones, and there is no other without a folder. The Debians
-that packages are made and tried in lie in the build's folder, and have folders called rc2.d: make goes on beside them."""
+"""`make help` lists every target for users: these are the phony ones, and every target without a folder is phony. The
+Debians for building and testing packages are in the build folder and contain folders called rc2.d, which make must ignore."""
 import os
 import re
 import subprocess
@@ -18,7 +18,7 @@ def make(*arguments):
 
 
 def missing(targets, text):
-    """Which of them have no line of their own with a few words."""
+    """Returns the targets without a line of their own and a short description."""
     return set(targets) - set(re.findall(r"^  ([a-z0-9-]+) +\S+ \S", text, re.M))
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""The same faults for framed, for the ffmpeg program, and for the ffmpeg program with a supervisor that starts it again
-when it ends or gives no picture for a while; each has a camera of its own, whose pictures carry their numbers. Prints a
-Markdown table. FRAMED_FAULTS="NAME..." keeps these faults, FRAMED_AT_ONCE=4 is how many are tried at a time."""
+"""The same faults for framed, for the ffmpeg program, and for ffmpeg with a supervisor that restarts it when it ends or
+delivers no picture for a while; each has its own camera, with numbers in its pictures. Prints a Markdown table.
+FRAMED_FAULTS="NAME..." selects faults, FRAMED_AT_ONCE=4 is how many run at a time."""
 import collections
 import concurrent.futures
 import os
@@ -11,18 +11,18 @@ import threading
 import time
 import zlib
 
-import torment  # finds the next ones
+import torment  # makes the next imports possible
 from fault_cases import CLIPS, camera_of, cases, make_clips, refused
 from framed_client import Framed, ffmpeg, folder, until
 from watch import HEIGHT, WIDTH, Account, Header, Watcher, reference
 
 AT_ONCE = int(os.environ.get("FRAMED_AT_ONCE", "4"))
 BOUND = 45.0  # s after which a good picture counts as never
-MEDIA = 2.0  # s, ffmpeg's -timeout beside a supervisor
+MEDIA = 2.0  # s, ffmpeg's -timeout with a supervisor
 STALL, PAUSE = 3.0, 1.0  # of the supervisor, s: without a picture, and from an end to the next start
-# To a pipe as framed's output is: numbers stay readable, and a new size of the camera does not change the pictures'.
+# Output to a pipe, like framed's: numbers stay readable, and a new camera size does not change the pictures' size.
 SCALE = ["-vf", f"scale={WIDTH}:{HEIGHT}:flags=bilinear,format=gray", "-f", "rawvideo", "-"]
-# As quick and as truthful as it gets: probing is as short as framed's, and no picture is repeated to fill a rate.
+# As fast and accurate as possible: probing is as short as framed's, and no picture is repeated to fill a rate.
 INPUT = ["-threads", "1", "-rtsp_transport", "tcp", "-allowed_media_types", "video", "-fpsprobesize", "2",
          "-analyzeduration", "100000"]
 
@@ -30,13 +30,13 @@ Row = collections.namedtuple("Row", "good counts held oldest")
 
 
 def ffmpeg_reference(path):
-    """digest -> number, of what the ffmpeg program makes of the clip when it comes from a file."""
+    """Returns digest -> number of the pictures that ffmpeg makes from the clip's file."""
     pictures, size = ffmpeg("-i", path, "-fps_mode", "passthrough", *SCALE), WIDTH * HEIGHT
     return {zlib.crc32(pictures[at : at + size]): at // size for at in range(0, len(pictures), size)}
 
 
 def held_by(pid):
-    """(MiB resident, descriptors) of a process, or None where there is none."""
+    """Returns (MiB resident, descriptors) of a process, or None if it does not exist."""
     try:
         with open(f"/proc/{pid}/statm") as statm:
             pages = int(statm.read().split()[1])
@@ -46,7 +46,7 @@ def held_by(pid):
 
 
 class Program(Watcher):
-    """The pictures of an ffmpeg, which `supervised` starts again."""
+    """The pictures of an ffmpeg, restarted if `supervised`."""
 
     def __init__(self, case, digests, supervised):
         self.url, self.supervised = case.camera.url(case.user), supervised
@@ -69,7 +69,7 @@ class Program(Watcher):
             self.over.wait(PAUSE)
 
     def read(self, pipe):
-        """Until its end, or with a supervisor until a stall."""
+        """Reads until the end or, with a supervisor, until a stall."""
         data, last = b"", time.monotonic()
         while not self.over.is_set():
             if select.select([pipe], [], [], 0.1)[0]:
@@ -118,13 +118,13 @@ class Framing:
 
 
 def sampled(case):
-    """Before the fault: when pictures come, or where none do."""
+    """Returns the process's holdings once pictures arrive, or after 2.5 s, before the fault."""
     until(lambda: len(case.watcher.seen) > 10, 2.5)
     return case.watcher.held()
 
 
 def good_again(case, back):
-    """Seconds, "never", or "-" where service never went and is there in the end."""
+    """Returns seconds, "never", or "-" if service never stopped and still runs at the end."""
     if case.fault is refused:
         return f"{len(case.camera.calls)} tries in 36 s"
     first = case.wait_good(back, seconds=BOUND) if back is not None else None
@@ -138,7 +138,7 @@ def oldest(case):
 
 
 def measure(case, start):
-    """One fault for one program. Lost are pictures that were sent whole ahead of the last that came."""
+    """Measures one fault with one program. Lost are pictures that were sent whole before the last received one."""
     case.camera = camera_of(case)
     if case.camera.starts:
         case.camera.listen()
@@ -159,7 +159,7 @@ def measure(case, start):
 
 
 def programs(where):
-    """How each is started for a case."""
+    """Returns name -> a function that starts the program for a case."""
     theirs, ours = {}, {}
     for clip in CLIPS.values():
         theirs.update(ffmpeg_reference(clip.path))

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""A thousand cameras (FRAMED_EDITS changes) put and removed by HTTP within 60 s beside ten that lose no picture. Then
-framed is killed at random moments of such changes (FRAMED_KILLS times): what it left is a valid configuration each time,
-with every change that was answered, and the one under way whole or not at all."""
+"""A thousand changes (FRAMED_EDITS) add and remove cameras by HTTP within 60 s beside ten that lose no picture. Then
+framed is killed at random moments of such changes (FRAMED_KILLS times): each time it leaves a valid configuration with
+every confirmed change, and the one in progress wholly or not at all."""
 import glob
 import http.client
 import json
@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 
-import torment  # the path to the rest
+import torment  # makes the next imports possible
 from framed_client import BINARY, Checks, Framed, folder, free_port, make_clip, until
 from http_client import Editor, port_of
 from reloading import Reloaded, Street, check_untouched, config
@@ -32,7 +32,7 @@ def keys_of(where, name, **more):
 
 
 def spread(checks, port, where, seconds):
-    """Each client puts and removes cameras of its own, at the rate that is asked for. The times of all answers."""
+    """Each client adds and removes its own cameras, at the requested rate. Returns the sorted response times and the duration."""
     taken, each, began = [], EDITS // CLIENTS // 2, time.monotonic()
 
     def work(client):
@@ -74,7 +74,7 @@ def check_thousand(checks, where, street):
 
 
 def there(where):
-    """name -> fps of what the files say."""
+    """Returns name -> fps from the files."""
     found = {}
     for path in glob.glob(f"{where}/framed.d/api-*.yaml"):
         with open(path) as file:
@@ -85,12 +85,12 @@ def there(where):
 
 
 class Hasty(threading.Thread):
-    """Changes one camera until the daemon dies. Then the file is as `sure` says, or as `tried`."""
+    """Changes one camera until the daemon dies. Then the file matches `sure` or `tried`."""
 
     def __init__(self, port, where, name, sure, dice):
         super().__init__(daemon=True)
         self.port, self.where, self.name, self.dice = port, where, name, dice
-        self.sure = self.tried = sure  # the fps that was put; None: no camera
+        self.sure = self.tried = sure  # fps of the last confirmed and the last attempted change; None: no camera
         self.refused = None
         self.start()
 
@@ -115,7 +115,7 @@ def check_kills(checks, where, dice):
     port, names, state = free_port(), [f"c{i}" for i in range(CLIENTS)], {}
     made = drafts = 0
     for turn in range(KILLS):
-        # Cameras need not run for their files to change.
+        # Cameras need not run to have their files changed.
         with Framed(where, 'paused: "*"\ncameras: {keep: ' + json.dumps(keys_of(where, "keep")) + "}\n" + TOP.format(port=port)) as framed:
             editor = Editor(port_of(framed))
             until(lambda: framed.child.poll() is not None or "http on" in framed.errors(), 5)

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""The faults of tests/e2e/fault_cases.py, each with a camera and a framed of its own: seconds from service to the first good picture that a client has read, what became of
-the pictures, and the packets that framed says it missed beside those that the camera kept back. Prints a Markdown table.
-FRAMED_FAULTS="NAME..." keeps these faults, FRAMED_AT_ONCE=6 is how many are tried at a time."""
+"""The faults of tests/e2e/fault_cases.py, each with its own camera and framed: seconds from service to the first good picture
+read by a client, counts of bad pictures, and the packets that framed reports missing beside those that the camera held back.
+Prints a Markdown table. FRAMED_FAULTS="NAME..." selects faults, FRAMED_AT_ONCE=6 is how many run at a time."""
 import concurrent.futures
 import contextlib
 import os
 import time
 
-import torment  # finds the next ones
+import torment  # makes the next imports possible
 from fault_cases import CLIPS, REFUSED, camera_of, cases, make_clips, refused
 from framed_client import Framed, folder, status
 from watch import UNKNOWN, Account, Watcher, reference
@@ -17,7 +17,7 @@ BOUND = 45.0  # s after which a good picture counts as never
 
 
 class Reader(Watcher):
-    """Judges by when pictures were read, not by what their headers say."""
+    """Uses the time when pictures were read, not the time in their headers."""
 
     def good_after(self, number):
         good = [s for s in list(self.seen) if s.known != UNKNOWN]
@@ -26,7 +26,7 @@ class Reader(Watcher):
 
 
 def good_again(case, back):
-    """Seconds, "never", or "-" where service never went and is there in the end."""
+    """Returns seconds, "never", or "-" if service never stopped and still runs at the end."""
     if case.fault is refused:
         return f"{len(case.camera.calls)} connection{'s' * (len(case.camera.calls) != 1)} in {REFUSED:g} s"
     first = case.wait_good(back, seconds=BOUND) if back is not None else None
@@ -35,8 +35,8 @@ def good_again(case, back):
 
 
 def measure(where, case, digests):
-    """[good again, lost/doubled/torn/unflagged, flagged, packets]. Lost are pictures that were sent whole ahead of the
-    last that came."""
+    """Returns [good again, lost/doubled/torn/unflagged, flagged, packets]. Lost are pictures that were sent whole before the
+    last received one."""
     os.mkdir(where)
     with contextlib.closing(camera_of(case)) as case.camera:
         if case.camera.starts:

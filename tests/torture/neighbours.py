@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Twenty cameras of which one refuses and one never answers: the others are there within 2 s and lose nothing."""
+"""Twenty cameras of which one refuses and one never answers: the others show pictures within 2 s and lose none."""
 import os
 import time
 
@@ -8,7 +8,7 @@ from framed_client import PATIENCE, Checks, Framed, folder, until
 from watch import Account, check_steady
 
 CAMERAS, REFUSES, DEAF = 20, "camera7", "camera13"
-START = 2.0  # s from framed's own to the first picture of the slowest
+START = 2.0  # s from framed's start to the first picture of the slowest
 SECONDS = float(os.environ.get("FRAMED_NEIGHBOURS_SECONDS", "30"))
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A thousand reconnects (FRAMED_RECONNECTS) over twenty cameras that hang up after a few pictures, one way or another:
-memory, descriptors and threads stay flat, and every picture comes once."""
+"""A thousand reconnects (FRAMED_RECONNECTS) with twenty cameras that hang up after a few pictures, in several ways:
+memory, descriptors and threads stay flat, and every picture arrives once."""
 import itertools
 import os
 import time
@@ -17,7 +17,7 @@ WAYS = (Connection.fin, Connection.reset, Connection.half)
 
 
 def hang_up_again_and_again(camera):
-    """Ahead of the sixth picture of every connection; each arms the next."""
+    """Hangs up before the sixth picture of every connection; each time sets up the next."""
     ways = itertools.cycle(WAYS)
 
     def act(connection):

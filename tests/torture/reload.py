@@ -9,7 +9,7 @@ import statistics
 import threading
 import time
 
-from torment import Batches, Holdings  # also the path to the rest
+from torment import Batches, Holdings  # also makes the next imports possible
 from framed_client import Checks, folder
 from reloading import Reloaded, Street, camera, check_untouched, config, output
 from watch import Account, check_ledger, check_steady
@@ -33,7 +33,7 @@ def text_of(cameras, batches, top=""):
 
 
 class Others:
-    """What changes: of each camera its keys, and which outputs it has with which keys."""
+    """The changing cameras: each one's keys, and its outputs with their keys."""
 
     def __init__(self, street, names, dice):
         self.street, self.names, self.dice = street, names, dice
@@ -90,14 +90,14 @@ class Others:
 
 
 def forget_files(where):
-    """What swapped files leave would fill the disk."""
+    """Removes files left by swaps, which would fill the disk."""
     for name in os.listdir(where):
         if name.endswith(".framed"):
             os.remove(os.path.join(where, name))
 
 
 def run(checks, framed, kept, others, batches, dice):
-    """Returns what one reload after another took, from signal to counters."""
+    """Returns the duration of each reload, from signal to counters."""
     holdings, took = Holdings(framed), []
     applied = refused = 0
     for i in range(RELOADS):
@@ -123,7 +123,7 @@ def run(checks, framed, kept, others, batches, dice):
 
 
 class Box(threading.Thread):
-    """How long the box keeps a program waiting that only sleeps: beyond LATE it is too busy to judge losses by."""
+    """Measures how long the machine delays a sleeping program: beyond LATE it is too busy to judge losses."""
 
     STEP, LATE = 0.01, 0.1
 
@@ -144,7 +144,7 @@ def check_kept(checks, street, watchers, metrics, box):
     for name, watcher in watchers.items():
         losses = metrics.losses(camera=name, output="o")
         print(f"{name:8} {len(watcher.seen):8} {losses.total():7} {1000 * longest_wait(watcher):8.0f}", flush=True)
-        # Before its client came, a camera had nobody to show anything to.
+        # A camera loses pictures to "client" before its client connects.
         checks.check(set(losses) <= {"client", "overflow", "backend_busy"}, f"{name}: lost {dict(losses)}")
         check_untouched(checks, name, street.cameras[name], watcher, (losses["overflow"] or losses["backend_busy"]) and box.longest > Box.LATE)
     if box.longest > Box.LATE:
@@ -152,7 +152,7 @@ def check_kept(checks, street, watchers, metrics, box):
 
 
 def check_batches(checks, street, kept, batches, metrics, box):
-    """What was closed was seen. Of cameras that stay each picture came, of others none twice or out of order."""
+    """Every closed batch was seen. Cameras that stay have each picture, others none twice or out of order."""
     for batch, watcher in batches.watchers.items():
         watcher.check_sums(checks, metrics, batch)
         members = set(batches.members(metrics, batch)) & set(kept)
@@ -170,7 +170,7 @@ def check_batches(checks, street, kept, batches, metrics, box):
 
 
 def longest_wait(watcher):
-    """Between two pictures as they were finished, s."""
+    """Returns the longest time between two finished pictures, s."""
     at = [seen.header.finished_ns for seen in watcher.seen]
     return max((b - a) / 1e9 for a, b in zip(at, at[1:]))
 

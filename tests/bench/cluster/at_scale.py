@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""A cluster at scale: nodes without cameras beside real etcds, whose data lies in memory. How long it takes until cameras
-run, at first and after a node died or drains, and what that costs etcd and the nodes. Ends with 1 where a camera runs
-twice, moved without need or never runs.
+"""A cluster at scale: nodes without cameras beside real etcds with their data in memory. Measures how long cameras take
+to run, at first and after a node died or drains, and the cost for etcd and the nodes. Exits with 1 if a camera runs
+twice, moves without need or never runs.
 
 usage: at_scale.py PROGRAM FRAMED [--cameras 1000] [--nodes 20] [--lease 5] [--members 1] [--rest 20]
   PROGRAM  bench-cluster, a node; FRAMED  writes the cameras; MEMBERS  of etcd, 1 or 3
@@ -43,14 +43,14 @@ def encode(text):
 
 
 def ticks(path):
-    """Processor time in seconds, of a process's or a thread's stat."""
+    """Returns processor time in seconds, from a process's or a thread's stat."""
     with open(path) as file:
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 class Node:
-    """A process, and what runs on it by what it says: camera -> (generation, since)."""
+    """A node's process, and the cameras that it reports: camera -> (generation, since)."""
 
     def __init__(self, options, where, urls, name):
         self.name, self.running = name, {}
@@ -62,7 +62,7 @@ class Node:
         self.rest = ""
 
     def seconds(self):
-        """Processor time of the member's thread, and of the process."""
+        """Returns processor time of the member's thread, and of the process."""
         threads = [f"/proc/{self.child.pid}/task/{task}/stat" for task in os.listdir(f"/proc/{self.child.pid}/task")
                    if int(task) != self.child.pid]
         return sum(map(ticks, threads)), ticks(f"/proc/{self.child.pid}/stat")
@@ -106,14 +106,14 @@ class Site:
         self.selector.register(node.child.stdout, selectors.EVENT_READ, node)
 
     def kill(self, name):
-        """Its cameras, which end with it."""
+        """Returns the node's cameras, which end with it."""
         node = self.nodes.pop(name)
         self.selector.unregister(node.child.stdout)
         node.end()
         return set(node.running)
 
     def stop(self, name):
-        """It gives its lease back."""
+        """Stops the node, which revokes its lease."""
         node = self.nodes.pop(name)
         self.selector.unregister(node.child.stdout)
         node.child.terminate()
@@ -136,7 +136,7 @@ class Site:
             node.running[camera] = int(numbers[0])
 
     def wait(self, done, seconds):
-        """Reads what the nodes say until then; whether it came to that."""
+        """Reads the nodes' reports until done() or the timeout; returns done()."""
         end = time.monotonic() + seconds
         while not (good := done()) and time.monotonic() < end:
             for key, _ in self.selector.select(0.02):
@@ -171,7 +171,7 @@ class Site:
 
 
 class Table:
-    """A line for each phase: how long its cameras took, and what was used a second meanwhile."""
+    """Prints a line per phase: how long its cameras took, and the usage per second meanwhile."""
 
     HEAD = ("phase", "cameras", "p50 s", "max s", "never", "moved", "lasted s", "requests/s", "writes/s", "in kB/s", "out kB/s",
             "etcd %", "member %", "most %", "loop %")
@@ -186,7 +186,8 @@ class Table:
 
     @contextlib.contextmanager
     def phase(self, name):
-        """`took`, to be filled: seconds, a camera each; `moved`: cameras that started without need."""
+        """Yields a result to fill: `took`, seconds per camera; `moved`, cameras that started without need; `never`, cameras that did
+        not start."""
         sums, nodes = self.site.counters()
         result = {"took": [], "moved": 0, "never": 0}
         yield result
@@ -205,7 +206,8 @@ class Table:
 
 
 def watch_starts(site, result, cameras, since, seconds):
-    """Of the cameras, that start until then, how long after `since` each did; others that start moved without need."""
+    """Fills the result with the delay after `since` of each camera's start within `seconds`; other cameras that start moved without
+    need."""
     before = {camera: len(starts) for camera, starts in site.started.items()}
     due = set(cameras)
 
@@ -213,14 +215,14 @@ def watch_starts(site, result, cameras, since, seconds):
         return len(site.started[camera]) > before.get(camera, 0)
 
     site.wait(lambda: all(map(news, due)), seconds)
-    site.wait(lambda: False, 1)  # for what comes too late, or without need
+    site.wait(lambda: False, 1)  # for late and unneeded starts
     result["never"] = sum(not news(camera) for camera in due)
     result["took"] = [max(0, site.started[camera][before.get(camera, 0)][0] - since) for camera in filter(news, due)]
     result["moved"] = sum(len(site.started[camera]) - before.get(camera, 0) - (camera in due) for camera in filter(news, list(site.started)))
 
 
 def add_one_by_one(site, result, numbers, pause):
-    """Each is written once the one before runs, or `pause` seconds after it."""
+    """Writes each camera once the previous one runs, or `pause` seconds after it."""
     before, written = sum(map(len, site.started.values())), {}
     document = site.get("camera/cam0001")
 

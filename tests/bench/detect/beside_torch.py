@@ -40,7 +40,7 @@ def median_ms(call, runs):
 
 
 def client_ms(output, cut, runs):
-    """(libframed's, framedio's), of one picture."""
+    """Returns (libframed's, framedio's) time for one picture."""
     header = Header(width=640, height=640, source_width=SIZE[0], source_height=SIZE[1])
     header.dst_to_src[:] = MATRIX
     framedio.detect(output, header, candidates=cut)
@@ -51,7 +51,7 @@ def client_ms(output, cut, runs):
 
 
 def compare(server, output):
-    """Whether both chains keep the same anchors' scores, classes and corners."""
+    """Returns True if both chains keep the same scores, classes and corners."""
     theirs = torch_chain.suppress(torch.from_numpy(output)[None], 80, 0.25, 0.45)[0].numpy()
     _, ours, _, _ = server.detect("yolov8", [output], 80, planes=True, compat_ultralytics=True)
     return (len(ours) == len(theirs) and np.array_equal(ours["score"], theirs[:, 4])

@@ -1,16 +1,16 @@
-"""Outputs as a detector of 640 x 640 pixels makes them, out of random numbers."""
+"""Random outputs like those of a detector of 640 x 640 pixels."""
 import numpy as np
 
 
 def aligned(shape):
-    """f32 zeroes on a multiple of 64 bytes, where runtimes put their outputs."""
+    """Returns f32 zeroes aligned to 64 bytes, as runtimes align their outputs."""
     block = np.zeros(int(np.prod(shape)) + 16, np.float32)
     first = -block.ctypes.data // 4 % 16
     return block[first:first + int(np.prod(shape))].reshape(shape)
 
 
 def scene(random, candidates, each=15, classes=80, anchors=8400):
-    """(4 + classes, anchors) f32: objects that `each` anchors see, so that there are as many candidates."""
+    """Returns (4 + classes, anchors) f32: objects, each seen by `each` anchors, with `candidates` anchors in total."""
     output = aligned((4 + classes, anchors))
     output[4:] = random.random((classes, anchors), np.float32) * 0.05
     output[:2] = random.random((2, anchors), np.float32) * 640

@@ -1,4 +1,4 @@
-"""build/bench-detect from Python: parameters as kernels/detect.h has them, tensors and results in numpy."""
+"""build/bench-detect from Python: parameters as in kernels/detect.h, tensors and results in numpy."""
 import ctypes
 import os
 import subprocess
@@ -43,7 +43,7 @@ class Merge(ctypes.Structure):
 
 
 def params_of(head, tensors, classes, **rules):
-    """Of tensors whose first has a row, or with planes a column, for each anchor."""
+    """Returns the parameters for tensors whose first has a row, or with planes a column, for each anchor."""
     params = Params(ctypes.sizeof(Params), HEADS.index(head), 640, 640, 0, classes, conf=0.25, iou=0.45, max_det=300)
     for name, value in rules.items():
         if name not in ("class_conf", "class_list"):
@@ -80,7 +80,7 @@ class Program:
 
     def detect(self, head, tensors, classes, matrix=(1, 0, 0, 0, 1, 0), size=(640, 640), class_conf=None,
                class_list=None, **rules):
-        """(summary, detections, quads or None, extra columns)"""
+        """Returns (summary, detections, quads or None, extra columns)."""
         params = params_of(head, tensors, classes, **rules)
         data = self.answer(request_of(params, tensors, matrix, size, class_conf, class_list))
         summary = np.frombuffer(data, SUMMARY, 1)[0]
@@ -95,14 +95,14 @@ class Program:
         return summary, found, quads, np.frombuffer(data, "<f4", extra * count, at).reshape(count, extra)
 
     def merge(self, found, **rules):
-        """(what is left, which of `found` each is)"""
+        """Returns (merged detections, the index in `found` of each)."""
         head = bytes(4) + np.asarray(len(found), "<i4").tobytes() + bytes(Merge(**rules))
         data = self.answer(head + np.ascontiguousarray(found).tobytes())
         count = len(data) // (DETECTION.itemsize + 4)
         return np.frombuffer(data, DETECTION, count), np.frombuffer(data, "<i4", count, count * DETECTION.itemsize)
 
     def time(self, request, runs, pictures=0):
-        """(median ms, candidates, kept, processor) of a request again and again; with `pictures` on CUDA, of a batch."""
+        """Returns (median ms, candidates, kept, processor) of a repeated request; with `pictures` on CUDA, of a batch."""
         how = ["cuda", str(runs), str(pictures)] if pictures else ["time", str(runs)]
         done = subprocess.run([self.path, *how], input=request, capture_output=True)
         if done.returncode:

@@ -1,5 +1,5 @@
-"""What Ultralytics' non_max_suppression does, step by step as its documentation and users describe it, written anew on
-torch and torchvision: the chain that a consumer without framed runs."""
+"""The steps of Ultralytics' non_max_suppression as its documentation and users describe them, rewritten with torch and
+torchvision: the chain of a consumer without framed."""
 import torch
 import torchvision
 
@@ -11,7 +11,8 @@ def corners_of(boxes):
 
 def suppress(prediction, classes, conf, iou, agnostic=False, multi_label=False, keep_classes=None, max_det=300,
              max_nms=30000):
-    """A list, for each picture of (pictures, 4 + classes + extra, anchors), of (n, 6 + extra): corners, score, class."""
+    """Returns a list with an array (n, 6 + extra) of corners, score, class for each picture of (pictures, 4 + classes + extra,
+    anchors)."""
     found = []
     for picture, is_candidate in zip(prediction, prediction[:, 4:4 + classes].amax(1) > conf):
         rows = picture.transpose(0, -1)[is_candidate]

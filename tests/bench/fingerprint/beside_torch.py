@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Fingerprints of 165 cameras on a GPU beside torch: one product by cuBLAS of 165 x 1024 and 1024 x 64, the same with the
-bits, and that as a CUDA graph. Microseconds, by events; the first column has 200 of them one behind the other.
+"""Fingerprints of 165 cameras on a GPU compared with torch: one cuBLAS product of 165 x 1024 and 1024 x 64, the same with
+the bits, and that as a CUDA graph. Microseconds, by events; the first column is for 200 of them back to back.
 
 usage: beside_torch.py [PROGRAM]    build/bench-fingerprint
 """
@@ -13,7 +13,7 @@ PICTURES, BEHIND, RUNS = 165, 200, 100
 
 
 def transform():
-    """64 x 1024: the weight of each pixel in each coefficient."""
+    """Returns 64 x 1024: the weight of each pixel in each coefficient."""
     frequencies = torch.arange(1, 9, dtype=torch.float64)[:, None] * (2 * torch.arange(32, dtype=torch.float64) + 1)
     rows = torch.cos(torch.pi * frequencies / 64)
     return torch.einsum("uy,vx->uvyx", rows, rows).reshape(64, 1024)

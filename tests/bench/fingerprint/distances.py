@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Bits that differ between fingerprints of near-duplicates and of distinct pictures of clips, as histograms: the share
-of pairs with each distance, in percent. And how many bits differ from those of a DCT in double, of areas that are not
+of pairs with each distance, in percent. Also the share of bits that differ from a DCT in double of areas that are not
 rounded to levels.
 
 usage: distances.py [--program build/bench-fingerprint] [--pictures 60] CLIP...
@@ -11,18 +11,18 @@ import subprocess
 import cv2
 import numpy as np
 
-EDGES = (0, 2, 4, 6, 8, 12, 18, 24, 32, 65)  # half of the bits are set, but for ties: distances are even
+EDGES = (0, 2, 4, 6, 8, 12, 18, 24, 32, 65)  # half of the bits are set, except for ties: distances are even
 
 
 def fingerprints(program, pictures):
-    """Of pictures as statistics and fingerprint of the daemon see them: 64 bits each."""
+    """Returns 64 bits of each picture, computed with the daemon's statistics and fingerprint."""
     sent = b"".join(np.array(picture.shape[::-1], "<i4").tobytes() + picture.tobytes() for picture in pictures)
     lines = subprocess.run([program, "pictures"], input=sent, stdout=subprocess.PIPE, check=True).stdout.split()
     return np.array([[int(line, 16) >> bit & 1 for bit in range(64)] for line in lines], bool)
 
 
 def pictures_of(clip, n):
-    """n pictures of a clip, evenly apart, as luma of 8 bits."""
+    """Returns n evenly spaced pictures of a clip, as luma of 8 bits."""
     capture, pictures = cv2.VideoCapture(clip), []
     while capture.grab():
         pictures.append(capture.retrieve()[1] if len(pictures) % 3 == 0 else None)
@@ -32,7 +32,7 @@ def pictures_of(clip, n):
 
 
 def variants(random):
-    """Name -> a near-duplicate of a picture."""
+    """Returns name -> a function that makes a near-duplicate of a picture."""
     def levels(picture):
         return np.clip(np.rint(picture), 0, 255).astype(np.uint8)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""framed's motion kernel beside two recipes of OpenCV on the labelled clips, as they are and with disturbances put on
-them: events noticed, false alarms a minute, and milliseconds a picture on one core.
+"""framed's motion kernel compared with two OpenCV recipes on the labelled clips, unchanged and with disturbances:
+events noticed, false alarms per minute, and milliseconds per picture on one core.
 
 usage: beside_opencv.py PROGRAM FOLDER [--only NAME,...] [--still 60] [--least PERCENT] [--alone] [--show]
   PROGRAM  bench-motion-clip; FOLDER  has car-detection.mp4 and bottle-detection.mp4
@@ -26,7 +26,7 @@ from the event's first: median and largest."""
 
 
 def run(stream, disturbance, options):
-    """The boxes that each detector finds in each picture."""
+    """Returns the boxes that each detector finds in each picture."""
     clip = stream.clip
     found = detectors.make(options.program, clip.width, clip.height, clip.rate, options.least / 100, options.alone)
     boxes = {name: [] for name in found}
@@ -41,7 +41,7 @@ def run(stream, disturbance, options):
 
 
 def milliseconds(clip, options):
-    """Medians over the clip at 1080p."""
+    """Returns medians over the clip at 1080p."""
     found = detectors.make(options.program, 1920, 1080, clip.rate, options.least / 100, options.alone)
     for picture in clip.luma:
         large = cv2.resize(picture, (1920, 1080), interpolation=cv2.INTER_CUBIC)

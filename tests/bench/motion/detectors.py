@@ -1,5 +1,5 @@
-"""The detectors that are compared: framed's kernel, and two recipes of OpenCV as they are usually written. Each takes a
-picture's luma and gives boxes of what has changed, [x1, y1, x2, y2] in source pixels."""
+"""The compared detectors: framed's kernel, and two OpenCV recipes as usually written. Each takes a picture's luma and
+returns boxes of changes, [x1, y1, x2, y2] in source pixels."""
 import json
 import subprocess
 import time
@@ -7,12 +7,12 @@ import time
 import cv2
 import numpy
 
-# The least area of a change in parts of the picture: the recipes' usual 500 pixels of a picture 500 pixels wide.
+# The smallest area of a change as a share of the picture: the recipes' usual 500 pixels of a picture 500 pixels wide.
 USUAL = 500 / (500 * 281)
 
 
 class Kernel:
-    """framed's, by the program bench-motion-clip. `moving`: whether something moves in each picture, in its own words."""
+    """framed's kernel, in the program bench-motion-clip. `moving`: the kernel's own result for each picture."""
 
     def __init__(self, program, width, height, rate, least=0.0):
         area = ["50", str(round(least * width * height))]
@@ -35,7 +35,7 @@ class Kernel:
 
 
 class Recipe:
-    """A mask of changed pixels of a small picture, and the contours in it that are large enough."""
+    """A mask of changed pixels of a small picture, and its contours above the smallest area."""
 
     def __init__(self, size, least):
         self.size, self.least, self.spent = size, least * size[0] * size[1], []
@@ -58,7 +58,7 @@ class Recipe:
 
 
 class Mog2(Recipe):
-    """Mixture of Gaussians with OpenCV's own parameters, shadows left out, opened by 3 x 3."""
+    """Mixture of Gaussians with OpenCV's own parameters, without shadows, opened by 3 x 3."""
 
     def __init__(self, size, least):
         super().__init__(size, least)
@@ -89,7 +89,7 @@ class Average(Recipe):
 
 
 def make(program, width, height, rate, least, alone=False):
-    """All of them, or framed's alone, for one camera: by name."""
+    """Returns all detectors, or framed's alone, for one camera: by name."""
     cv2.setNumThreads(1)
     kernel = {"framed": Kernel(program, width, height, rate, least)}
     recipes = {"MOG2 320x180": Mog2((320, 180), least), "MOG2 640x360": Mog2((640, 360), least),

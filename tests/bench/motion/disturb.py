@@ -1,5 +1,5 @@
-"""What disturbs a camera, put on real footage: noise, night, lights, a camera that shakes, rain, a low bitrate. Each is a
-function from a stream's pictures to as many others; all random numbers are of one seed."""
+"""Disturbances of a camera, applied to real footage: noise, night, lights, a shaking camera, rain, a low bitrate. Each is
+a function from a stream's pictures to the same number of others; all random numbers have fixed seeds."""
 import math
 import subprocess
 import threading
@@ -8,7 +8,7 @@ import cv2
 import numpy
 
 BLACK = 16  # luma
-SWITCHED_S = 8  # a light goes on or off
+SWITCHED_S = 8  # between switching a light on and off
 
 
 def none(pictures, rate):
@@ -16,7 +16,7 @@ def none(pictures, rate):
 
 
 def noise_of(random, shape, sigma, blurred=0.0):
-    """Endless fields of noise, signed; `blurred` of its power is in blobs, as a camera's own filter leaves it."""
+    """Yields signed noise fields without end; `blurred` is the share of its power in blobs, as left by a camera's own filter."""
     height, width = shape
     bank = []
     for _ in range(8):
@@ -43,7 +43,7 @@ def noise(pictures, rate):
 
 
 def lit(picture, gain, level=0.0):
-    """The picture by another light; `gain` is a number or a picture of numbers."""
+    """Returns the picture in another light; `gain` is a number or a picture of numbers."""
     if numpy.isscalar(gain):
         levels = numpy.arange(256, dtype="f4")
         return cv2.LUT(picture, numpy.clip((levels - BLACK) * gain + BLACK + level, 0, 255).astype("u1"))
@@ -57,7 +57,7 @@ def night(pictures, rate):
 
 
 def on_share(second):
-    """0 to 1: how far a light is on that goes on and off each SWITCHED_S, at once and then within a second."""
+    """Returns 0 to 1: the state of a light that switches every SWITCHED_S, alternately at once and within a second."""
     turn, since = divmod(second, SWITCHED_S)
     gone = min(1.0, since) if int(turn) // 2 % 2 else 1.0
     return gone if int(turn) % 2 else 1.0 - gone
@@ -87,14 +87,14 @@ def moved(picture, x, y):
 
 
 def tremble(pictures, rate):
-    """A camera that trembles by parts of a pixel."""
+    """A camera that trembles by fractions of a pixel."""
     random = numpy.random.default_rng(5)
     for picture in with_noise(pictures, random, 2):
         yield moved(picture, *random.normal(0, 0.4, 2))
 
 
 def shake(pictures, rate):
-    """A camera in the wind: 1 to 3 pixels off its place, each picture in another direction."""
+    """A camera in the wind: 1 to 3 pixels off its position, in another direction in each picture."""
     random = numpy.random.default_rng(6)
     for picture in with_noise(pictures, random, 2):
         far, angle = random.uniform(1, 3), random.uniform(0, 2 * math.pi)
@@ -102,7 +102,7 @@ def shake(pictures, rate):
 
 
 def rain(pictures, rate):
-    """Heavy rain: bright streaks, other ones in each picture, and noise."""
+    """Heavy rain: bright streaks, different in each picture, and noise."""
     random = numpy.random.default_rng(7)
     for picture in with_noise(pictures, random, 3):
         height, width = picture.shape
@@ -116,7 +116,7 @@ def rain(pictures, rate):
 
 
 def low_bitrate(pictures, rate):
-    """Noise, and then H.264 of 0.015 bits a pixel with a keyframe every 4 s."""
+    """Noise, and then H.264 of 0.015 bits per pixel with a keyframe every 4 s."""
     pictures = with_noise(pictures, numpy.random.default_rng(8), 3)
     first = next(pictures)
     height, width = first.shape
@@ -147,7 +147,7 @@ def low_bitrate(pictures, rate):
 
 
 def weather(pictures, rate):
-    """A day: noise, the sun that comes and goes within minutes, clouds, and a light that is switched now and then."""
+    """A day: noise, sun that changes within minutes, clouds, and a light that is switched now and then."""
     for number, picture in enumerate(with_noise(pictures, numpy.random.default_rng(9), 3)):
         second = number / rate
         sun = 1 + 0.2 * math.sin(second / 61) + 0.1 * math.sin(second / 7.3) * math.sin(second / 97)

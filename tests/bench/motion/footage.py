@@ -1,5 +1,5 @@
-"""The sample clips' luma, what moves in them by labels.json, and streams made of them: a clip whose stillness lasts longer
-than it did, once or again and again."""
+"""The sample clips' luma, their moving objects from labels.json, and streams made of them: a clip with longer stillness,
+once or repeated."""
 import json
 import os
 import subprocess
@@ -7,7 +7,7 @@ import subprocess
 import numpy
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FADE_S = 2.0  # from a clip's end to its start again
+FADE_S = 2.0  # from a clip's end to its start
 
 
 class Clip:
@@ -27,15 +27,15 @@ class Clip:
             raise RuntimeError(f"{name} has {len(self.luma)} pictures, its labels are of {labels['frames']}")
 
     def box(self, event, index):
-        """[x1, y1, x2, y2] around what moves in a picture of the event."""
+        """Returns [x1, y1, x2, y2] around the moving object in a picture of the event."""
         at = sorted(int(number) for number in event["boxes"])
         corners = [event["boxes"][str(number)] for number in at]
         return [numpy.interp(index, at, [corner[side] for corner in corners]) for side in range(4)]
 
 
 class Stream:
-    """Pictures of a clip in an order of their own: `order` has the clip's number of each. The first `learning` are
-    stillness, for detectors to learn; nobody scores them."""
+    """Pictures of a clip in another order: `order` has the clip's picture numbers. The first `learning` are stillness in
+    which detectors learn; they are not scored."""
 
     def __init__(self, clip, order, learning, fades=None):
         self.clip, self.order, self.learning, self.fades = clip, order, learning, fades or {}
@@ -50,7 +50,7 @@ class Stream:
             yield picture
 
     def passages(self):
-        """Each event as often as it happens: (event, first place, place behind the last), its shadow and all."""
+        """Yields each occurrence of each event, including its shadow: (event, first place, place after the last)."""
         order = numpy.array(self.order)
         for event in self.clip.events:
             inside = (order >= event["from"]) & (order <= event["to"])
@@ -58,14 +58,14 @@ class Stream:
             yield from ((event, int(begin), int(end)) for begin, end in edges.reshape(-1, 2))
 
     def excused(self):
-        """Whether an alarm is right at a place, or nobody can say."""
+        """Returns an array: True where an alarm is right or doubtful."""
         order = numpy.array(self.order)
         spans = [(event["from"], event["to"]) for event in self.clip.events] + self.clip.doubtful
         return numpy.any([(order >= first) & (order <= last) for first, last in spans], axis=0)
 
 
 def there_and_back(first, last, least):
-    """At least `least` numbers from first to last, back and there again, each a neighbour of the one before."""
+    """Returns at least `least` numbers from first to last, back and forth, each a neighbour of the previous one."""
     numbers = list(range(first, last + 1))
     while len(numbers) < least:
         numbers += [*range(last - 1, first - 1, -1), *range(first + 1, last + 1)]
@@ -73,7 +73,7 @@ def there_and_back(first, last, least):
 
 
 def stretched(clip, lasting):
-    """A clip's numbers with each of its still stretches as many pictures long as `lasting` says, or a little longer."""
+    """Returns a clip's picture numbers with each still stretch at least as many pictures long as `lasting` has."""
     order, at = [], 0
     for (first, last), least in zip(clip.still, lasting):
         order += [*range(at, first), *there_and_back(first, last, least)]
@@ -82,7 +82,7 @@ def stretched(clip, lasting):
 
 
 def once(clip, learn_s, still_s):
-    """The clip once, its longest stillness lasting still_s."""
+    """Returns a stream of the clip once, its longest stillness lasting still_s."""
     longest = max(clip.still, key=lambda span: span[1] - span[0])
     learning = round(learn_s * clip.rate)
     lasting = [round(still_s * clip.rate) if span == longest else 0 for span in clip.still]
@@ -92,7 +92,7 @@ def once(clip, learn_s, still_s):
 
 
 def again(clip, learn_s, seconds, rounds, seed):
-    """The clip `rounds` times, with stillness between its events at random so that all lasts `seconds`."""
+    """Returns a stream of the clip `rounds` times, with random stillness between its events and `seconds` in total."""
     random = numpy.random.default_rng(seed)
     learning, fade = round(learn_s * clip.rate), round(FADE_S * clip.rate)
     busy = len(clip.luma) - sum(last - first + 1 for first, last in clip.still)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""The share of a camera's pictures that a detector behind `gate: motion` gets on a day that is made of the labelled clips
-and of stillness, and the labelled events that it misses. First by the kernel and the gate's rule alone; then by
-the daemon, of a file at full pace, as a program that reads its frames sees it.
+"""The share of a camera's pictures that a detector behind `gate: motion` gets on a day made of the labelled clips and
+stillness, and the labelled events that it misses. First with the kernel and the gate's rule alone; then with the daemon,
+on a file at full pace, as seen by a program that reads its frames.
 
 usage: gate_day.py PROGRAM FOLDER [--seconds 3600] [--framed FRAMED] [--daemon-seconds 300]
   PROGRAM  bench-motion-clip; FOLDER  has car-detection.mp4 and bottle-detection.mp4; FRAMED  the daemon, or none
@@ -20,8 +20,8 @@ import disturb
 import footage
 
 LEARN_S, HOLD_S, EVERY_S, SEED = 10, 5.0, 10.0, 17
-ROUNDS = {"car-detection.mp4": 5, "bottle-detection.mp4": 3}  # of the clip an hour: some 20 events each
-ENOUGH = 3  # pictures of an event with which it is not missed; one may have come without motion
+ROUNDS = {"car-detection.mp4": 5, "bottle-detection.mp4": 3}  # repetitions of the clip per hour: about 20 events each
+ENOUGH = 3  # pictures of an event from which on it counts as seen; one may have come without motion
 CONFIG = """
 log: {{level: warning}}
 cameras:
@@ -36,7 +36,7 @@ cameras:
 
 
 def simulated(moving, rate):
-    """Whether the gate lets each picture through: while something moves, HOLD_S after it, and one each EVERY_S."""
+    """Returns the gate's decision for each picture: open while something moves, for HOLD_S after it, and once every EVERY_S."""
     passed, moved_at, passed_at = [], None, None
     for number, moves in enumerate(moving):
         now = number / rate
@@ -49,7 +49,7 @@ def simulated(moving, rate):
 
 
 def report(label, stream, passed):
-    """The share of the pictures that came, and the events of which too few did."""
+    """Prints the share of delivered pictures, and the events with too few."""
     rate, whole = stream.clip.rate, len(stream.order) - stream.learning
     came, of_events, came_of_events, missed, events = sum(passed[stream.learning:]), 0, 0, [], 0
     for event, begin, end in stream.passages():
@@ -75,7 +75,7 @@ def by_kernel(stream, program):
 
 
 def write_clip(stream, path):
-    """The day as H.264 of good quality."""
+    """Writes the day as H.264 of good quality."""
     clip = stream.clip
     raw = ["-f", "rawvideo", "-pix_fmt", "gray", "-s", f"{clip.width}x{clip.height}", "-r", f"{clip.rate:.6f}"]
     coder = subprocess.Popen(["ffmpeg", "-v", "error", "-y", *raw, "-i", "-", "-pix_fmt", "yuv420p", "-c:v", "libx264",
@@ -89,26 +89,26 @@ def write_clip(stream, path):
 
 
 def still_pictures(counters):
-    """Those that the ledger has as `still`, by the daemon's counters."""
+    """Returns the number of pictures lost as `still`, from the daemon's counters."""
     with open(counters) as file:
         rows = re.findall(r'^framed_frames_lost_total\{.*reason="still".*\} (\d+)', file.read(), re.M)
     return sum(int(row) for row in rows)
 
 
 def by_daemon(stream, framed):
-    """Whether each picture came to a program that reads the daemon's frames."""
+    """Returns for each picture whether a reader of the daemon's frames got it."""
     passed = [False] * len(stream.order)
     with tempfile.TemporaryDirectory(prefix="bench-gate-") as where:
         write_clip(stream, f"{where}/day.mp4")
         with open(f"{where}/framed.yaml", "w") as file:
             file.write(CONFIG.format(where=where, hold=HOLD_S, every=EVERY_S))
         daemon = subprocess.Popen([framed, "run", "-c", f"{where}/framed.yaml", "--metrics", f"{where}/metrics"])
-        ends = threading.Timer(540, daemon.kill)  # a daemon that hangs
+        ends = threading.Timer(540, daemon.kill)  # in case the daemon hangs
         ends.start()
         try:
             first, reader = None, framedio.open(f"unix:{where}/detector.sock", newest=False)
             while True:
-                over = daemon.poll() is not None  # and no frame comes any more
+                over = daemon.poll() is not None  # no more frames can follow
                 try:
                     frame = reader.next(timeout=1)
                 except framedio.Timeout:
@@ -119,7 +119,7 @@ def by_daemon(stream, framed):
                 passed[round((frame.pts - first) * stream.clip.rate)] = True
         finally:
             ends.cancel()
-            daemon.terminate()  # if it runs still
+            daemon.terminate()  # if it still runs
             code = daemon.wait()
         still = still_pictures(f"{where}/metrics")
     if code or sum(passed) + still != len(passed):
@@ -135,7 +135,7 @@ def main():
     parser.add_argument("--framed")
     parser.add_argument("--daemon-seconds", type=float, default=300)
     options = parser.parse_args()
-    logging.getLogger("framedio").setLevel(logging.ERROR)  # it would say that the daemon comes and goes
+    logging.getLogger("framedio").setLevel(logging.ERROR)  # it would log that the daemon comes and goes
     print("| clip | gate | lasts, pictures | came | events' share | came of events' pictures | missed |\n"
           "|---|---|---|---|---|---|---|")
     for name, rounds in ROUNDS.items():

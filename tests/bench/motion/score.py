@@ -1,9 +1,9 @@
-"""What a detector's boxes are worth on a labelled stream. The rules are the same for all detectors:
-  moving   a picture has a box that touches one of the picture before; boxes reach 1/40 of the width further for that.
-  noticed  an event: some picture of it, its shadow's included, is moving and has a box that touches the labelled box. The
-           delay is counted in pictures from the first that shows the thing itself.
-  alarm    a maximal run of moving pictures; false if no event and no doubtful stretch lies in it.
-  flagged  the share of all pictures without an event that are moving, be it in the wake of an event."""
+"""Scores a detector's boxes on a labelled stream. The rules are the same for all detectors:
+  moving   a picture with a box that touches a box of the previous picture, with 1/40 of the width as margin.
+  noticed  an event with a moving picture, including its shadow's, whose box touches the labelled box. The delay is
+           counted in pictures from the first that shows the object itself.
+  alarm    a maximal run of moving pictures; false if it contains no event and no doubtful stretch.
+  flagged  the share of moving pictures among all pictures without an event, including those just after an event."""
 import statistics
 
 
@@ -12,7 +12,7 @@ def touches(a, b, margin=0.0):
 
 
 def moving_of(boxes, width):
-    """Whether each picture is moving."""
+    """Returns for each picture whether it is moving."""
     margin, before, moving = width / 40, [], []
     for now in boxes:
         moving.append(any(touches(a, b, margin) for a in now for b in before))

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Trilinear interpolation beside torch.nn.functional.grid_sample in the same run: medians in ms of framedio.trilinear and of
-its gradients by autograd, and the share of the memory's speed, which is that of a copy. Each has its arrays as it wants
-them. On the CPU both have one thread.
+"""Trilinear interpolation compared with torch.nn.functional.grid_sample in the same run: medians in ms of framedio.trilinear
+and of its gradients with autograd, and the share of the memory's speed, that of a copy. Each gets its arrays in its own
+layout. On the CPU both have one thread.
 
 usage: beside_torch.py [--cuda] [--runs N] [--million N] [--features 3,32,64]
 """
@@ -20,7 +20,7 @@ def grid_sample(volume, grid):
 
 
 def median_ms(call, runs, device):
-    """On a GPU between two events, around several calls, so that what Python takes is hidden as it is in a program."""
+    """On a GPU the time between two events around several calls, which hides Python's time as in a program."""
     spent, calls = [], 10 if device == "cuda" else 1
     for _ in range(runs + 1):
         if device == "cuda":
@@ -39,7 +39,7 @@ def median_ms(call, runs, device):
 
 
 def times(function, inputs, runs, device):
-    """(forward, the first input's gradient, both inputs'), and the result."""
+    """Returns times of (forward, the first input's gradient, both inputs' gradients), and the result."""
     result, spent = function(*inputs), [median_ms(lambda: function(*inputs), runs, device)]
     for wanted in (inputs[:1], inputs):
         leaves = [one.detach().requires_grad_(any(one is other for other in wanted)) for one in inputs]
@@ -51,7 +51,7 @@ def times(function, inputs, runs, device):
 
 
 def copied(device, runs):
-    """Bytes read and written in a ms."""
+    """Returns bytes read and written per ms."""
     source = torch.rand(1 << 26, device=device)
     to = torch.empty_like(source)
     return 2 * FLOAT * len(source) / median_ms(lambda: to.copy_(source), runs, device)
@@ -63,7 +63,7 @@ def compare(n, f, speed, runs, device):
     ours, out = times(framedio.trilinear, [features, points], runs, device)
     theirs, sampled = times(grid_sample, [volume, points.reshape(n, 1, 1, 1, AXES)], runs, device)
     apart = (out - sampled.reshape(n, f)).abs().max().item()
-    least = FLOAT * n * ((CORNERS + 1) * f + AXES)  # bytes of the forward, and of the features' gradient
+    least = FLOAT * n * ((CORNERS + 1) * f + AXES)  # bytes of the forward pass, and of the features' gradient
     shares = [least / speed / ms for ms in ours[:2]]
     print(f"{n:>9,} {f:>4}  forward {ours[0]:8.3f} {theirs[0]:8.3f} {shares[0]:5.0%}  features {ours[1]:8.3f} {theirs[1]:8.3f} "
           f"{shares[1]:5.0%}  both {ours[2]:8.3f} {theirs[2]:8.3f}  apart {apart:.1e}", flush=True)
