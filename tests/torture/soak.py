@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Eighteen cameras for FRAMED_SOAK_SECONDS (600): of H.264 and H.265, over TCP, UDP and TLS, two of three recorded by
-kernel: copy, and in several batches. Twelve flap at random: of those nothing is doubled, out of order or damaged without a
-flag, and each is good at the end; the other six lose nothing, and their recordings are what they sent. Every ledger is
-exact, of the batches too, and memory, descriptors and threads stay flat."""
+"""Eighteen cameras for FRAMED_SOAK_SECONDS (600): H.264 and H.265, over TCP, UDP and TLS, two of three recorded by kernel:
+copy, and in several batches. Twelve have random faults: none of their pictures is doubled, out of order or damaged without a
+flag, and each is good at the end; the other six lose nothing, and their recordings match what they sent. Every ledger is
+exact, also for batches, and memory, descriptors and threads stay flat."""
 import collections
 import gc
 import glob
@@ -23,9 +23,9 @@ from numbered_clip import GOP, NumberedClip, encode
 from watch import OUTPUT, Account, check_ledger, check_steady, reference
 
 SECONDS = float(os.environ.get("FRAMED_SOAK_SECONDS", "600"))
-WARM_SECONDS = 60  # until memory that is used for the first time no longer counts
+WARM_SECONDS = 60  # after which first use of memory no longer counts
 SEED = int(os.environ.get("FRAMED_SOAK_SEED", "1"))
-PICTURES = 4000  # of a clip: a watcher may lag by half of them, 80 s
+PICTURES = 4000  # of a clip: a watcher may be behind by half of them, 80 s
 SIZES = {codec: [(320, 192), (480, 288)] for codec in ("h264", "h265")}
 METHODS = ("OPTIONS", "DESCRIBE", "SETUP", "PLAY", "TEARDOWN")
 
@@ -44,7 +44,7 @@ RECORDING = """
       recording: {{kernel: copy, segment: 1m, keep: 5m, sink: "file:{where}/{name}-%Y%m%d-%H%M%S.{container}"}}
 """
 
-# Beside the batches of Batches: of regions and tiles, and to a file, which is kept small.
+# In addition to those of Batches: of regions and tiles, and to a file, which is kept small.
 PARTS = """
   regions: {{cameras: ["*tcp*"], roi: all, size: 64x48, count: 8, wait: 20ms, slots: 48, sink: "unix:{where}/regions"}}
   tiles: {{cameras: ["*udp*", "!*udp2"], tiles: {{size: 160}}, size: 64x64, count: 8, slots: 48, fps: 5, sink: "ring:{where}/tiles"}}
@@ -52,7 +52,7 @@ PARTS = """
 """
 THINNED = ("tiles", "filed")
 
-# recorded: in which container, or ""
+# recorded: the container, or ""
 Kind = collections.namedtuple("Kind", "codec transport recorded")
 FLAPPING = [Kind(codec, transport, recorded) for codec in SIZES for transport in ("tcp", "udp", "tls")
             for recorded in ("", "mp4" if transport == "tcp" else "mkv")]
@@ -60,7 +60,7 @@ STEADY = [kind for kind in FLAPPING if kind.recorded]
 
 
 class Varied(Stage):
-    """Cameras of all kinds: first those that flap."""
+    """Cameras of all kinds, the flapping ones first."""
 
     def __init__(self, where):
         self.where, self.clips, self.digests, self.watchers = where, {}, {}, {}
@@ -108,7 +108,7 @@ def lose_picture(connection):
 
 
 def resize(connection):
-    """From the next keyframe on the pictures have another size."""
+    """The pictures have another size from the next keyframe on."""
     camera = connection.camera
 
     def change(connection):
@@ -119,7 +119,7 @@ def resize(connection):
 
 
 def stray(connection):
-    """Packets of noise."""
+    """Sends packets of noise."""
     connection.transport.send([random.randbytes(random.randrange(1, 1400)) for _ in range(20)])
 
 
@@ -145,7 +145,7 @@ ACTS = {
 
 
 def note(done, name):
-    """The act, which says ahead of which picture it was done."""
+    """Returns an act that first records the number of the picture before which it happens."""
 
     def act(connection):
         done.append((connection.camera.number, name))
@@ -155,7 +155,7 @@ def note(done, name):
 
 
 def fail(camera, chance, over):
-    """Hangs up, and for a while nobody gets a stream."""
+    """Hangs up, and refuses streams for a while."""
     way = chance.choice(("refuses", "slams", "is deaf", *METHODS))
     if way == "refuses":
         camera.refuse()
@@ -170,7 +170,7 @@ def fail(camera, chance, over):
 
 
 def flap(camera, seed, over, done):
-    """One fault after another."""
+    """Causes one fault after another."""
     chance = random.Random(seed)
     while not over.wait(chance.uniform(2, 10)):
         camera.next(note(done, chance.choice(list(ACTS))))
@@ -191,7 +191,7 @@ def watch_over(stage, framed, holdings):
 
 
 def check_end(checks, stage, framed):
-    """Every camera is good within the longest pause of the back-off, once all faults are over."""
+    """Every camera is good within the longest reconnect pause after the end of all faults."""
     numbers = {name: camera.number for name, camera in stage.cameras.items()}
     for name, watcher in stage.watchers.items():
         good = until(lambda: len(watcher.good_after(numbers[name])) > 25, 45)
@@ -199,7 +199,7 @@ def check_end(checks, stage, framed):
 
 
 def check_batches(checks, stage, metrics, acts):
-    """Every sum; and of steady cameras each picture is in each batch that they are members of."""
+    """All sums match, and each picture of a steady camera is in each of its batches."""
     stage.batches.check(checks, metrics)
     for batch, watcher in stage.batches.watchers.items():
         for name in set(stage.batches.members(metrics, batch)) - set(acts):
@@ -223,7 +223,7 @@ def check_batches(checks, stage, metrics, acts):
 
 
 def check_recordings(checks, stage, metrics, name):
-    """What was offered is accounted for, and each file can be read; those of a steady camera hold its pictures, each once."""
+    """Every offered picture is accounted for, and each file can be read; a steady camera's files contain its pictures, each once."""
     offered, emitted, lost = metrics.account(camera=name, output="recording")
     checks.check(offered == emitted + lost > 0, f"{name}: recording: {offered} offered, {emitted} emitted, {lost} lost")
     paths = stage.recordings(name)
@@ -238,7 +238,7 @@ def check_recordings(checks, stage, metrics, name):
 
 
 def tell_unflagged(name, account, seen, done):
-    """What was done to the camera before each, as far as the pictures around it say where that was."""
+    """Prints the faults before each unflagged picture, estimated from the pictures around it."""
     for sequence in account.unflagged:
         at = next(i for i, one in enumerate(seen) if one.header.sequence == sequence)
         number = max((one.known for one in seen[max(0, at - 100) : at]), default=0)
@@ -268,7 +268,7 @@ def check_accounts(checks, stage, metrics, acts):
 def main():
     checks = Checks("soak")
     over = threading.Event()
-    gc.disable()  # millions of pictures are kept here, and looking through them would hold up the cameras
+    gc.disable()  # millions of pictures are kept here, and scanning them would delay the cameras
     with folder() as where, Varied(where) as stage:
         acts = {name: [] for name in stage.flapping}
         with Framed(where, stage.config()) as framed:
@@ -281,7 +281,7 @@ def main():
             over.set()
             time.sleep(5)
             for camera in stage.cameras.values():
-                camera.call_off()  # what one that was away has yet to do
+                camera.call_off()  # pending acts of a camera that was away
             check_end(checks, stage, framed)
             code = framed.stop()
             checks.check(code == 0, f"exit {code}")

@@ -1,4 +1,4 @@
-"""What the torture tests share: cameras with their watchers, and what a process holds over time."""
+"""Shared by the torture tests: cameras with their watchers, and a process's resources over time."""
 import os
 import statistics
 import sys
@@ -10,7 +10,7 @@ from framed_client import SANITIZED
 from numbered_clip import NumberedClip, encode
 from watch import OUTPUT, BatchWatcher, Watcher, reference
 
-GROWTH_KIB = 4096  # of resident memory, that the last third of the time may have over the one before
+GROWTH_KIB = 4096  # of resident memory; allowed growth of the last third of the time over the second
 
 CAMERA = """
   {name}:
@@ -23,7 +23,7 @@ CAMERA = """
 """
 
 
-# Sinks of every kind that a client reads, both orders and tails; slots for a client of Python.
+# Sinks of every kind that a client reads, both orders and tails; enough slots for a Python client.
 BATCH = OUTPUT.replace("slots: 128", "slots: 48")
 BATCHES = {
     "most": ("unix", '"*", count: 8, wait: auto, per_camera: 2'),
@@ -50,12 +50,12 @@ class Batches:
         self.watchers = {name: BatchWatcher(self.address(name), self.digests, self.cameras) for name in self.wanted}
 
     def members(self, metrics, name):
-        """As framed has them: cameras with an output of the batch's name."""
+        """Returns framed's members: cameras with an output of the batch's name."""
         return {has["camera"]: self.cameras[has["camera"]]
                 for has, _ in metrics.all("framed_frames_total", output=name, stage="offered")}
 
     def check(self, checks, metrics):
-        """Every sum, and no member's element twice, out of order or damaged without a flag."""
+        """All sums match, and no member's element is doubled, out of order or damaged without a flag."""
         for name, watcher in self.watchers.items():
             members = self.members(metrics, name)
             checks.check(members, f"{name}: no members")
@@ -66,7 +66,7 @@ class Batches:
 
 
 class Stage:
-    """So many cameras that show one clip."""
+    """`count` cameras that show one clip."""
 
     def __init__(self, where, count, pictures):
         path = encode(os.path.join(where, "clip.h264"), pictures)
@@ -94,7 +94,7 @@ class Stage:
 
 
 class Holdings:
-    """(KiB resident, descriptors, threads) of a process, again and again."""
+    """Samples of a process's (KiB resident, descriptors, threads)."""
 
     def __init__(self, framed):
         self.framed, self.samples = framed, []
@@ -105,7 +105,7 @@ class Holdings:
         return self.samples[-1]
 
     def tell_ends(self):
-        """The first that counts is from when a tenth of the time is over: until then everything starts."""
+        """Prints the first and last samples; the first is taken after a tenth of the time, when everything has started."""
         for what, sample in ("first", self.samples[len(self.samples) // 10]), ("last", self.samples[-1]):
             kib, files, threads = sample
             print(f"{what}: {kib / 1024:.1f} MiB resident, {files} descriptors, {threads} threads", flush=True)
@@ -116,5 +116,5 @@ class Holdings:
         for i, (what, growth) in enumerate((("KiB", GROWTH_KIB), ("descriptors", 10), ("threads", 2))):
             first, last = (statistics.median(sample[i] for sample in part) for part in (before, after))
             print(f"{what}: {first:.0f} in the second third of the time, {last:.0f} in the last", flush=True)
-            if not SANITIZED:  # a sanitizer keeps what is freed
+            if not SANITIZED:  # a sanitizer keeps freed memory
                 checks.check(last - first <= growth, f"{what} grow from {first} to {last}")
