@@ -29,7 +29,7 @@ def has_text(path, text):
 
 
 def mirror():
-    """MIRROR of the environment, else the first archive that this box's apt knows."""
+    """Returns the environment's MIRROR, else the first archive of this machine's apt."""
     for path in (path for pattern in SOURCES for path in sorted(glob.glob(pattern)) if "MIRROR" not in os.environ):
         with open(path) as file:
             found = re.search(r"^(?:URIs:\s*|deb\s+(?:\[[^]]*\]\s*)?)(https?://\S+)", file.read(), re.M)
@@ -41,7 +41,7 @@ def mirror():
 
 
 def bare_debian(names, bare, suite="bookworm", included=INCLUDED):
-    """A Debian of that suite with these packages, made once."""
+    """Returns the folder of a Debian of that suite with these packages, made once."""
     text, made = ",".join(sorted({*included, *names})), f"{bare}.packages"
     if not has_text(made, text):
         shutil.rmtree(bare, ignore_errors=True)
@@ -54,13 +54,13 @@ def bare_debian(names, bare, suite="bookworm", included=INCLUDED):
 
 
 class Container:
-    """A running copy of a folder, in a network of its own or in the host's."""
+    """A running copy of a folder, in its own network or in the host's."""
 
     def __init__(self, bare, where, private=True):
         self.root, self.network = f"{where}/root", ["--private-network"] if private else []
         shutil.rmtree(self.root, ignore_errors=True)
         call("cp", "-a", "--reflink=auto", bare, self.root)
-        self.write("/etc/machine-id", "")  # a new one
+        self.write("/etc/machine-id", "")  # makes a new one
         self.write("/etc/hosts", "127.0.0.1 localhost\n")
         self.log = open(f"{where}/nspawn.log", "w")
 
@@ -82,17 +82,17 @@ class Container:
             self.child.kill()
 
     def first_process(self):
-        """The container's systemd, once it is that."""
+        """Returns the pid of the container's systemd, or None until it runs."""
         with open(f"/proc/{self.child.pid}/task/{self.child.pid}/children") as children:
             found = children.read().split()
         return next((pid for pid in found if os.readlink(f"/proc/{pid}/exe").endswith("/systemd")), None)
 
     def inside(self, *arguments):
-        """The command that runs a command in there."""
+        """Returns the command that runs a command in the container."""
         return ["nsenter", f"--target={self.leader}", "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--", *arguments]
 
     def __call__(self, *arguments, text=None):
-        """(exit code, what it said) of a command in there."""
+        """Runs a command in the container; returns (exit code, output)."""
         done = subprocess.run(self.inside(*arguments), input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return done.returncode, done.stdout.strip()
 

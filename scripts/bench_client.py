@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What it costs a program to take the frames of a camera of 25 frames/s as 640x640 f32 tensors (4.9 MB each), by libframed
-and by framedio, and those of many rings on one thread, as a share of one core; and what importing framedio costs.
+"""Costs for a program that reads 640x640 f32 tensors (4.9 MB each) of a camera of 25 frames/s by libframed and framedio,
+and those of many rings on one thread, as a share of one core; and the cost of importing framedio.
 
 usage: bench_client.py [--build FOLDER] [--seconds 8] [--readers 165]
 """
@@ -64,7 +64,7 @@ asyncio.run(main())
 
 
 def cpu_seconds(command, environment):
-    """(of user and system, of the clock) that a program takes."""
+    """Returns (user and system seconds, wall-clock seconds) of a program."""
     begun = time.monotonic()
     child = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(child.pid, 0)
@@ -75,7 +75,7 @@ def cpu_seconds(command, environment):
 
 
 def print_share(name, command, environment, empty):
-    """The share of a core, without what the program needs to begin and end."""
+    """Prints the share of a core, without the program's start and end."""
     used, took = cpu_seconds(command, environment)
     print(f"{name:34} {100 * max(used - empty, 0) / took:6.2f} % of a core", flush=True)
 
@@ -88,7 +88,7 @@ def print_import(environment):
 
 
 class Framed:
-    """A daemon of its own while a with-block runs."""
+    """A daemon that runs during a with-block."""
 
     def __init__(self, build, where, config):
         with open(f"{where}/framed.yaml", "w") as file:
@@ -120,7 +120,7 @@ def time_one(where, build, environment, count, python):
 
 
 def time_many(where, environment, build, readers, count, python):
-    """Rings of small frames, each of its own: what the reader does for a frame is the same for large ones."""
+    """Rings of small frames, one reader each: the reader's work per frame is the same for large ones."""
     write_clip(f"{where}/small.yuv", SMALL)
     config = "log: {level: warning}\ncontrol: off\ncameras:"
     for number in range(readers):

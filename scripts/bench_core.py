@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""The whole daemon on one core: one camera at full speed beside decoding alone and beside the ffmpeg program.
+"""The whole daemon on one core: one camera at full speed compared with decoding alone and with the ffmpeg program.
 
 usage: bench_core.py CLIP [--framed PATH] [--ffmpeg PATH] [--cpu N] [--seconds S] [--rounds N] [--dtype u8|f16|f32]
 
 CLIP is looped; each program in turn has processor N to itself, and its consumer the others. The clip's pictures become
-640x640 letterboxed tensors, of ffmpeg packed rgb24. What is compared is frames per second of the program's own
-processor time: on a quiet box that is the clock's, and on a busy one the other work does not count. `busy` is the share
-of the clock's time that the program had: less for one row alone means that it waited.
+640x640 letterboxed tensors, with ffmpeg packed rgb24. The table compares frames per second of the program's own
+processor time: on a quiet machine that equals wall-clock time, and on a busy one other work does not count. `busy` is
+the program's share of wall-clock time: a lower value in only one row means that the program waited.
 """
 import argparse
 import fcntl
@@ -28,7 +28,7 @@ HEADER, SLOT = 256, struct.Struct("<IIQ")  # daemon/wire.h
 
 
 class Consumer:
-    """Counts the frames that a thread of its own reads until the other end closes."""
+    """Counts the frames that its own thread reads until the other end closes."""
 
     def __init__(self, read):
         self.frames = 0
@@ -59,7 +59,7 @@ def connected(path, kind):
 
 
 def ring_reader(path):
-    """Frames of a ring: each is given back as soon as its message is there."""
+    """Returns a reader of a ring's frames that returns each slot as soon as its message arrives."""
     peer = connected(path, socket.SOCK_SEQPACKET)
 
     def read():
@@ -78,7 +78,7 @@ def ring_reader(path):
 
 
 def stream_reader(file, first):
-    """Frames of a stream: `first` gives the bytes of the next one, None at the end."""
+    """Returns a reader of a stream's frames: `first` returns the bytes of the next one, None at the end."""
     buffer = None
 
     def read():
@@ -124,7 +124,7 @@ class Program:
         )
 
     def window(self, consumer, seconds):
-        """(frames per second of the clock, and of its processor time) once it is warm."""
+        """Returns (frames per second of wall-clock time, and of processor time) after warm-up."""
         deadline = time.monotonic() + PATIENCE
         while consumer.frames < WARM_FRAMES:
             if self.child.poll() is not None or time.monotonic() > deadline:
@@ -136,7 +136,7 @@ class Program:
         return frames / (time.monotonic() - start), frames / cpu
 
     def line(self, seconds):
-        """The next line that it prints; "" where it ends first, or prints none in time and is killed for it."""
+        """Returns the next line of output; "" if the program ends first, or prints none in time and is killed."""
         deadline = threading.Timer(seconds, self.child.kill)
         deadline.start()
         try:
@@ -171,7 +171,7 @@ def run_alone(options, folder):
     command = [f"{options.framed}-bench", "--decode-alone", config, "--seconds", str(options.seconds)]
     program = Program(options, command, stdout=subprocess.PIPE, text=True)
     try:
-        if not program.line(2 * PATIENCE).startswith("up "):  # its own deadline, and what it says of it, come first
+        if not program.line(2 * PATIENCE).startswith("up "):  # its own deadline and error message come first
             raise RuntimeError("decoding alone delivers nothing")
         cpu = cpu_seconds(program.child.pid)
         counted = program.line(options.seconds + PATIENCE).split()
@@ -217,12 +217,12 @@ ROWS = (
     ("framed to a unix socket", lambda options, folder: run_daemon(options, folder, "unix")),
     ("ffmpeg to a pipe", run_ffmpeg),
 )
-# (row, limit, the share of the limit's rate to reach)
+# (row, limit, the ratio to the limit's rate to reach)
 GOALS = ((1, 0, 0.95), (1, 3, 1.2), (2, 0, None), (2, 3, None), (3, 0, None))
 
 
 def measure(options, folder):
-    """(rate by the clock, rate by processor time) of every row: the best round by either."""
+    """Returns (rate by wall clock, rate by processor time) of every row: the best round of each."""
     times = [[] for _ in ROWS]
     for _ in range(options.rounds):
         for i, (_, run) in enumerate(ROWS):

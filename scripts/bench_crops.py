@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""How long it takes from what a client found in a picture to the crops of it: eight of 256x128 of every picture of many
-cameras, which are files at the pace of their timestamps, with the client in another process.
+"""The time from a client's detections in a picture to its crops: eight of 256x128 for every picture of many cameras,
+which are files at the pace of their timestamps, with the client in another process.
 
 usage: bench_crops.py CLIP [--build FOLDER] [--cameras 4] [--fps 15] [--seconds 20] [--keep 200ms] [--backend cpu]
 """
@@ -32,7 +32,7 @@ def memory_mib(pid, name):
 
 
 def losses(path):
-    """The rows of the counters that say what was lost, but at the end."""
+    """Returns (output, reason) -> frames lost, from the counters."""
     with open(path) as file:
         rows = [line for line in file if line.startswith("framed_frames_lost_total") and not line.endswith(" 0\n")]
     lost = {}

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""What memory `framed check` plans for a set of cameras beside what a framed with these cameras takes.
+"""Compares the memory that `framed check` plans for a set of cameras with the memory that framed uses for them.
 
 usage: bench_memory.py [--framed BINARY] [--backend cpu|cuda] [--clips FOLDER] [--make-clips] [--seconds 8]
                        [--pace realtime|full] [SETUP...]
 
-A SETUP is COUNTxWIDTHxHEIGHT or COUNTxFILE. Clips that are not in FOLDER are made there by the ffmpeg program; --make-clips does no
-more than that, for a box that has none. Every output has a client that connects and never reads, so that all its slots
-are taken. Used is what the process takes at most, minus what it takes with a camera that never comes.
+A SETUP is COUNTxWIDTHxHEIGHT or COUNTxFILE. Clips missing from FOLDER are made there by the ffmpeg program; --make-clips does
+only that, for use on a machine without ffmpeg. Every output has a client that connects and never reads, so that all its slots
+are in use. Used is the most memory of the process, minus its memory with a camera that never connects.
 """
 import argparse
 import glob
@@ -33,7 +33,7 @@ MIB = 1 << 20
 
 
 def make_clip(path, width, height):
-    """B-frames that others are made from, and as many reference pictures as the level of this size allows."""
+    """Makes a clip with B-frames used as references, and as many reference pictures as this size's level allows."""
     macroblocks = -(-width // 16) * -(-height // 16)
     most_macroblocks = 184320 if macroblocks > 8192 else 32768 if macroblocks > 3600 else 8100
     level = "5.1" if macroblocks > 8192 else "4.0" if macroblocks > 3600 else "3.0"
@@ -53,19 +53,19 @@ def clip_of(folder, width, height):
 
 
 def resident(pid):
-    """Bytes of memory that the process takes, programs and libraries left out, which are the files'."""
+    """Returns the process's memory in bytes, without programs and libraries, which belong to files."""
     with open(f"/proc/{pid}/smaps_rollup") as file:
         return sum(int(size) << 10 for size in re.findall(r"^Pss_(?:Anon|Shmem): +(\d+) kB", file.read(), re.M))
 
 
 def device_used():
-    """Bytes in use on the first GPU."""
+    """Returns the bytes in use on the first GPU."""
     asked = ["nvidia-smi", "--id=0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
     return int(subprocess.run(asked, capture_output=True, check=True, text=True).stdout) * MIB
 
 
 def measure(options, where, config, cameras):
-    """The most host and device memory of a framed with that configuration."""
+    """Returns the most host and device memory of a framed with that configuration."""
     for path in glob.glob(f"{where}/*.sock"):
         os.unlink(path)
     before = device_used() if options.backend == "cuda" else 0
@@ -91,7 +91,7 @@ def measure(options, where, config, cameras):
 
 
 def planned(options, config):
-    """Host and device memory of all cameras by the table of `framed check`."""
+    """Returns host and device memory of all cameras from the table of `framed check`."""
     told = subprocess.run([options.framed, "check", "-c", config], capture_output=True, text=True)
     sums = re.search(r"^sum +([\d. ]+)$", told.stdout, re.M)
     if not sums:

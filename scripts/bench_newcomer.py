@@ -1,16 +1,16 @@
 #!/usr/bin/python3
-"""The way of somebody who has a camera and no configuration, timed: framed is started, its page opened, the camera found
-on the network, tried and added by the page's wizard, and the command that the camera's page shows is pasted into a shell,
-until it prints the first tensor.
+"""The time that a newcomer with a camera and no configuration needs: framed is started, its page opened, the camera found on
+the network, tried and added with the page's wizard, and the command shown on the camera's page is pasted into a shell, until
+it prints the first tensor.
 
 usage: bench_newcomer.py [--framed BINARY] [--deb FILE [--bare FOLDER]] [--limit 60]
 
-The camera is on this box: an RTSP server with a password, and ONVIF. With framed's package, that and those of its client
-beside it are installed by apt on a bare Debian that runs systemd as a container, and the service is configured; the command
-is pasted by a user of the group framed. This wants root, and FOLDER keeps the bare Debian for the next run. The clock starts
-when the packages are installed; what apt took is printed before. What a person thinks and types is not in the times: the
-page is driven by a program. Without chromium-headless-shell the same requests are made without a page. Exit 1 where it takes
-longer than --limit seconds, or does not come to its end.
+The camera is on this machine: an RTSP server with a password, and ONVIF. With framed's package, apt installs that and the
+client's packages beside it on a bare Debian that runs systemd as a container, and the service is configured; a user of the
+group framed pastes the command. This requires root, and FOLDER keeps the bare Debian for the next run. The clock starts
+after the packages are installed; apt's time is printed before. The times do not include a person's thinking and typing: a
+program drives the page. Without chromium-headless-shell the same requests are made without a page. Exits with 1 if it takes
+longer than --limit seconds or fails.
 """
 import argparse
 import glob
@@ -27,13 +27,13 @@ from bare_debian import Container, bare_debian
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
-# What FFmpeg's libraries recommend, and a box without a screen or a GPU has no use for.
+# Recommended by FFmpeg's libraries, but useless on a machine without a screen or a GPU.
 NEEDLESS = ["libgl1", "libgl1-mesa-dri", "mesa-va-drivers", "libllvm15"]
 NAME, USER, PASSWORD = "front door", "viewer", "Ge7/heim"
 
 
 class Steps:
-    """What was done, and how long it took since the step before."""
+    """Prints each step with the time since the previous one."""
 
     def __init__(self, limit):
         self.limit = limit
@@ -48,14 +48,14 @@ class Steps:
         self.last = now
 
     def end(self):
-        """Whether that was soon enough."""
+        """Returns True if the total is within the limit."""
         took = self.last - self.began
         print(f"{took:6.2f} s  in all; {self.limit} s are allowed", flush=True)
         return took <= self.limit
 
 
 class Built:
-    """What this tree has built."""
+    """The programs built in this tree."""
 
     def __init__(self, where):
         self.where, self.sink = where, f"ring:{where}/door.ring"
@@ -67,7 +67,7 @@ class Built:
         self.framed.__exit__(*of)
 
     def start(self):
-        """The port of framed's page."""
+        """Starts framed and returns the port of its page."""
         from framed_client import Framed
         from http_client import port_of
 
@@ -78,7 +78,7 @@ class Built:
         return self.framed.errors()
 
     def shell(self, command):
-        """The command in a shell that finds Debian's Python, and framedio as an installed one does; and its environment."""
+        """Returns the command in a shell that finds Debian's Python and framedio as if installed; and its environment."""
         from framed_client import framedio_environment
 
         environment = framedio_environment()
@@ -86,9 +86,9 @@ class Built:
 
 
 class Installed:
-    """What is installed from packages in a container, as the README says it."""
+    """Packages installed in a container as the README describes."""
 
-    sink = None  # what the wizard proposes
+    sink = None  # the wizard's proposal
 
     def __init__(self, package, where, bare):
         self.box = Container(bare_debian([], bare), where, private=False)
@@ -141,12 +141,12 @@ class Installed:
 
 
 def config_of(port):
-    """All that the newcomer writes: where the page is, and that it may change something."""
+    """Returns the newcomer's whole configuration: the page's address, and permission to write."""
     return f"http: 127.0.0.1:{port}\nhttp_write: true\n"
 
 
 def by_page(steps, origin, sink):
-    """The wizard, as somebody clicks it; returns the command that the camera's page shows."""
+    """Clicks through the wizard; returns the command shown on the camera's page."""
     from browser import Browser
 
     named = "[...document.querySelectorAll('button')].find((button) => button.textContent.startsWith('{}') && !button.disabled)"
@@ -194,7 +194,7 @@ def by_page(steps, origin, sink):
 
 
 def by_requests(steps, port, sink):
-    """The same without a page."""
+    """Does the same without a page."""
     from http_client import Client
 
     client = Client(port)
@@ -218,7 +218,7 @@ def by_requests(steps, port, sink):
 
 
 def first_tensor(source, command):
-    """What the command prints first."""
+    """Returns the command's first line."""
     from framed_client import first_lines
 
     arguments, environment = source.shell(command)

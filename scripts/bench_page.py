@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""What the page takes, what it costs to look at cameras, and how soon pictures are there: each figure beside its limit.
-Costs are those of a client of HTTP outside the daemon; delays are also those of the page in Debian's Chromium, where that
-is installed. Cameras are files of 1080p at the pace of their timestamps. Costs are the differences of processor time
-between seconds with and without a viewer, which follow each other again and again: of the daemon's threads that serve
-viewers, the loop and that of the previews. Of all threads the difference drowns in that of the decoders.
+"""The page's size, the cost of looking at cameras, and the delay of pictures: each figure with its limit. Costs are those
+of an HTTP client outside the daemon; delays are also measured for the page in Debian's Chromium, if it is installed.
+Cameras are files of 1080p at the pace of their timestamps. Costs are differences of processor time between alternating
+seconds with and without a viewer, of the threads that serve viewers: the loop and the previews. The difference of all
+threads is lost in the noise of the decoders.
 
 usage: bench_page.py FOOTAGE [--build FOLDER] [--cameras 20] [--rounds 5] [--seconds 4]
 """
@@ -27,9 +27,9 @@ from view_client import View
 
 PAGE = os.path.join(ROOT, "daemon", "service", "page")
 FPS, MADE_LEAST = 5, 0.95  # of the wall
-SCREEN = {"width": 680, "height": 560, "deviceScaleFactor": 1.9, "mobile": False}  # on which the page asks for 1280 pixels
+SCREEN = {"width": 680, "height": 560, "deviceScaleFactor": 1.9, "mobile": False}  # with this screen the page requests 1280 pixels
 
-# Notes when each picture is on its canvas, ms from its capture; and when the first one is, ms from the page's opening.
+# Records when each picture is on its canvas, ms after its capture; and the first one, ms after opening the page.
 WATCH = """
 const captured = new Map(), read = DataView.prototype.getBigUint64;
 let last;
@@ -99,7 +99,7 @@ class Daemon:
         return {name: float(value) for name, value in re.findall(r"^(framed_\w+) (\S+)$", self.get("/metrics").decode(), re.M)}
 
     def cpu(self):
-        """Processor time so far, seconds: (of the threads that serve viewers, of all)."""
+        """Returns processor time so far, seconds: (of the threads that serve viewers, of all)."""
         own = total = 0
         for task in os.listdir(f"/proc/{self.child.pid}/task"):
             try:
@@ -121,7 +121,7 @@ class Daemon:
         return names
 
     def shares(self, seconds):
-        """The same over so many seconds, in percent of a core."""
+        """Returns the same over `seconds`, in percent of a core."""
         before, began = self.cpu(), time.monotonic()
         time.sleep(seconds)
         passed = time.monotonic() - began
@@ -130,7 +130,7 @@ class Daemon:
 
 
 class Viewer(threading.Thread):
-    """Reads on and forgets; `late`: seconds from each picture's capture to its last byte."""
+    """Reads and discards pictures; `late`: seconds from each picture's capture to its last byte."""
 
     def __init__(self, daemon, tiles, fps):
         super().__init__(daemon=True)
@@ -152,7 +152,7 @@ class Viewer(threading.Thread):
 
 
 def encode(footage, to, rate):
-    """So few pictures a second that 2 cores decode 20 cameras: what previews cost does not hang on it."""
+    """The rate is low enough for 2 cores to decode 20 cameras: the cost of previews does not depend on it."""
     if not os.path.exists(to):
         subprocess.run(["ffmpeg", "-v", "error", "-y", "-stream_loop", "-1", "-i", footage, "-t", "20", "-vf", "scale=1920:1080", "-r", str(rate),
                         "-c:v", "libx264", "-preset", "veryfast", "-g", str(rate * 2), "-bf", "0", "-pix_fmt", "yuv420p", "-an", to], check=True)
@@ -160,7 +160,7 @@ def encode(footage, to, rate):
 
 
 def middle(rows, before, which):
-    """The median difference of two columns of shares."""
+    """Returns the median difference of two columns of shares."""
     return statistics.median(b[which] - a[which] for a, b in zip(before, rows))
 
 
@@ -212,7 +212,7 @@ def measure_late(daemon):
 
 
 def measure_idle_memory(framed, where, cameras):
-    """What HTTP, the page and the previews keep while nobody asks: cameras are down, whose decoders would hide it."""
+    """Measures the idle memory of HTTP, page and previews; cameras are down because their decoders would hide it."""
     resident = []
     for http_key in ("off", "127.0.0.1:0"):
         with open(f"{where}/idle.yaml", "w") as file:
@@ -228,7 +228,7 @@ def measure_idle_memory(framed, where, cameras):
 
 
 def measure_page(port):
-    """What the binary serves of it."""
+    """Measures the page's files as served by the binary."""
     client, sent, plain = Client(port), 0, 0
     for name in ["/", *(f"/page/{name}" for name in os.listdir(PAGE) if name != "index.html")]:
         _, _, body = client.get_bytes(name)

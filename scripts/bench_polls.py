@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""What a poll of many cameras costs the daemon: processor time of its loop for one answer, of what programs ask for and of
-what the page asks for in place of that, beside the limit. Cameras are a small file at few pictures a second; the loop's own
-work without polls, measured in turns with them, is taken off.
+"""The cost of polling many cameras: processor time of the daemon's loop per answer, for programs' requests and for the
+page's smaller ones, with the limit. Cameras are a small file with few pictures per second; the loop's own work without
+polls, measured in turns, is subtracted.
 
 usage: bench_polls.py [--framed BINARY] [--cameras 165] [--settle 310] [--rounds 5] [--polls 40] [PAGE...]
 """
@@ -45,7 +45,7 @@ class Daemon:
         self.client = Client(int(found[1]))
 
     def loop_ms(self):
-        """Processor time of its loop so far."""
+        """Returns the processor time of the loop so far."""
         with open(f"/proc/{self.child.pid}/task/{self.child.pid}/schedstat") as file:
             return int(file.read().split()[0]) / 1e6
 
@@ -56,7 +56,7 @@ class Daemon:
         return body
 
     def cost(self, page, polls):
-        """ms of the loop for a poll, and bytes of its answer."""
+        """Returns ms of the loop per poll, and bytes of its answer."""
         began, before = time.monotonic(), self.loop_ms()
         time.sleep(1)
         idle = (self.loop_ms() - before) / (time.monotonic() - began)

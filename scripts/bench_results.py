@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""What results cost the daemon that clients send back, and how long one takes to be a line.
+"""The daemon's cost of results from clients, and the time from a result to its line.
 
 usage: bench_results.py [--framed BINARY] [--cameras 8] [--fps 15] [--objects 50] [--seconds 10] [--runs 3]
 
-Each camera has a ring and a client, which gives every frame back: without a result; with a result of so many objects; and
-the same while a reader takes the lines. Prints the time of the daemon's loop in each, in percent of a core (the least of
-the runs), and from a result's sending to its line's reading the median and the 99th percentile. Pictures are small: they
-cost other threads time, not the loop.
+Each camera has a ring and a client that returns every frame: without a result; with a result of this many objects; and
+the same while a reader takes the lines. Prints the daemon's loop time for each, in percent of a core (the least of the
+runs), and the median and the 99th percentile from sending a result to reading its line. Pictures are small: they cost
+other threads time, not the loop.
 """
 import argparse
 import os
@@ -42,7 +42,7 @@ def connect(path, kind):
 
 
 def detect(path, objects, sent):
-    """Gives frames back, with that many objects where it is not None; notes when, by sequence."""
+    """Returns frames, with that many objects unless it is None; records when, by sequence."""
     peer = connect(path, socket.SOCK_SEQPACKET)
     rows = b"".join(OBJECT.pack(i % 50 + 1.25, 15.5, i % 50 + 9.75, 30.125, 0.8765, i % 3, 0, i) for i in range(objects or 0))
     while True:
@@ -62,7 +62,7 @@ def detect(path, objects, sent):
 
 
 def read_lines(path, sent, took):
-    """Notes how long each line took from its result on."""
+    """Records the time from each line's result to the line."""
     with connect(path, socket.SOCK_STREAM).makefile("rb") as lines:
         for line in lines:
             now, at = time.monotonic(), line.index(b'"seq":') + 6
@@ -70,13 +70,13 @@ def read_lines(path, sent, took):
 
 
 def loop_ns(pid):
-    """Time that the daemon's first thread has run."""
+    """Returns the run time of the daemon's first thread."""
     with open(f"/proc/{pid}/task/{pid}/schedstat") as stat:
         return int(stat.read().split()[0])
 
 
 def measure(options, where, objects, reads):
-    """(percent of a core that the loop takes, seconds of every line)."""
+    """Returns (percent of a core for the loop, seconds of every line)."""
     text = "".join(CAMERA.format(i=i, where=where, fps=options.fps) for i in range(options.cameras))
     with open(f"{where}/framed.yaml", "w") as file:
         file.write(f"backend: cpu\nlog: {{level: warning}}\ncontrol: {where}/control.sock\ncameras:{text}")

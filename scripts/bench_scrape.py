@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""What scraping /metrics costs under full load: CAMERAS of CLIP at their own pace, each with a reader.
+"""The cost of scraping /metrics under full load: CAMERAS of CLIP at their own pace, each with a reader.
 
 usage: bench_scrape.py CLIP [--framed BINARY] [--cameras 50] [--scrapes 500] [--seconds 10] [--half-open 500]
 
-Prints the least, the median and the 99th percentile of a scrape, from connecting to the last byte, and beside them what the
-pictures were like without and with scraping: frames lost and the cameras' worst p99 from received to finished. Then the same
-of /healthz while clients keep half-open requests: who is pushed out connects again.
+Prints the least, the median and the 99th percentile of a scrape, from connecting to the last byte, and the effect on
+pictures without and with scraping: frames lost and the cameras' worst p99 from received to finished. Then the same for
+/healthz while clients hold half-open requests and reconnect when they are dropped.
 """
 import argparse
 import json
@@ -30,7 +30,7 @@ CAMERA = """
 
 
 def read(where, cameras):
-    """Takes the frames of every output and forgets them."""
+    """Reads and discards the frames of every output."""
     peers, scratch = selectors.DefaultSelector(), bytearray(4 << 20)
     for i in range(cameras):
         path = f"{where}/{i}.sock"
@@ -46,7 +46,7 @@ def read(where, cameras):
 
 
 def hold(where, count, ready):
-    """Keeps so many requests half-open, each begun anew as soon as it is dropped."""
+    """Keeps `count` requests half-open; restarts each as soon as it is dropped."""
     def connect():
         peer = socket.socket(socket.AF_UNIX)
         peer.connect(f"{where}/http.sock")
@@ -54,7 +54,7 @@ def hold(where, count, ready):
         try:
             peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: fra")
         except OSError:
-            pass  # dropped already: it is readable
+            pass  # dropped already, and therefore readable
 
     peers = selectors.DefaultSelector()
     for _ in range(count):
@@ -89,7 +89,7 @@ class Daemon:
         self.reader.join()
 
     def state(self):
-        """(frames lost so far, worst p99 of late in ms, cores used)"""
+        """Returns (frames lost so far, worst p99 of latency in ms, cores used)."""
         told = json.loads(subprocess.run([self.framed, "status", "--json", "--socket", f"{self.where}/control.sock"],
                                          capture_output=True, check=True).stdout)
         outputs = [output for camera in told["cameras"] for output in camera["outputs"]]
@@ -97,7 +97,7 @@ class Daemon:
         return sum(sum(output["lost"].values()) for output in outputs), 1e3 * p99, told["process"]["cpu_cores"]
 
     def scrape(self, page="/metrics"):
-        """(seconds, bytes)"""
+        """Returns (seconds, bytes)."""
         start, size = time.perf_counter(), 0
         with socket.socket(socket.AF_UNIX) as peer:
             peer.connect(f"{self.where}/http.sock")
@@ -108,7 +108,7 @@ class Daemon:
 
 
 def scrape_beside(daemon, options):
-    """Sorted times of /healthz in ms beside clients that hold half-open requests."""
+    """Returns sorted times of /healthz in ms while clients hold half-open requests."""
     ready = multiprocessing.Event()
     holder = multiprocessing.Process(target=hold, args=(daemon.where, options.half_open, ready), daemon=True)
     holder.start()

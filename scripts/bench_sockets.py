@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""How old the frames are that a client reads after it stood still, and how many 1080p frames a second a client takes.
+"""The age of the frames that a client reads after a stall, and the 1080p frames per second that a client reads.
 
 usage: bench_sockets.py [--framed BINARY]... [--stall 3] [--max-age 0.2] [--rounds 5] [--seconds 4] [--only ages|rates]
 
-The camera is a raw file: 25 frames a second for the ages, as fast as it goes for the rates. A second --framed is
-measured beside the first one, in turn.
+The camera is a raw file: 25 frames per second for the ages, full speed for the rates. A second --framed is measured
+alternately with the first.
 """
 import argparse
 import contextlib
@@ -56,7 +56,7 @@ def free_port():
 
 @contextlib.contextmanager
 def stream(framed, where, kind, pace, output):
-    """Bytes of a framed with one output, from a socket of that kind."""
+    """Yields a socket of that kind with the output of a framed."""
     sink = f"unix:{where}/s.sock" if kind == "unix" else f"tcp:127.0.0.1:{free_port()}"
     with open(f"{where}/framed.yaml", "w") as file:
         file.write(CONFIG.format(where=where, width=WIDTH, height=HEIGHT, pace=pace, output=output, sink=sink))
@@ -70,7 +70,7 @@ def stream(framed, where, kind, pace, output):
 
 
 def read_frame(peer, memory):
-    """(received_ns, bytes) of one frame, read without a byte of the next."""
+    """Returns (received_ns, bytes) of one frame, without reading a byte of the next."""
     header = memory[:256]
     take(peer, header)
     size, received = struct.unpack_from("<Q", header, 8)[0], struct.unpack_from("<q", header, 56)[0]
@@ -87,7 +87,7 @@ def take(peer, memory):
 
 
 def ages(framed, where, kind, output, options):
-    """Of the frames that a client reads in the first second after it stood still, s."""
+    """Returns the ages, in s, of the frames read in the first second after a stall."""
     memory, found = memoryview(bytearray(32 << 20)), []
     more = f"{output}, max_age: {int(options.max_age * 1000)}ms"
     with stream(framed, where, kind, "realtime", more) as peer:
@@ -102,7 +102,7 @@ def ages(framed, where, kind, output, options):
 
 
 def rate(framed, where, kind, more, options):
-    """1080p frames a second."""
+    """Returns 1080p frames per second."""
     memory = memoryview(bytearray(32 << 20))
     with stream(framed, where, kind, "full", f"kernel: yuv, overflow: wait{more}") as peer:
         for _ in range(30):

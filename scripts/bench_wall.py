@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""What analyses of every camera and a page's wall of all cameras cost live cameras: framed-bench's live rows, in turns.
-The cameras come over RTSP from framed-bench's server, which reads their rings, too, outside the daemon. The ways:
+"""The cost for live cameras of analysing every camera and of a page's wall of all cameras: framed-bench's live rows, in
+turns. The cameras come over RTSP from framed-bench's server, which also reads their rings, outside the daemon. The ways:
 plain; stats: every camera's pictures are analysed (statistics, motion, fingerprint); wall: one client holds views of all
-cameras, each of as many as a view can have, and asks for the summary and the losses as often as the page. Plain runs
-first and last: the difference of both is the box's drift.
+cameras, each with as many as a view allows, and requests the summary and the losses as often as the page. Plain runs first
+and last: their difference is the machine's drift.
 
 usage: bench_wall.py CLIP [--build FOLDER] [--cameras 165] [--seconds 25] [--settle 5] [--backend cuda] [--ways plain,stats,wall,plain]
 """
@@ -26,7 +26,7 @@ from view_client import View
 PORT = 18642
 OF_ONE_VIEW = 64  # daemon/view/view_messages.h
 SUMMARY_S, HISTORY_S, HISTORY_SAMPLES = 1, 10, 150  # daemon/service/page/{status,overview}.js
-ENDING_S = 3  # in which framed ends, and its clients' connections with it
+ENDING_S = 3  # the time for framed and its clients' connections to end
 
 WRAPPER = """#!/bin/sh
 # The configuration with what framed-bench has no option for.
@@ -40,7 +40,7 @@ WANTED = {"CPU": "cores", "sent to finished p50": "p50", "sent to finished p99":
 
 
 class Page(threading.Thread):
-    """What the page does while it shows the wall; `pictures` and `polls` say that it did."""
+    """The page's requests while it shows the wall; `pictures` and `polls` count them."""
 
     def __init__(self, cameras):
         super().__init__(daemon=True)
@@ -93,7 +93,7 @@ class Page(threading.Thread):
             time.sleep(max(0, asked + SUMMARY_S - time.monotonic()))
 
     def end(self):
-        """What went wrong before framed was told to end."""
+        """Returns the errors from before framed's end."""
         ended = time.monotonic()
         self.ends = True
         self.join(10)
@@ -125,7 +125,7 @@ def run_way(options, way, where):
 
 
 def judge(runs):
-    """The ways beside the worse of the plain runs, whose distance from each other is the box's drift."""
+    """Compares the ways with the worse of the plain runs, whose difference is the machine's drift."""
     plain = [figures for way, figures in runs if way == "plain"]
     p99, cores = max(f["p99"] for f in plain), max(f["cores"] for f in plain)
     good = True

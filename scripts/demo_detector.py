@@ -1,5 +1,5 @@
-"""The detector of the demo: batches of two cameras out of a ring, a network that finds coloured blocks, its boxes back to
-the daemon, and a picture of the camera `blocks` with its boxes drawn. It is left out where OpenCV or onnx are missing."""
+"""The demo's detector: reads batches of two cameras from a ring, finds coloured blocks with a network, sends the boxes back
+to the daemon, and draws them on a picture of the camera `blocks`. Skipped without OpenCV or onnx."""
 import collections
 import json
 import os
@@ -14,11 +14,11 @@ import numpy
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "e2e"))
 import blocks_clip
 
-NEAR = 3  # source pixels between a box and the block that it is of
+NEAR = 3  # source pixels between a box and its block
 
 
 def clips(folder):
-    """The paths of two clips of coloured blocks, made here once."""
+    """Returns the paths of two clips of coloured blocks, made once."""
     paths = []
     for name, width, height in (("blocks", 960, 540), ("upright", 540, 720)):
         paths.append(f"{folder}/{name}.mp4")
@@ -29,7 +29,7 @@ def clips(folder):
 
 
 def load(folder):
-    """A Detector, to be started; None, and a line that says why, where this box lacks what it needs."""
+    """Returns a Detector to start; prints the reason and returns None if a library is missing."""
     try:
         import blocks_model
         import cv2
@@ -39,13 +39,13 @@ def load(folder):
     cv2.setNumThreads(1)  # the cameras need the other processors
     network = cv2.dnn.readNetFromONNX(blocks_model.write(f"{folder}/blocks.onnx"))
     network.setInput(numpy.zeros((1, 3, blocks_model.SIDE, blocks_model.SIDE), "f4"))
-    network.forward()  # the first takes longest
+    network.forward()  # the first run takes longest
     return Detector(folder, cv2, network)
 
 
 class Detector(threading.Thread):
-    """Detects in every batch that it finds time for until end(). seconds: that the network took for each element;
-    objects: of each camera, how many were found and sent back for each picture; off: how far boxes lay beside their blocks."""
+    """Detects in the batches that it has time for, until end(). seconds: of the network for each element; objects: per
+    camera, the number of objects found and sent back for each picture; off: the distance of boxes from their blocks."""
 
     def __init__(self, folder, cv2, network):
         super().__init__(daemon=True)
@@ -85,7 +85,7 @@ class Detector(threading.Thread):
             self.draw(self.picture(element.header), found)
 
     def picture(self, header):
-        """The camera's picture that the element was made of, in BGR; None: it is not there yet, or was lost."""
+        """Returns the camera's picture of the element, in BGR, or None if it has not arrived or was lost."""
         while frame := self.pictures.poll():
             planes = frame.numpy().reshape(-1, frame.header.width).copy()
             if frame.whole:
@@ -110,8 +110,8 @@ class Detector(threading.Thread):
         self.pictures.close()
 
     def distance(self, picture, found):
-        """How far the worst of the boxes lies beside what is coloured in the camera's picture; all of it, where their
-        numbers differ."""
+        """Returns the largest distance of a box from the coloured blocks in the picture; the picture's size if the numbers of
+        both differ."""
         coloured = (picture.max(axis=2).astype(int) - picture.min(axis=2) > 96).astype("u1")
         count, _, areas, _ = self.cv2.connectedComponentsWithStats(coloured)
         blocks = [(x, y, x + w, y + h) for x, y, w, h, size in areas[1:].tolist() if size > 100]
@@ -121,7 +121,7 @@ class Detector(threading.Thread):
 
 
 def lines_of(folder):
-    """camera -> how many objects each line has that the daemon wrote of what was sent back."""
+    """Returns camera -> the number of objects in each line that the daemon wrote of the results."""
     lines = collections.defaultdict(list)
     with open(f"{folder}/objects.jsonl") as file:
         for line in map(json.loads, file):
@@ -130,7 +130,7 @@ def lines_of(folder):
 
 
 def report(detector, folder):
-    """Prints what was found; returns what is wrong with it."""
+    """Prints the findings; returns the errors."""
     if not detector.objects:
         return ["the detector saw no picture"]
     milliseconds, lines, wrong = 1000 * statistics.median(detector.seconds), lines_of(folder), []

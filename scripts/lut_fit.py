@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""Fits a colour table that makes the pictures of one camera look like those of another, from pairs of pictures that show the
-same scene from the same place: what lies at a pixel of one lies there in the other, too. The table is written as .cube,
-which ffmpeg's lut3d and most programs for pictures read. It needs numpy, OpenCV and framedio (in a checkout:
+"""Fits a colour table that makes the pictures of one camera look like those of another, from pairs of pictures of the same
+scene from the same position: a pixel of one picture shows the same as that pixel of the other. The table is written as
+.cube, which ffmpeg's lut3d and most image programs read. It needs numpy, OpenCV and framedio (in a checkout:
 PYTHONPATH=client LD_LIBRARY_PATH=build).
 
-It looks for the table that is nearest to the second camera by squared levels: by Adam on the nodes, whose gradients are
-those of framedio.trilinear. The table begins as the identity, which it stays far from all colours that were seen; between
-them it is smooth. Every fifth block of 16 x 16 pixels is left out of that, and says how good the table is.
+It searches for the table nearest to the second camera by squared levels: Adam on the nodes, with the gradients of
+framedio.trilinear. The table starts as the identity and keeps it far from all colours seen; between them it is smooth. Every
+fifth block of 16 x 16 pixels is left out of the fit, and measures the table's quality.
 
-Let the cameras see many colours, and no pixels that are too bright or too dark for one of them: a colour card that is moved
+Show the cameras many colours, and no pixels that are too bright or too dark for one of them: a colour card that is moved
 about, or a day's pictures.
 """
 import argparse
@@ -22,23 +22,23 @@ try:
 except ImportError as error:
     sys.exit(f"lut_fit: {error}; it needs Debian's python3-numpy, python3-opencv and python3-framedio")
 
-BLOCK, LEFT_OUT = 16, 5  # pixels; of so many blocks one
-BATCH = 1 << 16  # pixels of a step, where there are more colours than that; else it takes all
-CHUNK = 1 << 18  # pixels that are looked up at a time
+BLOCK, LEFT_OUT = 16, 5  # pixels; one of this many blocks
+BATCH = 1 << 16  # pixels per step, if there are more colours than that; otherwise all
+CHUNK = 1 << 18  # pixels looked up at a time
 RATE = 0.01  # of Adam at its first step, in parts of the range of colours
-FADE = 2.0  # nodes, the length over which a change fades away from the colours that were seen
-CORNERS = numpy.array([[k >> 2 & 1, k >> 1 & 1, k & 1] for k in range(8)])  # red, green, blue, as framedio has x, y, z
+FADE = 2.0  # nodes; distance over which a change fades from the colours seen
+CORNERS = numpy.array([[k >> 2 & 1, k >> 1 & 1, k & 1] for k in range(8)])  # red, green, blue; framedio's x, y, z
 
 
 class Mistake(Exception):
-    """What the user can mend."""
+    """An error that the user can correct."""
 
 
 # --- pairs of pictures
 
 
 def pairs_of(paths):
-    """(path, path) of each pair: of the paths in turn, or of equal names in two folders."""
+    """Returns (path, path) of each pair: of the paths in turn, or of equal names in two folders."""
     folders = [os.path.isdir(path) for path in paths]
     if not any(folders):
         if len(paths) % 2:
@@ -53,7 +53,7 @@ def pairs_of(paths):
 
 
 def read(path):
-    """height x width x red, green, blue."""
+    """Returns height x width x red, green, blue."""
     if not os.path.exists(path):
         raise Mistake(f"{path}: there is no such file")
     picture = cv2.imread(path, cv2.IMREAD_COLOR)
@@ -63,13 +63,13 @@ def read(path):
 
 
 def split(shape, number):
-    """Which pixels of a picture of that number are left out."""
+    """Returns a mask of the pixels to leave out of the picture with that number."""
     rows, columns = (numpy.arange(size) // BLOCK for size in shape)
     return (3 * rows[:, None] + columns[None, :] + number) % LEFT_OUT == 0
 
 
 def counted(one, other):
-    """Each colour of `one`, how often it is there, and the sum of the colours that `other` has there."""
+    """Returns each colour of `one`, its count, and the sum of the colours of `other` at the same pixels."""
     codes, inverse, counts = numpy.unique(one.astype("u4") @ numpy.array([1 << 16, 1 << 8, 1], "u4"),
                                           return_inverse=True, return_counts=True)
     sums = [numpy.bincount(inverse.ravel(), other[:, channel], len(codes)) for channel in range(3)]
@@ -77,7 +77,7 @@ def counted(one, other):
 
 
 def merged(parts):
-    """The same of several pictures."""
+    """Returns the same for several pictures."""
     codes, inverse = numpy.unique(numpy.concatenate([part[0] for part in parts]), return_inverse=True)
     add = lambda values: numpy.bincount(inverse.ravel(), values, len(codes))
     counts, sums = (numpy.concatenate([part[at] for part in parts]) for at in (1, 2))
@@ -85,8 +85,8 @@ def merged(parts):
 
 
 def load(pairs):
-    """(colours 0 to 1, how often each is there, what it is in the other camera's pictures, 0 to 1), and the pixels that are
-    left out, of both."""
+    """Returns (colours 0 to 1, their counts, the other camera's mean colours for them, 0 to 1), and the pixels left out, of
+    both."""
     parts, left = [], []
     for number, paths in enumerate(pairs):
         one, other = map(read, paths)
@@ -113,7 +113,7 @@ def identity(points):
 
 
 def cells(colours, points):
-    """The numbers of the 8 nodes around each colour, and where it lies between them, -1 to 1."""
+    """Returns the numbers of the 8 nodes around each colour, and its position between them, -1 to 1."""
     position = colours * (points - 1)
     low = numpy.minimum(position.astype("i8"), points - 2)
     nodes = (low[:, None, :] + CORNERS) @ numpy.array([points * points, points, 1])
@@ -121,13 +121,13 @@ def cells(colours, points):
 
 
 def look_up(table, colours):
-    """What the table makes of colours 0 to 1."""
+    """Returns the table's values for colours 0 to 1."""
     nodes, places = cells(colours, len(table))
     return framedio.trilinear(table.reshape(-1, 3)[nodes], places)
 
 
 def roughness(change):
-    """The gradient of half the sum of squares of all second differences."""
+    """Returns the gradient of half the sum of squares of all second differences."""
     gradient = numpy.zeros_like(change)
     for axis in range(3):
         along, to = numpy.moveaxis(change, axis, 0), numpy.moveaxis(gradient, axis, 0)
@@ -139,7 +139,7 @@ def roughness(change):
 
 
 def fit(colours, counts, targets, points, smooth, steps, seed):
-    """The table, by Adam, whose steps become shorter along a cosine."""
+    """Returns the table, fitted by Adam, with steps that shrink along a cosine."""
     start = identity(points)
     table, mean, square = start.copy(), numpy.zeros_like(start), numpy.zeros_like(start)
     nodes, places = cells(colours, points)
@@ -166,7 +166,7 @@ def fit(colours, counts, targets, points, smooth, steps, seed):
 
 
 def check_output(path):
-    """Before the work and not after it."""
+    """Checks the path before the work, not after it."""
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path) or not os.access(folder, os.W_OK):
         raise Mistake(f"{path}: a file in a folder that can be written to is wanted")
@@ -184,11 +184,11 @@ def write(path, table, title, comments):
         raise Mistake(f"{path}: {error.strerror}") from None
 
 
-# --- how good it is
+# --- quality
 
 
 def error_of(made, wanted):
-    """(mean absolute levels, PSNR in dB)."""
+    """Returns (mean absolute levels, PSNR in dB)."""
     off = made.astype("f8") - wanted
     square = (off ** 2).mean()
     return numpy.abs(off).mean(), 10 * numpy.log10(255 ** 2 / square) if square else numpy.inf

@@ -1,4 +1,4 @@
-# bash completion for framed and framed-bench. Commands and options are what `--help` lists now.
+# bash completion for framed and framed-bench: offers the commands and options that `--help` lists.
 
 _framed_options()
 {
