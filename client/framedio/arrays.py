@@ -27,7 +27,7 @@ class Array:
 
 
 def _packed(shape, strides, unit):
-    """Returns True if strides, in units of `unit` bytes, are those of a packed array."""
+    """Returns True if strides, in units of `unit` bytes, match a packed array."""
     for size, stride in zip(reversed(shape), reversed(strides)):
         if size != 1 and stride != unit:
             return False

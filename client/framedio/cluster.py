@@ -69,7 +69,7 @@ class Cluster:
 
 
 def reachable(sink, host):
-    """Returns the sink with the box's HTTP host in place of "every interface" of tcp."""
+    """Returns the sink; a tcp sink on every interface gets the host of the box's HTTP."""
     if not sink.startswith("tcp:"):
         return sink
     port = sink.rpartition(":")[2]
@@ -79,7 +79,7 @@ def reachable(sink, host):
 
 
 class Follower:
-    """Base of both readers: frames of one camera, wherever it runs. Drops old frames that a box sends after it was frozen."""
+    """Base of both readers: frames of one camera, on any box. Drops old frames that a box sends after it was frozen."""
 
     def __init__(self, address, newest=True, timeout=None, token=None, user=None, password=None, ca=None, certificate=None,
                  keyfile=None):

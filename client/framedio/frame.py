@@ -237,7 +237,7 @@ class Lent:
         raise ValueError(f"{count} detections: {os.strerror(error)} (300 at most)")
 
     def release(self):
-        """Returns it to framed before the next request."""
+        """Releases it to framed before the next request."""
         if self._reader is not None:
             self._reader._release(self)
 
@@ -311,7 +311,7 @@ class Element(Picture):
 
     @property
     def empty(self):
-        """Whether there is no picture."""
+        """True if there is no picture."""
         return bool(self.header.flags & EMPTY)
 
     def send(self, detections, source=True, model=0):

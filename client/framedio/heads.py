@@ -1,4 +1,4 @@
-"""The output format of each head, derived from its shape."""
+"""The output format of each head, and the layout derived from an output's shape."""
 HEADS = ("yolov8", "yolov5", "yolox", "end2end", "detr", "efficientnms", "tflite")
 FIRST = {"yolov8": 4, "yolov5": 5, "yolox": 5}  # columns before the scores
 FINISHED_COLUMNS = 6

@@ -111,5 +111,5 @@ def trilinear(features, points):
 
 def trilinear_backward(grad_out, features, points):
     """Returns the gradients of trilinear(features, points) for grad_out, n x f, the gradient of its result: (of features, n
-    x 8 x f, of points, n x 3). features: None if only the points' gradient is needed; the first is None then."""
+    x 8 x f, of points, n x 3). features: None if the points' gradient is not needed; it is None then."""
     return _backward(grad_out, features, points, True, features is not None)

@@ -121,7 +121,7 @@ class Reader(Base):
         return self.next(self.timeout)
 
     def next(self, timeout=None):
-        """Returns the next Frame or Batch. Timeout: none arrived for this many seconds. Gone: the connection ended, without reconnect."""
+        """Returns the next Frame or Batch. Timeout: none arrived for this many seconds. Gone: it ended, without reconnect."""
         end = None if timeout is None else time.monotonic() + timeout
         wait = select.poll()
         wait.register(self.fileno(), select.POLLIN)

@@ -28,9 +28,9 @@ def merge(detections, metric="ios", threshold=0.5, mode="nms", agnostic=False):
 
     detections: an array of n x 6 (x1 y1 x2 y2 score class) or more columns, or a list of such arrays, as detect() returns
     for a batch. Further columns stay with their boxes.
-    metric: "ios", shared area by the smaller box's, or "iou", by the union's. A box is merged into the best of the kept
-    boxes that it overlaps by more than `threshold`, 0 to 1, and that has its class, or any class with `agnostic`.
-    mode: "nms": the kept box is unchanged; "nmm": it becomes the hull of itself and all boxes merged into it.
+    metric: "ios", shared area by the smaller box's, or "iou", by the union's. A box is removed in favour of the best kept
+    box that it overlaps by more than `threshold`, 0 to 1, and that has its class, or any class with `agnostic`.
+    mode: "nms": the kept box is unchanged; "nmm": it becomes the hull of itself and all boxes removed in its favour.
     """
     if metric not in METRICS or mode not in MODES:
         raise ValueError(f'metric is "ios" or "iou" and mode "nms" or "nmm", not {metric!r} and {mode!r}')
