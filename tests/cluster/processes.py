@@ -1,4 +1,4 @@
-"""The processes on a box: a member of etcd and framed, each of which can be killed, frozen and restarted."""
+"""The processes on a box: a member of etcd and framed. Each can be killed, frozen and restarted."""
 import json
 import os
 import signal
@@ -59,7 +59,7 @@ class Process:
 
 
 class Etcd(Process):
-    """In memory if the machine has space, since its disk is not measured. Twice as fast as etcd's defaults, as
+    """In memory if the machine has /dev/shm, since its disk is not measured. Twice as fast as etcd's defaults, as
     framed(1) recommends for boxes of one network: a leader that dies with its box costs a second and a half less."""
 
     def __init__(self, box, folder, boxes, program="etcd", quota=0):

@@ -45,8 +45,7 @@ def make_units(where):
 
 
 def play(peer, units, start):
-    """Sends in real time; a client that does not read delays nothing until the kernel's buffers are full. Leaves the connection open at
-    the end."""
+    """Sends in real time, whether or not the client reads, until the kernel's buffers are full. Leaves the connection open."""
     for i, unit in enumerate(units):
         time.sleep(max(0.0, start + i / RATE - time.monotonic()))
         try:

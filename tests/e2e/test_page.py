@@ -85,7 +85,7 @@ def check_files(checks, port):
 
 
 def check_folder(checks, where):
-    """FRAMED_WEB serves the page from a folder during development, uncompressed."""
+    """FRAMED_WEB serves the page from a folder during development, unchanged."""
     os.makedirs(f"{where}/web")
     shutil.copy(f"{PAGE}/app.js", f"{where}/web")
     config = f'http: 0\ncameras: {{x: {{url: "unix:{where}/x", outputs: {{o: {{size: 64x64, sink: "tcp:0"}}}}}}}}\n'

@@ -352,8 +352,7 @@ def check_bad_files(checks, where, clip):
 
 
 def check_another_host(checks, where, clip):
-    """An output cannot move to another host on a port that is in use by an existing output: the reload is refused and the message names
-    the owner."""
+    """An output cannot move to another host on a port that another output has: the error names the owner."""
     port = free_port()
     gate = {"kept": SMALL.format("tcp:0"), "o": SMALL.format(f"tcp:{port}")}
     with Reloaded(where, config({"gate": camera(clip, gate, ", loop: true, pace: realtime")})) as framed:

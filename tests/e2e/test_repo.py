@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The folder made by scripts/repo is a source from which apt finds and fetches packages, for its own architecture only; if
-it is signed, apt refuses it after a change."""
+"""scripts/repo makes a folder an apt source: apt finds and fetches packages in it, for its own architecture only; if the
+folder is signed, apt refuses it after a change."""
 import os
 import shutil
 import subprocess

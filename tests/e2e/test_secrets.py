@@ -50,7 +50,7 @@ def forms(password):
 
 
 class Gossip(threading.Thread):
-    """An RTSP server that refuses every client and repeats all it received in its answers."""
+    """An RTSP server that refuses every client and repeats the password and all it received in its answers."""
 
     def __init__(self, challenge, password):
         super().__init__(daemon=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""`shared: /NAME`: another process opens a ring's memory as Triton's server does, once, to read and write, and then reads
-by offset and size alone what framedio says of each frame: the bytes that framedio sees. The name goes with the daemon, is
-taken from one that was killed and not from one that lives, and leads to the new memory where frames become larger."""
+"""`shared: /NAME`: another process opens a ring's memory once to read and write, as Triton's server does, and then reads each
+frame by the offset and size from framedio: it gets framedio's bytes. The name is removed with the daemon, is taken over from
+a killed daemon but not from a living one, and refers to new memory when frames become larger."""
 import grp
 import hashlib
 import itertools

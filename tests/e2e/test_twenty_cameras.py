@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Twenty kinds of cameras that RTSP clients meet, with their variants, all at once in one framed: each does one thing as
-some camera does it, and what must come of it is checked at a client. Prints a row for each. They keep an idle machine of two
-processors busy: where other programs take a part of it, they play in groups."""
+"""Twenty kinds of cameras that RTSP clients meet, with variants, all at once in one framed: each behaves as some camera
+does, and a client checks the result. Prints a row for each. They keep an idle machine of two processors busy: on a loaded
+machine they run in groups."""
 import math
 import os
 import threading

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Twenty cameras of which one refuses and one never answers: the others show pictures within 2 s and lose none."""
+"""Twenty cameras, where one refuses and one never answers: the others show pictures within 2 s and lose none."""
 import os
 import time
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""A thousand reloads (FRAMED_RELOADS) of a framed with twenty cameras: at each, cameras and outputs come, change and
-go, swap sockets and files, or the file is a bad one. Ten cameras never change: they lose no picture, and memory,
-descriptors and threads stay flat. Cameras that come and go join batches and leave them by their names: what their clients
-saw is what was closed, and cameras that stay have each picture once."""
+"""A thousand reloads (FRAMED_RELOADS) of a framed with twenty cameras: each adds, changes or removes cameras and outputs,
+swaps sockets and files, or has a bad file. Ten cameras never change: they lose no picture, and memory, descriptors and
+threads stay flat. The other cameras join and leave batches by their names: clients see every closed batch, and the ten
+cameras have each picture once."""
 import os
 import random
 import statistics

@@ -106,14 +106,14 @@ class Site:
         self.selector.register(node.child.stdout, selectors.EVENT_READ, node)
 
     def kill(self, name):
-        """Returns the node's cameras, which end with it."""
+        """Kills the node; returns its cameras, which end with it."""
         node = self.nodes.pop(name)
         self.selector.unregister(node.child.stdout)
         node.end()
         return set(node.running)
 
     def stop(self, name):
-        """Stops the node, which revokes its lease."""
+        """Stops the node, which revokes its lease; returns its cameras."""
         node = self.nodes.pop(name)
         self.selector.unregister(node.child.stdout)
         node.child.terminate()
@@ -186,8 +186,7 @@ class Table:
 
     @contextlib.contextmanager
     def phase(self, name):
-        """Yields a result to fill: `took`, seconds per camera; `moved`, cameras that started without need; `never`, cameras that did
-        not start."""
+        """Yields a result to fill: `took`, seconds per camera; `moved`, cameras that started without need; `never`."""
         sums, nodes = self.site.counters()
         result = {"took": [], "moved": 0, "never": 0}
         yield result
@@ -206,8 +205,7 @@ class Table:
 
 
 def watch_starts(site, result, cameras, since, seconds):
-    """Fills the result with the delay after `since` of each camera's start within `seconds`; other cameras that start moved without
-    need."""
+    """Fills the result with each camera's delay after `since`, within `seconds`; other cameras that start moved without need."""
     before = {camera: len(starts) for camera, starts in site.started.items()}
     due = set(cameras)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Detection beside torch and torchvision in the same run, on one core: medians in ms of the raw output of 84 x 8400 f32
-to boxes, ours in source pixels too: by the kernel alone, by libframed's framed_detect_headers and by framedio.detect. Both
-keep the same boxes, or this says how many pictures differ.
+"""Detection compared with torch and torchvision in the same run, on one core: medians in ms from the raw output of 84 x
+8400 f32 to boxes, ours in source pixels too: the kernel alone, libframed's framed_detect_headers and framedio.detect. Both
+keep the same boxes; a row says so if they do not.
 
 usage: beside_torch.py [--core N] [--runs N] [--candidates 60,300,1200,3750] [--cut N] [--cuda]
 """
@@ -26,7 +26,7 @@ SIZE = (1920, 1080)
 
 
 def torch_ms(tensor, runs):
-    """With the results on the host, as who has a GPU wants them, too."""
+    """Includes copying results to the host, which users of a GPU also need."""
     return median_ms(lambda: [found.cpu() for found in torch_chain.suppress(tensor, 80, 0.25, 0.45)], runs)
 
 

@@ -1,4 +1,4 @@
-"""Random outputs like those of a detector of 640 x 640 pixels."""
+"""Random outputs in the form of a detector of 640 x 640 pixels."""
 import numpy as np
 
 

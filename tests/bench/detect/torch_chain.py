@@ -11,8 +11,7 @@ def corners_of(boxes):
 
 def suppress(prediction, classes, conf, iou, agnostic=False, multi_label=False, keep_classes=None, max_det=300,
              max_nms=30000):
-    """Returns a list with an array (n, 6 + extra) of corners, score, class for each picture of (pictures, 4 + classes + extra,
-    anchors)."""
+    """Returns for each picture of (pictures, 4 + classes + extra, anchors) an array (n, 6 + extra): corners, score, class."""
     found = []
     for picture, is_candidate in zip(prediction, prediction[:, 4:4 + classes].amax(1) > conf):
         rows = picture.transpose(0, -1)[is_candidate]

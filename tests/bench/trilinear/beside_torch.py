@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Trilinear interpolation compared with torch.nn.functional.grid_sample in the same run: medians in ms of framedio.trilinear
-and of its gradients with autograd, and the share of the memory's speed, that of a copy. Each gets its arrays in its own
-layout. On the CPU both have one thread.
+and of its gradients with autograd, and the share of the memory's speed, as measured with a copy. Each gets its arrays in its
+own layout. On the CPU both have one thread.
 
 usage: beside_torch.py [--cuda] [--runs N] [--million N] [--features 3,32,64]
 """
