@@ -1,13 +1,13 @@
 # framed: `make` builds build/framed, `make demo` is the main job, `make check` runs every test, `make help` lists the rest.
-# Tests, benches and packages are in fragments beside what they build. Variables of all targets:
-#   SAN=address,undefined | thread    build and test with sanitizers, in a folder of their own
+# Tests, benches and packages are in fragments beside their sources. Variables of all targets:
+#   SAN=address,undefined | thread    build and test with sanitizers, in a separate folder
 #   CC=clang                          another compiler
-#   CROSS=aarch64-linux-gnu-          for another machine, against Debian's packages of its architecture
+#   CROSS=aarch64-linux-gnu-          build for another machine, with Debian's packages of its architecture
 #   NVCC=                             build without CUDA even where nvcc is installed
-#   CUDA_ARCHS="90"                   these compute capabilities in place of this machine's (`package`: all that packages have)
-#   SCALAR=1                          without the kernels for AVX2 and AVX-512
+#   CUDA_ARCHS="90"                   build for these compute capabilities instead of this machine's (`package`: all of a package's)
+#   SCALAR=1                          build without the kernels for AVX2 and AVX-512
 #   B=FOLDER                          build in this folder
-#   PARTS=sanitized                   check: the tests of single parts under ASan and UBSan, not plain
+#   PARTS=sanitized                   check: run the tests of single parts under ASan and UBSan instead of plain
 #   V=1                               show the commands
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -37,13 +37,13 @@ ifneq ($(SAN),)
 override CFLAGS += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined
 override LDFLAGS += -fsanitize=$(SAN)
 ifneq ($(filter thread,$(SAN)),)
-# A fence against writers in other processes, whom the sanitizer does not watch, is no mistake. The warning is gcc's own.
+# A fence against writers in other processes, which the sanitizer does not watch, is correct. Only gcc has this warning.
 override CFLAGS += -Wno-unknown-warning-option -Wno-tsan
 endif
 endif
 
-# Recipes: $(call compile,COMPILER AND FLAGS) makes an object of one source, $(link) LIBRARIES a program of all that it
-# depends on, $(archive) a thin archive of it.
+# Recipes: $(call compile,COMPILER AND FLAGS) compiles one source, $(link) LIBRARIES links all prerequisites to a program,
+# $(archive) puts them into a thin archive.
 define compile
 @mkdir -p $(@D)
 @echo "  $@"
@@ -54,7 +54,7 @@ archive = $(Q)rm -f $@ && $(CROSS)ar rcsT $@ $^
 
 include kernels/kernels.mk
 
-# --- config and daemon: Debian's libraries, asked for only when they are needed
+# --- config and daemon: Debian's libraries, looked up only when needed
 CONFIG_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard config/*.c))
 DAEMON_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out daemon/main.c,$(wildcard daemon/*.c daemon/*/*.c)))
 CONFIG := $(B)/libconfig.a $(KERNELS)
@@ -82,8 +82,8 @@ endif
 $(B)/%.o: %.c
 	$(call compile,$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS))
 
-# The page's files, which routes.c takes in as they are sent: without the comments and the spaces before lines, of which no text
-# has any that goes over several; compressed, and with a hash by which browsers keep them.
+# The page's files as routes.c embeds and sends them: without comments and indentation (no text that spans lines has any),
+# compressed, and each with a hash for browsers' caches.
 PAGE := daemon/service/page
 $(B)/page/%.gz: $(PAGE)/%
 	@mkdir -p $(@D)
@@ -98,11 +98,11 @@ $(B)/daemon/cli/verify_clips.o: $(wildcard daemon/cli/clips/*)
 
 include client/client.mk tests/bench/bench.mk tests/fuzz/fuzz.mk tests/tests.mk scripts/packages.mk
 
-# --- what a user calls. Set-up comes first and in a make of its own: before it there is no compiler. Where nobody says how
-# many jobs to run at once, it is one for each processor.
+# --- targets for users. Set-up runs first and in a separate make, because there may be no compiler before it. Without -j
+# there is one job for each processor.
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-demo: ## cameras in, tensors, boxes and a .y4m out, and the account of every frame (URL=rtsp://... DEMO_SECONDS=60)
+demo: ## cameras in, tensors, boxes and a .y4m file out, with an account of every frame (URL=rtsp://... DEMO_SECONDS=60)
 	@scripts/setup demo
 	@scripts/setup detector & \
 	$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/libframed.so.1; made=$$?; \
@@ -115,7 +115,7 @@ check: ## build and run every test
 	@$(if $(PARTS),$(build_sanitized))
 	@B=$(B) FRAMED=$(B)/framed SAN=$(SAN) $(if $(PARTS),PARTS=$(SANITIZED)) tests/run
 
-install: $(B)/framed $(B)/framed-bench manuals units install-client ## install all with service and manual pages (PREFIX=/usr DESTDIR=FOLDER)
+install: $(B)/framed $(B)/framed-bench manuals units install-client ## install everything, with the service and manual pages (PREFIX=/usr DESTDIR=FOLDER)
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(B)/framed $(B)/framed-bench
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/framed/examples config/framed.yaml
 	install -D -m 644 -t $(DESTDIR)$(UNITS) $(filter %.service,$(INSTALLED))
@@ -134,7 +134,7 @@ install: $(B)/framed $(B)/framed-bench manuals units install-client ## install a
 clean: ## remove build/ and bundle/
 	rm -rf build bundle
 
-help: ## list every target, and the variables of all
+help: ## list every target, and the variables of all targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(filter Makefile %.mk,$(MAKEFILE_LIST)) | \
 		awk -F '\t' '{ printf "  %-20s %s\n", $$1, $$2 }'
 	@echo

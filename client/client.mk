@@ -1,5 +1,5 @@
-# libframed, what programs read frames with. It wants libc alone, and loads CUDA's driver where frames or outputs are on a
-# GPU. Of the kernels it has detection and trilinear interpolation.
+# libframed, with which programs read frames. It requires only libc, and loads CUDA's driver if frames or outputs are on a
+# GPU. It contains the kernels for detection and trilinear interpolation.
 CLIENT_KERNELS := $(filter kernels/detect_% kernels/cpu/detect_% kernels/trilinear.c,$(KERNELS_SRC))
 CLIENT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard client/*.c)) $(CLIENT_KERNELS:%.c=$(B)/%.o)
 LIBDIR ?= $(PREFIX)/lib
@@ -13,7 +13,7 @@ CLIENT_OBJ += $(patsubst %.cu,$(B)/%.cu.o,$(wildcard client/*.cu kernels/cuda/de
 CLIENT_LIBS := $(CUDART)
 endif
 
-# The code of a shared library runs at any address, and the daemon may have it too.
+# Code of a shared library must be position-independent. The daemon can link the same objects.
 $(CLIENT_OBJ): override CFLAGS += $(SHARED)
 $(CLIENT_OBJ): NVCCFLAGS += $(SHARED:%=-Xcompiler %)
 
@@ -25,8 +25,8 @@ $(B)/libframed.so.1: client/libframed.map $(CLIENT_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--version-script,$< $(NO_UNDEFINED) \
 		-o $@ $(CLIENT_OBJ) $(CLIENT_LIBS)
 
-# One object, so that what is not for programs has no name outside it. Its section groups are dissolved: a program that
-# brings a CUDA runtime of its own has groups of the same names, of which the linker would keep one alone.
+# One object, so that internal names are not visible outside. Its section groups are dissolved: the linker keeps only one
+# of several groups with the same name, and a program with its own CUDA runtime has groups of these names.
 $(B)/libframed.a: $(CLIENT_OBJ)
 	@echo "  $@"
 	$(Q)$(CROSS)ld -r --force-group-allocation -o $(@:.a=.o) $^ $(CLIENT_LIBS) && $(CROSS)objcopy -w --keep-global-symbol='framed_*' $(@:.a=.o)

@@ -1,4 +1,4 @@
-# The kernels and their tests: gcc and nvcc are enough. A file's suffix names the CPUs that it is for.
+# The kernels and their tests, which need only gcc and nvcc. A file's suffix names its CPUs.
 MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 KERNELS_SRC := $(filter-out %_avx2.c %_avx512.c %_neon.c,$(wildcard kernels/*.c kernels/*/*.c))
 ifeq ($(MACHINE)$(SCALAR),x86_64)
@@ -17,15 +17,15 @@ CPPFLAGS += -DFRAMED_SCALAR
 endif
 KERNELS_LIBS := -lm -pthread
 ifneq ($(NVCC),)
-# nvcc itself says where it lives: the one on PATH may be a wrapper. The runtime of a distribution's package is in
-# the linker's own folders.
+# nvcc itself reports its folder, because the one on PATH may be a wrapper. The runtime of a distribution's package is in
+# the linker's default folders.
 CUDA_TOP := $(patsubst TOP=%,%,$(filter TOP=%,$(shell $(NVCC) --dryrun -x cu -c /dev/null -o /dev/null 2>&1)))
 CUDART := $(firstword $(wildcard $(patsubst %,$(CUDA_TOP)/%/libcudart_static.a,lib64 lib targets/x86_64-linux/lib)) \
 	-lcudart_static)
 CUDA_KNOWN := $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
-# A package runs on every x86 GPU from Turing on: code for one capability runs on the later ones of the same major number,
-# and PTX of the lowest and the newest covers the rest. Without a list the code is for this machine's GPUs. A machine without
-# a GPU makes PTX alone, in half the time: a GPU's driver compiles it at the first start, in half a minute, and keeps it.
+# A package supports every x86 GPU from Turing on: code for one capability runs on later ones of the same major number, and
+# PTX of the lowest and the newest covers the rest. Without a list the code is built for this machine's GPUs. A machine without
+# a GPU builds only PTX, in half the time; a GPU's driver compiles it at the first start, in half a minute, and caches it.
 CUDA_PACKAGE_ARCHS := $(filter 75 80 89 90 100 120,$(CUDA_KNOWN))
 CUDA_ARCHS ?= $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -nu)
 ARCHS := $(if $(filter package,$(CUDA_ARCHS)),$(CUDA_PACKAGE_ARCHS),$(CUDA_ARCHS))
@@ -53,7 +53,7 @@ KERNEL_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/kernels/*.c tests/kernels
 ifneq ($(NVCC),)
 CUDA_TESTS := $(patsubst %.cu,$(B)/%,$(wildcard tests/kernels/cuda/*.cu))
 endif
-# Without a GPU they only say that there is none; check-long compiles them there.
+# Without a GPU these tests only report that there is none; check-long compiles them there.
 KERNEL_TESTS += $(if $(ARCHS),$(CUDA_TESTS))
 
 $(B)/tests/kernels/%: $(B)/tests/kernels/%.o $(KERNELS)
@@ -65,8 +65,8 @@ $(B)/tests/kernels/%: $(B)/tests/kernels/%.cu.o $(KERNELS)
 $(B)/tests/kernels/%.o: tests/kernels/%.c
 	$(call compile,$(CC) $(CPPFLAGS) $(CFLAGS) $(PIXEL_CFLAGS))
 
-# A kernel of CUDA's for the host, where the compiler takes C++, too. At -O1 it is as fast there, and compiles in half the
-# time. With sanitizers gcc 12 calls variables uninitialized there that are loaded.
+# CUDA kernels compiled for the host, if the compiler also accepts C++. At -O1 they are as fast, and compile in half the
+# time. With sanitizers gcc 12 falsely warns that loaded variables are uninitialized.
 ifeq ($(shell ($(CC) -x c++ -fsyntax-only /dev/null) >/dev/null 2>&1 && echo yes),yes)
 $(B)/tests/kernels/cpu/versions: $(B)/tests/kernels/cpu/warp_axis.o
 $(B)/tests/kernels/detect: $(B)/tests/kernels/cpu/detect_blocks.o
@@ -77,13 +77,13 @@ $(B)/tests/kernels/cpu/%.o: tests/kernels/cpu/%.cpp
 		-Wno-unknown-pragmas)
 
 .PHONY: check-kernels check-versions check-aarch64-build
-check-kernels: $(KERNEL_TESTS) ## test every version of every kernel here: wants nothing but gcc, and nvcc for CUDA
+check-kernels: $(KERNEL_TESTS) ## test every version of every kernel on this machine: needs only gcc, and nvcc for CUDA
 	@set -e; for t in $(KERNEL_TESTS); do $$t; done
 
-check-versions: $(B)/tests/kernels/cpu/versions ## hold every version for the CPU to the reference (CASES=100000)
+check-versions: $(B)/tests/kernels/cpu/versions ## compare every version for the CPU with the reference (CASES=100000)
 	@$(if $(CASES),CASES=$(CASES)) $<
 
-# Which tests/run runs in qemu: linked statically, so that qemu needs no libraries, and without sanitizers.
+# tests/run runs these in qemu: linked statically, so that qemu needs no libraries, and without sanitizers.
 CROSS_TESTS := cpu/backend cpu/versions detect digests statistics
 check-aarch64-build: ## build the tests of the CPU's kernels for aarch64, on another machine
 ifneq ($(MACHINE),aarch64)

@@ -1,4 +1,4 @@
-# framed-bench, which measures a box with the framed beside it, and the benches of single questions.
+# framed-bench, which measures a box with the framed beside it, and benches for single questions.
 BENCH_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out %/main.c,$(wildcard tests/bench/*.c)))
 ifneq ($(NVCC),)
 BENCH_OBJ += $(patsubst %.cu,$(B)/%.cu.o,$(wildcard tests/bench/cuda/*.cu))
@@ -10,7 +10,7 @@ $(B)/framed-bench: $(B)/tests/bench/main.o $(BENCH_OBJ) $(DAEMON)
 $(B)/tests/bench/tests/%: $(B)/tests/bench/tests/%.o $(BENCH_OBJ) $(DAEMON)
 	$(link) $(DAEMON_LIBS)
 
-# --- the kernels beside libyuv, swscale and OpenCV: C++ for OpenCV's header alone
+# --- the kernels beside libyuv, swscale and OpenCV: C++ only for OpenCV's header
 CXX ?= c++
 PEERS_OBJ := $(patsubst %.c,$(B)/%.o,$(filter-out %/workers.c,$(wildcard tests/bench/peers/*.c))) $(B)/tests/bench/peers/opencv.o
 
@@ -56,7 +56,7 @@ $(B)/tests/bench/latency/gstreamer.o: PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflag
 $(B)/bench-gstreamer: $(B)/tests/bench/latency/gstreamer.o $(B)/tests/bench/latency/picture_number.o
 	$(link) $(shell $(PKG_CONFIG) --libs gstreamer-app-1.0 gstreamer-video-1.0)
 
-# --- crops of what a client finds, by a client outside the daemon
+# --- crops of a client's results, with a client outside the daemon
 $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 	$(link) -lm -ldl
 
@@ -64,7 +64,7 @@ $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 $(B)/bench-cluster: $(B)/tests/bench/cluster/main.o $(DAEMON)
 	$(link) $(DAEMON_LIBS)
 
-# Real footage, which is no part of these sources.
+# Real footage, which is not part of these sources.
 FOOTAGE ?= ../shared/media/car-detection.mp4
 MEDIA ?= $(dir $(FOOTAGE))
 
@@ -79,7 +79,7 @@ bench-peers: ## the kernels beside libyuv, swscale, OpenCV and memory (CLIP=FILE
 	@$(MAKE) --no-print-directory $(B)/bench-peers
 	@$(B)/bench-peers $(if $(CLIP),--clip '$(CLIP)') $(PEERS_ARGS)
 
-bench-lut-cuda: $(B)/bench-lut-cuda ## colour look-up tables on a GPU, beside its copies (FRAMES=FILE.rgb, 2 of 1920x1080)
+bench-lut-cuda: $(B)/bench-lut-cuda ## colour look-up tables on a GPU, beside copies on it (FRAMES=FILE.rgb, 2 of 1920x1080)
 	@$(B)/bench-lut-cuda $(FRAMES)
 
 bench-statistics: ## statistics of a 1080p luma on one core, beside OpenCV and ffmpeg (FOOTAGE=FILE)
@@ -90,10 +90,10 @@ bench-statistics: ## statistics of a 1080p luma on one core, beside OpenCV and f
 		-f rawvideo $(B)/statistics.yuv
 	@$(B)/bench-statistics $(B)/statistics.yuv
 
-bench-analysis: $(B)/bench-analysis ## statistics and motion on a GPU, beside its copies (RUNS=101)
+bench-analysis: $(B)/bench-analysis ## statistics and motion on a GPU, beside copies on it (RUNS=101)
 	@$(B)/bench-analysis $(RUNS)
 
-bench-workers: $(B)/bench-workers ## a frame over one worker of the cpu backend, and over WORKERS, or all
+bench-workers: $(B)/bench-workers ## a frame on one worker of the cpu backend, and on WORKERS or all
 	@$(B)/bench-workers $(WORKERS)
 
 bench-core: ## the whole daemon on one core, beside decoding alone and ffmpeg (CLIP=FILE CORE_ARGS=...)
@@ -101,107 +101,107 @@ bench-core: ## the whole daemon on one core, beside decoding alone and ffmpeg (C
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench
 	@scripts/bench_core.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(CORE_ARGS)
 
-bench-faults: ## faults of a camera: seconds to the next good picture, and what was lost: minutes (FAULTS="fin reset")
+bench-faults: ## faults of a camera: seconds to the next good picture, and losses: takes minutes (FAULTS="fin reset")
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(B)/framed
 	@FRAMED=$(B)/framed FRAMED_FAULTS="$(FAULTS)" tests/torture/faults_table.py
 
-bench-faults-ffmpeg: ## the same faults for framed, ffmpeg alone and ffmpeg with a supervisor: minutes (FAULTS="fin reset")
+bench-faults-ffmpeg: ## the same faults for framed, ffmpeg alone and ffmpeg with a supervisor: takes minutes (FAULTS="fin reset")
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(B)/framed
 	@FRAMED=$(B)/framed FRAMED_FAULTS="$(FAULTS)" tests/torture/beside_ffmpeg.py
 
-# Tensors of keyframes alone, so that a small box bears many cameras and a recording is not lost in decoding.
-bench-record: bench-clips ## CPU of 1080p cameras with their packets recorded, and without (FOOTAGE=FILE RECORD_ARGS="--cameras 20 --runs 5")
+# Tensors of keyframes only: a small box can run many cameras, and decoding does not hide the cost of recording.
+bench-record: bench-clips ## CPU time of 1080p cameras with and without recording of their packets (FOOTAGE=FILE RECORD_ARGS="--cameras 20 --runs 5")
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench
 	@$(B)/framed-bench --backend cpu --clip $(B)/clips/h264-1080p.mp4 --cameras 20 --live --rtsp tcp --runs 5 --seconds 20 \
 		--try fps=1 --try pictures=keyframes --try copy=off,on $(RECORD_ARGS)
 
-bench-rates: bench-clips ## CPU of cameras at fps 1, with all pictures decoded and with keyframes alone (FOOTAGE=FILE RATES_ARGS="--runs 5")
+bench-rates: bench-clips ## CPU time of cameras at fps 1, with all pictures decoded and with only keyframes (FOOTAGE=FILE RATES_ARGS="--runs 5")
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench
 	@$(B)/framed-bench --backend cpu --clip $(B)/clips/h264-1080p.mp4 --cameras 4 --live --rtsp tcp --runs 3 --seconds 10 \
 		--try fps=1 --try pictures=all,auto $(RATES_ARGS)
 
-bench-crops: ## from a client's results to the crops of them, of 4 cameras (CLIP=FILE CROPS_ARGS="--cameras 8 --fps 25")
+bench-crops: ## time from a client's results to their crops, with 4 cameras (CLIP=FILE CROPS_ARGS="--cameras 8 --fps 25")
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/bench-crops
 	@scripts/bench_crops.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --build $(B) $(CROPS_ARGS)
 
-bench-page: ## the page's size, what looking at 20 cameras costs, and how soon pictures are there, beside the limits (FOOTAGE=FILE PAGE_ARGS="--rounds 9")
+bench-page: ## the page's size, the cost of viewing 20 cameras and the delay of pictures, beside the limits (FOOTAGE=FILE PAGE_ARGS="--rounds 9")
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_page.py '$(FOOTAGE)' --build $(B) $(PAGE_ARGS)
 
-bench-polls: ## what a poll of 165 cameras costs the loop, beside the limit: seven minutes (POLLS_ARGS="--settle 20")
+bench-polls: ## the loop's cost of a poll of 165 cameras, beside the limit: takes seven minutes (POLLS_ARGS="--settle 20")
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_polls.py --framed $(B)/framed $(POLLS_ARGS)
 
-bench-wall: ## what analyses and a page's wall cost 165 live cameras on a GPU, beside the limits (CLIP=FILE WALL_ARGS="--cameras 20")
+bench-wall: ## the cost of analyses and of a page's wall with 165 live cameras on a GPU, beside the limits (CLIP=FILE WALL_ARGS="--cameras 20")
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench
 	@scripts/bench_wall.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --build $(B) $(WALL_ARGS)
 
-bench-detect: ## detection beside torch and torchvision on one core, with DETECT_ARGS=--cuda on a GPU, too
+bench-detect: ## detection beside torch and torchvision on one core (DETECT_ARGS=--cuda: also on a GPU)
 	@$(MAKE) --no-print-directory $(B)/bench-detect $(B)/libframed.so.1
 	@B=$(B) PYTHONPATH=client LD_LIBRARY_PATH=$(B):$$LD_LIBRARY_PATH tests/bench/detect/beside_torch.py $(DETECT_ARGS)
 
-bench-fingerprint: ## fingerprints: what they cost, and distances of near-duplicates and of distinct pictures (MEDIA=FOLDER)
+bench-fingerprint: ## the cost of fingerprints, and distances of near-duplicates and of distinct pictures (MEDIA=FOLDER)
 	@scripts/setup motion
 	@$(MAKE) --no-print-directory $(B)/bench-fingerprint
 	@$(B)/bench-fingerprint time
 	@OPENCV_LOG_LEVEL=off tests/bench/fingerprint/distances.py --program $(B)/bench-fingerprint $(wildcard $(MEDIA)/*.mp4)
 
-bench-motion: ## motion beside OpenCV's recipes: labelled events and false alarms: minutes (MEDIA=FOLDER MOTION_ARGS="--least 0.05")
+bench-motion: ## motion beside OpenCV's recipes: labelled events and false alarms: takes minutes (MEDIA=FOLDER MOTION_ARGS="--least 0.05")
 	@scripts/setup motion
 	@$(MAKE) --no-print-directory $(B)/bench-motion-clip
 	@tests/bench/motion/beside_opencv.py $(B)/bench-motion-clip '$(MEDIA)' $(MOTION_ARGS)
 
-bench-gate: ## what a detector behind `gate: motion` gets of a day: minutes (MEDIA=FOLDER GATE_ARGS="--seconds 3600")
+bench-gate: ## the share of a day's pictures that a detector behind `gate: motion` gets: takes minutes (MEDIA=FOLDER GATE_ARGS="--seconds 3600")
 	@scripts/setup motion
 	@$(MAKE) --no-print-directory $(B)/bench-motion-clip $(B)/framed $(B)/libframed.so.1
 	@PYTHONPATH=client LD_LIBRARY_PATH=$(B):$$LD_LIBRARY_PATH tests/bench/motion/gate_day.py $(B)/bench-motion-clip '$(MEDIA)' \
 		--framed $(B)/framed $(GATE_ARGS)
 
-bench-trilinear: ## framedio.trilinear beside torch's grid_sample on one core, with TRILINEAR_ARGS=--cuda on a GPU
+bench-trilinear: ## framedio.trilinear beside torch's grid_sample on one core (TRILINEAR_ARGS=--cuda: on a GPU)
 	@$(MAKE) --no-print-directory $(B)/libframed.so.1
 	@PYTHONPATH=client LD_LIBRARY_PATH=$(B):$$LD_LIBRARY_PATH tests/bench/trilinear/beside_torch.py $(TRILINEAR_ARGS)
 
-bench-latency: bench-clips ## sent to read and first picture, beside GStreamer and ffmpeg (FOOTAGE=FILE LATENCY_ARGS="--only 1080p")
+bench-latency: bench-clips ## time from sending to reading a picture, and to the first, beside GStreamer and ffmpeg (FOOTAGE=FILE LATENCY_ARGS="--only 1080p")
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/bench-latency $(B)/bench-gstreamer
 	@$(B)/bench-latency --clips $(B)/clips --framed $(B)/framed --gstreamer $(B)/bench-gstreamer \
 		--ffmpeg $$(command -v ffmpeg) $(LATENCY_ARGS)
 
-bench-results: ## what results that clients send back cost the daemon's loop, and from a result to its line (RESULTS_ARGS="--cameras 165 --fps 25")
+bench-results: ## the loop's cost of results that clients send back, and the time from a result to its line (RESULTS_ARGS="--cameras 165 --fps 25")
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_results.py --framed $(B)/framed $(RESULTS_ARGS)
 
-bench-scrape: ## what scraping the counters costs under full load (CLIP=FILE SCRAPE_ARGS=...)
+bench-scrape: ## the cost of scraping the counters under full load (CLIP=FILE SCRAPE_ARGS=...)
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_scrape.py '$(or $(CLIP),$(error CLIP=FILE is wanted))' --framed $(B)/framed $(SCRAPE_ARGS)
 
-bench-newcomer: ## from the start of framed to the first tensor of a camera that the page finds: 60 s at most (DEB=FILE installs it, as root)
+bench-newcomer: ## time from the start of framed to the first tensor of a camera that the page finds: 60 s at most (DEB=FILE installs it, as root)
 	@scripts/setup check $(if $(DEB),check-deb)
 	@$(MAKE) --no-print-directory $(JOBS) $(B)/framed $(B)/libframed.so.1
 	@scripts/bench_newcomer.py --framed $(B)/framed $(if $(DEB),--deb $(DEB))
 
-bench-cluster: ## 1,000 cameras without pictures on 20 nodes beside a real etcd: when they run, what it takes: two minutes (CLUSTER_ARGS="--members 3")
+bench-cluster: ## 1,000 cameras without pictures on 20 nodes with a real etcd: time until they run, and its cost: takes two minutes (CLUSTER_ARGS="--members 3")
 	@scripts/setup check
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/bench-cluster $(B)/tests/daemon/cluster/plan $(B)/tests/daemon/cluster/site
 	@tests/bench/cluster/at_scale.py $(B)/bench-cluster $(B)/framed $(CLUSTER_ARGS)
 	@$(B)/tests/daemon/cluster/plan && $(B)/tests/daemon/cluster/site
 
-bench-client: ## what reading frames costs a program, by libframed and by framedio, 165 rings at once, too (SECONDS=8)
+bench-client: ## a program's cost of reading frames, by libframed and by framedio, also from 165 rings at once (SECONDS=8)
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/libframed.so.1 $(B)/tests/e2e/client_frames
 	@scripts/bench_client.py --build $(B) $(if $(SECONDS),--seconds $(SECONDS))
 
-bench-sockets: ## ages of frames after a client stood still, and rates, over unix and tcp (SOCKETS_ARGS="--framed OTHER")
+bench-sockets: ## ages of frames after a client stalled, and rates, over unix and tcp (SOCKETS_ARGS="--framed OTHER")
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_sockets.py --framed $(B)/framed $(SOCKETS_ARGS)
 
-bench-memory: ## what `framed check` plans beside what is used (MEMORY_ARGS as scripts/bench_memory.py says)
+bench-memory: ## the memory that `framed check` plans beside the memory in use (MEMORY_ARGS: see scripts/bench_memory.py)
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_memory.py --framed $(B)/framed --clips $(B)/memory $(MEMORY_ARGS)

@@ -1,5 +1,5 @@
-# Fuzzing. What it finds worth keeping goes to the build's own corpus first. make check gives each part the files of its
-# corpus once, by a main in place of libFuzzer's.
+# Fuzzing. New inputs go first to a corpus in the build folder. make check runs each part once on the files of its corpus,
+# with a main in place of libFuzzer's.
 FUZZ_SECONDS ?= 60
 FUZZERS := client config control cube drop_ins edit etcd h264 h265 http jpeg onvif plan results ring rtcp rtp rtsp sdp
 
@@ -18,7 +18,7 @@ $(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o
 	$(link) $(DAEMON_LIBS)
 
 .PHONY: fuzz
-fuzz: ## try damaged and invented input on each part that reads it (FUZZ_SECONDS=600 each)
+fuzz: ## fuzz each part that reads input, with damaged and invented input (FUZZ_SECONDS=600 each)
 	@scripts/setup fuzz
 	@$(MAKE) --no-print-directory NVCC= CC=clang SAN=address,undefined CFLAGS='-g -O1 -fsanitize=fuzzer-no-link' \
 		B=$(B)/fuzz $(FUZZERS:%=$(B)/fuzz/fuzz_%)
