@@ -1,9 +1,9 @@
-// Requests to the daemon that serves this page: all relative to it, so that a proxy may serve it at any path.
+// Requests to the daemon that serves this page. Paths are relative, so that a proxy can serve the page at any path.
 
-/** The daemon's refusal, in its words. */
+/** An error response of the daemon, with its text. */
 export class Refusal extends Error {
   /**
-   * @param {number} status  0: nobody answered
+   * @param {number} status  0: no answer
    * @param {string} message
    */
   constructor(status, message) {
@@ -17,8 +17,8 @@ const KEPT = "framed-token";
 let asking = null;
 
 /**
- * Asks for the token once, however many requests wait for it.
- * @param {boolean} wrong  a token was given, and it is wrong
+ * Asks the user for the token, once for all requests that wait for it.
+ * @param {boolean} wrong  the previous token was wrong
  */
 function askToken(wrong) {
   asking = asking ?? new Promise((given) => {
@@ -38,7 +38,7 @@ function askToken(wrong) {
 }
 
 /**
- * A response that is good; asks for a token where one is needed.
+ * Returns a successful response; asks the user for a token if one is needed.
  * @param {string} path
  * @param {{method?: string, body?: any, signal?: AbortSignal}} [options]  body: sent as JSON
  * @returns {Promise<Response>}
@@ -107,7 +107,7 @@ export async function send(path, body, method = "POST") {
 }
 
 /**
- * A sentence for whoever looks.
+ * Returns a sentence for the user.
  * @param {unknown} error
  */
 export function explain(error) {
@@ -122,7 +122,7 @@ export function explain(error) {
   return `${error.message[0].toUpperCase()}${error.message.slice(1)}.`;
 }
 
-/** @param {...string} parts  of a path, quoted */
+/** @param {...string} parts  of a path; this quotes them */
 export function cameraPath(...parts) {
   return ["api/v1/cameras", ...parts.map(encodeURIComponent)].join("/");
 }

@@ -1,4 +1,4 @@
-// The page's frame: which page the address names, the colours, and whether the daemon answers.
+// The page's frame: opens the page in the address, sets the colours, and shows whether the daemon answers.
 
 import {explain} from "./api.js";
 import {CameraPage} from "./camera.js";
@@ -15,7 +15,7 @@ const theme = /** @type {HTMLElement} */ (document.getElementById("theme"));
 /** @type {{close: () => void} | null} */
 let page = null;
 
-/** @param {string} text  of an address, which somebody may have typed */
+/** @param {string} text  of an address, which a user may have typed */
 function decoded(text) {
   try {
     return decodeURIComponent(text);
@@ -51,7 +51,7 @@ function paint() {
   document.documentElement.dataset.theme = chosen === "dark" || chosen === "auto" && darkBox.matches ? "dark" : "light";
   setText(theme, {light: "Light", dark: "Dark"}[chosen] ?? "Auto");
   theme.setAttribute("aria-label", `Colours: ${chosen}`);
-  window.dispatchEvent(new Event("resize")); // charts draw themselves anew
+  window.dispatchEvent(new Event("resize")); // redraws the charts
 }
 
 theme.addEventListener("click", () => {

@@ -1,4 +1,4 @@
-// A camera: its picture beside its tensors, what was measured in the last ten minutes, what happened, and who reads it.
+// A camera: its picture beside its tensors, charts of the last ten minutes, events, and clients.
 
 import {cameraPath, explain, getJson, send} from "./api.js";
 import {Chart} from "./chart.js";
@@ -31,12 +31,12 @@ export class CameraPage {
     /** @type {CameraHistory | null} */
     this.history = null;
     this.newest = {interval_ms: HISTORY_MS, newest_ms: 0};
-    this.known = ""; // what the lists were made of
+    this.known = ""; // the outputs in the lists, as JSON
     this.abort = new AbortController();
     this.pair = new PicturePair(name);
     this.state = h("span", {class: "state"});
     this.notice = h("p", {class: "notice", role: "status", hidden: true});
-    this.refusal = ""; // of what was asked for last
+    this.refusal = ""; // error of the last action
     this.elsewhere = h("span", {});
     this.actions = h("div", {class: "row actions"});
     this.outputs = h("fieldset", {class: "choice"}, h("legend", {class: "offscreen"}, "Output"));
@@ -113,7 +113,7 @@ export class CameraPage {
     this.actions.append(this.pause, remove);
   }
 
-  /** @param {string} words  "": there is nothing to warn of */
+  /** @param {string} words  "": no warning */
   warn(words) {
     this.notice.hidden = !words;
     this.notice.className = "notice bad";
@@ -165,11 +165,11 @@ export class CameraPage {
     this.state.className = `state ${level}`;
     setText(this.state, words);
     const text = h("span", {}, ...where);
-    if (text.innerHTML !== this.elsewhere.innerHTML) // else the focus would be lost
+    if (text.innerHTML !== this.elsewhere.innerHTML) // an unnecessary change would lose the focus
       this.elsewhere.replaceChildren(...text.childNodes);
   }
 
-  /** A camera of the cluster that is not here. */
+  /** Shows the state of the camera in the cluster, if this node does not run it. */
   async findElsewhere() {
     try {
       /** @type {import("./status.js").Cluster} */
@@ -182,7 +182,7 @@ export class CameraPage {
       const {level, words, why, href} = standing(cluster, camera), {node} = camera;
       this.tellMissing(level, node ? `${words} at ${node}` : words, why && `${why}. `,
         ...(node && node !== cluster.node ? [href ? h("a", {href}, `Its page at ${node}`) : `${node} serves no HTTP`, " · "] : []), h("a", {href: "#/cluster"}, "The cluster"), " · ");
-    } catch { /* the next one tells */ }
+    } catch { /* retried at the next turn */ }
   }
 
   /** @param {Camera} camera */
@@ -263,7 +263,7 @@ export class CameraPage {
       try {
         const {scenes} = await getJson(`api/v1/scenes?camera=${encodeURIComponent(this.name)}`, this.abort.signal);
         boxes = scenes[0]?.boxes ?? [];
-      } catch { /* the next one tells */ }
+      } catch { /* retried at the next turn */ }
     if (wanted || this.pair.motion.length > 0) {
       this.pair.motion = boxes;
       this.pair.overlay();

@@ -4,17 +4,17 @@ import {colour, h, prepareCanvas, setText} from "./dom.js";
 import {clockTime} from "./words.js";
 
 /**
- * kind "line": drawn over; "stack": on top of the stacks before it.
+ * kind "line": drawn over the stacks; "stack": on top of the stacks before it.
  * @typedef {{name: string, colour: string, values: (number | null)[], kind: "line" | "stack"}} Series
  * @typedef {{series: Series[], marks?: number[], newestMs: number, intervalMs: number}} Data
  *     values: oldest first; marks: how often something happened in each interval
  */
 
-const SAMPLES = 300; // that an axis has room for
+const SAMPLES = 300; // the least that the axis has room for
 const LEFT = 44, RIGHT = 6, TOP = 6, BOTTOM = 18;
 
 /**
- * A rounded maximum for an axis.
+ * Returns a round maximum for an axis.
  * @param {number} top
  */
 function ceiling(top) {
@@ -98,7 +98,7 @@ export class Chart {
   }
 
   /**
-   * Sums of the stacks below and with each series: [from, to] of each value.
+   * Returns [from, to] of each value of each series; a stack begins at the sum of the stacks below it.
    * @param {Data} data
    * @param {number} n
    */
@@ -198,7 +198,7 @@ export class Chart {
   }
 
   /**
-   * The legend with the values under the cursor, or the newest.
+   * Shows the values under the cursor, or the newest, in the legend.
    * @param {Data} data
    * @param {number} n
    */
@@ -245,7 +245,7 @@ export class Chart {
 function fillStack(context, layer, x, y) {
   const half = (x(1) - x(0)) / 2;
   context.beginPath();
-  for (const [side, order] of /** @type {[0 | 1, number][]} */ ([[1, 1], [0, -1]])) // along the top and back below
+  for (const [side, order] of /** @type {[0 | 1, number][]} */ ([[1, 1], [0, -1]])) // along the top, back along the bottom
     for (let k = 0; k < layer.length; k++) {
       const i = order > 0 ? k : layer.length - 1 - k, level = y(layer[i]?.[side] ?? 0);
       context.lineTo(x(i) - order * half, level);
@@ -278,7 +278,7 @@ function strokeLine(context, layer, x, y) {
 }
 
 /**
- * Bars without axes, the newest right.
+ * Draws bars without axes, the newest on the right.
  * @param {HTMLCanvasElement} canvas
  * @param {number[]} values
  * @param {string} hue

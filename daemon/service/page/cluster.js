@@ -1,4 +1,4 @@
-// The cluster that this daemon is in: its nodes, and all cameras of the site, problems first.
+// The cluster of this daemon: its nodes and all cameras of the site, problems first.
 
 import {arrange, h, nameFilter, setText, walk} from "./dom.js";
 import {daemonNow, onCluster} from "./status.js";
@@ -56,7 +56,7 @@ export class ClusterPage {
 }
 
 /**
- * What a camera of the site does, and where its page is: null where no page is known.
+ * Returns a camera's state in words, and the address of its page, null if unknown.
  * @param {Cluster} cluster
  * @param {SiteCamera} camera
  */
@@ -71,7 +71,7 @@ export function standing({node: own, nodes}, {name, node, state, why, wish, on})
   };
 }
 
-/** @param {string} url  that another node wrote */
+/** @param {string} url  written by another node */
 function isHttp(url) {
   return /^https?:\/\//.test(url);
 }
@@ -107,7 +107,7 @@ function cameraLine(cluster, camera) {
   return {name: camera.name, href, cells: [{words, level}, camera.node ?? "–", String(camera.generation), why]};
 }
 
-/** Its rows stay the same elements, so that the focus and a selection stay. */
+/** A table that reuses its row elements, so that the focus and a selection stay. */
 class Table {
   /**
    * @param {string} label
@@ -122,7 +122,7 @@ class Table {
       h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", {scope: "col"}, head)))), this.body);
   }
 
-  /** @param {Line[]} lines  in their order */
+  /** @param {Line[]} lines  in the order to show */
   show(lines) {
     arrange(this.body, lines.map(({name, href, cells}) => {
       const known = this.rows.get(name) ?? this.add(name);

@@ -3,11 +3,11 @@
 import {h} from "./dom.js";
 
 /**
- * Without a line it is nowhere in a file.
+ * A mistake without a line has no place in a file.
  * @typedef {{file?: string, line?: number, column?: number, key?: string, text: string}} Mistake
  */
 
-/** A text that is only read. */
+/** A read-only text. */
 export class CodeView {
   /** @param {string} label */
   constructor(label) {
@@ -38,7 +38,7 @@ export class CodeView {
   }
 }
 
-/** A text that is written. */
+/** An editable text. */
 export class CodeEditor {
   /**
    * @param {string} label
@@ -90,8 +90,8 @@ export class CodeEditor {
 
 /**
  * @param {Mistake[]} mistakes
- * @param {string | undefined} file  that is shown: others are named
- * @param {(mistake: Mistake) => void} go  to one of that file
+ * @param {string | undefined} file  the file on view; the list names other files
+ * @param {(mistake: Mistake) => void} go  shows a mistake of that file
  */
 export function mistakeList(mistakes, file, go) {
   return h("ol", {class: "mistakes"}, ...mistakes.map((mistake) => {

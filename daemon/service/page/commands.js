@@ -6,18 +6,18 @@ import {hasToken} from "./api.js";
  *  @typedef {import("./status.js").Output} Output
  *  @typedef {{what: string, text: string}} Command */
 
-/** Where this page comes from. */
+/** Returns the address of this page's folder. */
 function base() {
   return new URL(".", location.href.replace(/#.*/, "")).href;
 }
 
-/** What a program has to send, as its option of that name. */
+/** Returns a program's option with the token's header; empty without a token. */
 function tokenAs(/** @type {string} */ option) {
   return hasToken() ? ` ${option} "Authorization: Bearer $TOKEN"` : "";
 }
 
 /**
- * As a word of the shell.
+ * Quotes a text as one word of the shell.
  * @param {string} text
  */
 function word(text) {
@@ -33,7 +33,7 @@ function fetchInto(path, file) {
 }
 
 /**
- * Copies what a socket sends.
+ * Returns a command that prints a socket's data.
  * @param {string} sink
  */
 function netcat(sink) {
@@ -41,7 +41,7 @@ function netcat(sink) {
 }
 
 /**
- * How an output's sink is read.
+ * Returns a command that reads an output's sink.
  * @param {Output} output
  * @returns {Command | null}
  */

@@ -1,4 +1,4 @@
-// The configuration: its file with every mistake, what a reload would change of what runs, and a check of pasted text.
+// The configuration: its file with every mistake, the changes that a reload would make, and a check of pasted text.
 
 import {explain, getJson, hasToken, send} from "./api.js";
 import {CodeEditor, CodeView, mistakeList} from "./code.js";
@@ -33,7 +33,7 @@ export class ConfigPage {
       this.checking);
     this.stopStatus = onSummary((status) => {
       this.reload.hidden = !status.http_write;
-      this.checking.hidden = !status.http_write && hasToken();  // it may be the token that only reads
+      this.checking.hidden = !status.http_write && hasToken();  // the token may be read-only
     });
     this.load();
   }

@@ -1,7 +1,7 @@
-// Elements of the page, built and changed.
+// Builds and changes elements of the page.
 
 /**
- * An element with attributes, listeners (`onclick`) and children; false, null and undefined leave an attribute out.
+ * Returns an element with attributes, listeners (`onclick`) and children; false, null and undefined omit an attribute.
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag
  * @param {Object<string, any>} [attributes]
@@ -23,7 +23,7 @@ export function h(tag, attributes = {}, ...children) {
 }
 
 /**
- * Writes a text only where it differs, so that a selection and a screen reader are left alone.
+ * Writes a text only if it differs, so as not to disturb a selection or a screen reader.
  * @param {Element} element
  * @param {string} text
  */
@@ -33,7 +33,7 @@ export function setText(element, text) {
 }
 
 /**
- * Puts elements in their order, and others away; what holds the focus keeps it.
+ * Arranges elements in order and removes all others; the focused element keeps the focus.
  * @param {Element} parent
  * @param {Element[]} elements
  */
@@ -50,7 +50,7 @@ export function arrange(parent, elements) {
 }
 
 /**
- * Arrows go from tile to tile and from row to row.
+ * Moves the focus between tiles or rows with the arrow keys, Home and End.
  * @param {KeyboardEvent} event
  */
 export function walk(event) {
@@ -75,7 +75,7 @@ export function nameFilter(changed) {
 }
 
 /**
- * The canvas's context, with the canvas's pixels as many as the screen has for it.
+ * Gives the canvas as many pixels as the screen has for it, clears it, and returns its context.
  * @param {HTMLCanvasElement} canvas
  * @returns {{context: CanvasRenderingContext2D, width: number, height: number}} sizes in CSS pixels
  */
@@ -93,7 +93,7 @@ export function prepareCanvas(canvas) {
 }
 
 /**
- * A colour of the stylesheet: the value of its variable.
+ * Returns a colour of the stylesheet, the value of its variable.
  * @param {string} name
  */
 export function colour(name) {
@@ -101,7 +101,7 @@ export function colour(name) {
 }
 
 /**
- * A button that copies a text, and says that it did.
+ * Returns a button that copies a text and confirms it.
  * @param {() => string} text
  * @param {string} label
  */
@@ -116,7 +116,7 @@ export function copyButton(text, label) {
 }
 
 /**
- * Browsers have navigator.clipboard on https and localhost alone.
+ * Browsers have navigator.clipboard only on https and localhost.
  * @param {string} text
  */
 async function copyText(text) {

@@ -1,16 +1,15 @@
-// What happens, as the daemon tells it: a stream of text that begins with the last events.
+// The daemon's events: a text stream that begins with the last ones.
 
 import {request} from "./api.js";
 
 const RETRY_MS = 2000;
 
 /**
- * Listens until `signal` aborts, and begins again behind the last event where the stream breaks. A hidden page does not
- * listen.
+ * Listens until `signal` aborts, and resumes after the last event if the stream breaks. A hidden page does not listen.
  * @param {string} query  "camera=NAME&types=state,alarm"
  * @param {AbortSignal} signal
  * @param {(type: string, event: any, id: string) => void} take
- * @param {(problem: unknown) => void} tell  null: it is connected
+ * @param {(problem: unknown) => void} tell  null: connected
  */
 export function listen(query, signal, take, tell) {
   let last = "", busy = false;

@@ -1,24 +1,24 @@
-// The ten minutes that the daemon keeps of each camera.
+// The ten minutes of samples that the daemon keeps for each camera.
 
 import {WANTED_LOSSES} from "./words.js";
 
 /**
- * Lists begin with the oldest sample, and count what came in an interval, or are ms; null: there was none.
+ * Lists begin with the oldest sample: a count per interval, or ms; null: none.
  * @typedef {(number | null)[]} Samples
  * @typedef {{out: Samples, lost: Object<string, Samples>, latency: Object<string, Samples>, p99: Samples}} OutputHistory
  * @typedef {{in: Samples, decoded: Samples, reconnects: Samples, outputs: Object<string, OutputHistory>}} CameraHistory
  * @typedef {{interval_ms: number, newest: number, newest_ms: number, samples: number, cameras: Object<string, CameraHistory>}} History
  */
 
-/** What was lost of late: the daemon is asked only for what has come since. */
+/** Recent losses. Requests only new samples from the daemon. */
 export class Losses {
   /** @param {number} length  in samples */
   constructor(length) {
     this.length = length;
     this.newest = 0;
-    /** By reason, all cameras together. @type {Map<string, number[]>} */
+    /** By reason, over all cameras. @type {Map<string, number[]>} */
     this.ofReason = new Map();
-    /** By camera, what nobody asked for. @type {Map<string, number[]>} */
+    /** By camera, without WANTED_LOSSES. @type {Map<string, number[]>} */
     this.ofCamera = new Map();
   }
 
@@ -28,14 +28,14 @@ export class Losses {
     this.ofCamera.clear();
   }
 
-  /** The rest of what is missing here. */
+  /** Returns the path to request the missing samples. */
   query() {
     return `api/v1/history?only=lost&samples=${this.length}${this.newest ? `&since=${this.newest}` : ""}`;
   }
 
-  /** @param {History} history  that was asked for */
+  /** @param {History} history  the response to query() */
   take({newest, samples, cameras}) {
-    if (newest - samples !== this.newest) // another daemon's, or what lies between is gone
+    if (newest - samples !== this.newest) // of another daemon, or samples in between are gone
       this.clear();
     this.newest = newest;
     for (const lists of [this.ofReason, this.ofCamera])
@@ -58,7 +58,7 @@ export class Losses {
   /**
    * @param {Map<string, number[]>} lists
    * @param {string} key
-   * @param {Samples} values  the newest
+   * @param {Samples} values  the newest samples
    */
   add(lists, key, values) {
     const list = lists.get(key) ?? new Array(this.length).fill(0);
@@ -66,13 +66,13 @@ export class Losses {
     lists.set(key, list);
   }
 
-  /** @returns {[string, number][]}  how many for each reason, most first */
+  /** @returns {[string, number][]}  counts by reason, largest first */
   byReason() {
     return [...this.ofReason].map(([reason, list]) => /** @type {[string, number]} */ ([reason, sum(list)])).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
   }
 
   /**
-   * Of a camera, in so many parts of the time.
+   * Returns a camera's losses in equal parts of the time.
    * @param {string} name
    * @param {number} parts
    */

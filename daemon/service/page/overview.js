@@ -12,7 +12,7 @@ import {WANTED_LOSSES, bytes, count, duration, health, limit, memberWords, perce
  *  @typedef {import("./status.js").Summary} Summary */
 
 const LOOK = "framed-look";
-const HISTORY_MS = 10000, FIVE_MINUTES = 150, BARS = 30, FPS = 5, PICTURES_MAX = 64; // of one stream
+const HISTORY_MS = 10000, FIVE_MINUTES = 150, BARS = 30, FPS = 5, PICTURES_MAX = 64; // per stream
 const WIDTHS = [160, 240, 320, 480, 640];
 
 export class Overview {
@@ -103,7 +103,7 @@ export class Overview {
     this.arrange();
   }
 
-  /** The tiles in their order; what holds the focus keeps it. */
+  /** Arranges the tiles in order; the focused element keeps the focus. */
   arrange() {
     const wanted = this.filter.value.trim().toLowerCase();
     const order = problemsFirst([...this.tiles.values()].map((tile) => tile.camera));
@@ -130,7 +130,7 @@ export class Overview {
     this.ask();
   }
 
-  /** Asks for the pictures of the tiles that can be seen, in a width that others will ask for too. */
+  /** Requests pictures of the visible tiles, in a width that other viewers will request too. */
   ask() {
     const first = this.look === "wall" ? [...this.tiles.values()].find((tile) => tile.visible && !tile.item.hidden) : undefined;
     const pixels = (first?.canvas.clientWidth ?? 0) * (window.devicePixelRatio || 1);
@@ -218,7 +218,7 @@ function meter(name, share, text) {
     share === null ? null : h("div", {class: "bar", "aria-hidden": "true"}, bar));
 }
 
-/** A camera on the wall, and its row of the table. */
+/** A camera's tile on the wall, and its row of the table. */
 class Tile {
   /** @param {Brief} camera */
   constructor(camera) {
@@ -226,7 +226,7 @@ class Tile {
     this.name = camera.name;
     this.visible = false;
     /** @type {number | null} */
-    this.captureMs = null; // of the picture that it shows
+    this.captureMs = null; // of the picture on view
     this.canvas = h("canvas", {width: 320, height: 180, "aria-hidden": "true"});
     this.none = h("span", {class: "none"}, "no picture yet");
     this.age = h("span", {class: "age", hidden: true});
@@ -274,7 +274,7 @@ class Tile {
     return this.captureMs === null ? null : Math.max(0, (daemonNow() - this.captureMs) / 1000);
   }
 
-  /** In seconds. Each new picture is shown until the next one has come, so that much older they may get. */
+  /** Returns seconds. A picture is shown until the next one arrives, so it may get older by that interval. */
   ageLimit() {
     const {fps_in: fps, max_age_s: limit} = this.camera, between = Math.max(1 / FPS, fps > 0 ? 1 / fps : 0);
     return limit ? limit + between : Math.max(1, 4 * between);

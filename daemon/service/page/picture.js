@@ -1,4 +1,4 @@
-// A camera's picture beside the tensor that is made of it: the same point marked in both, and outlines of one in the other.
+// A camera's picture beside the tensor made of it: the same point is marked in both, and each has the outline of the other.
 
 import {explain} from "./api.js";
 import {colour, h, prepareCanvas, setText} from "./dom.js";
@@ -20,7 +20,7 @@ export function map(m, p) {
 }
 
 /**
- * The picture's corners, as edges.
+ * Returns the corners of a picture's outer edge.
  * @param {number} width
  * @param {number} height
  * @returns {Point[]}
@@ -29,7 +29,7 @@ function corners(width, height) {
   return [[-0.5, -0.5], [width - 0.5, -0.5], [width - 0.5, height - 0.5], [-0.5, height - 0.5]].map(([x, y]) => ({x, y}));
 }
 
-/** One picture with what is drawn over it. */
+/** A picture with an overlay. */
 class Pane {
   /**
    * @param {string} title
@@ -38,7 +38,7 @@ class Pane {
   constructor(title, onPoint) {
     this.onPoint = onPoint;
     /** @type {number[]} */
-    this.size = [0, 0]; // in the pixels that points are in
+    this.size = [0, 0]; // in the same pixels as points
     /** @type {Point | null} */
     this.point = null;
     /** @type {Facts | null} */
@@ -106,7 +106,7 @@ class Pane {
     });
   }
 
-  /** A tool to draw over the picture in its own pixels. */
+  /** Returns functions that draw on the overlay in the picture's pixels. */
   brush() {
     const {context, width, height} = prepareCanvas(this.over);
     const [sx, sy] = [width / (this.size[0] || 1), height / (this.size[1] || 1)];
@@ -123,7 +123,7 @@ class Pane {
         context.lineWidth = 2;
         context.strokeStyle = colour(hue);
         context.beginPath();
-        for (const p of points.map(at)) // the frame itself would cut half of a line at its edge
+        for (const p of points.map(at)) // at its edge the frame would cut off half of a line
           context.lineTo(Math.max(1, Math.min(width - 1, p.x)), Math.max(1, Math.min(height - 1, p.y)));
         context.closePath();
         context.stroke();
@@ -169,7 +169,7 @@ export class PicturePair {
   constructor(camera) {
     this.camera = camera;
     this.output = "";
-    this.plane = -1; // that of the tensor that is shown; -1: all, as a picture
+    this.plane = -1; // plane of the tensor on view; -1: all, as a picture
     /** @type {Box[]} */
     this.boxes = [];
     /** @type {number[][]} */
@@ -201,7 +201,7 @@ export class PicturePair {
     this.view.close();
   }
 
-  /** @param {string} output  "": none has a picture */
+  /** @param {string} output  "": no output has pictures */
   choose(output) {
     if (output !== this.output) {
       this.output = output;
@@ -217,7 +217,7 @@ export class PicturePair {
     this.ask();
   }
 
-  /** @param {string} state  why no picture comes; "": they come */
+  /** @param {string} state  why there are no pictures; "": there are */
   wait(state) {
     this.element.classList.toggle("stale", state !== "");
     for (const pane of [this.source, this.tensor])
@@ -237,7 +237,7 @@ export class PicturePair {
       this.view.show([source]);
     else if (this.plane < 0)
       this.view.show([source, tensor]);
-    else // the picture is the plane's, the figures are all channels'
+    else // the picture of the plane, the figures of all channels
       this.view.show([source, {...tensor, onPicture: () => {}}, {...this.wish(this.tensor, `${name}/${this.plane}`, tensor.width), onFacts: () => {}}]);
   }
 

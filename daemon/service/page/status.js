@@ -1,9 +1,9 @@
-// What the daemon does now, asked for each second while somebody looks.
+// The daemon's status, requested each second while the page is visible.
 
 import {getJson} from "./api.js";
 
 /**
- * A camera on the wall: what there is nothing to say of is not there.
+ * A camera on the wall; members without a value are absent.
  * @typedef {{name: string, state: string, fps_in: number, fps_out: number, damaged: number, next_try_s?: number, p99_s?: number,
  *     max_age_s?: number, stream?: string, alerts?: string[], error?: string, output_error?: string}} Brief
  * @typedef {{time_ms: number, http_write: boolean, process: any, bound: any, devices: any[], cluster?: Member & {nodes: number,
@@ -21,7 +21,7 @@ import {getJson} from "./api.js";
  */
 
 /**
- * The parts of a camera's status that its page shows; framed(1) has all.
+ * The parts of a camera's status that its page shows; framed(1) lists all.
  * @typedef {{text: string, age_s: number}} Problem
  * @typedef {{p50_s: number | null, p99_s: number | null}} Latency
  * @typedef {{name: string, behind: number, held: number, taken: number, missed: number}} Consumer
@@ -50,24 +50,24 @@ let path = SUMMARY;
 /** @type {number | undefined} */
 let timer;
 let running = false;
-let clockAhead = 0; // ms, of this machine before the daemon's
+let clockAhead = 0; // ms of this machine's clock ahead of the daemon's
 
-/** ms since 1970 by the daemon's clock */
+/** Returns ms since 1970 by the daemon's clock. */
 export function daemonNow() {
   return Date.now() - clockAhead;
 }
 
 /**
- * All listeners are of one page, and listen to the same.
- * @param {(status: Summary) => void} listener  called now, where it is known, and with each one that comes
- * @returns {() => void}  ends it
+ * All listeners belong to one page, and listen to the same path.
+ * @param {(status: Summary) => void} listener  called at once if a status is known, and with each new one
+ * @returns {() => void}  stops listening
  */
 export function onSummary(listener) {
   return on(SUMMARY, listener);
 }
 
 /**
- * @param {string} name  of a camera; where there is none, the status has no camera
+ * @param {string} name  of a camera; if it does not exist, the status has no camera
  * @param {(status: Status) => void} listener
  * @returns {() => void}
  */
@@ -96,7 +96,7 @@ function on(wanted, listener) {
   return () => listeners.delete(listener);
 }
 
-/** Asks now, not only at the next second. */
+/** Requests the status at once, not at the next second. */
 export async function refresh() {
   const before = Date.now(), asked = path;
   const status = await getJson(asked);
@@ -129,7 +129,7 @@ async function turn() {
   timer = window.setTimeout(turn, asked === path ? EVERY_MS : 0);
 }
 
-/** @param {(problem: unknown) => void} listener  null: it goes well */
+/** @param {(problem: unknown) => void} listener  null: no problem */
 export function watchStatus(listener) {
   tell = listener;
   document.addEventListener("visibilitychange", turn);

@@ -1,9 +1,9 @@
-// Pictures of many cameras over one request: the daemon sends the newest of each as fast as this browser takes them.
+// Pictures of many cameras in one request: the daemon sends the newest of each as fast as this browser takes them.
 
 import {request} from "./api.js";
 
 /**
- * kind 0: what the pictures of that index are.
+ * Facts, messages of kind 0, describe the pictures with the same index.
  * @typedef {{camera?: string, output?: string, width?: number, height?: number, source?: number[],
  *     dst_to_src?: number[], src_to_dst?: number[], channels?: {name?: string, min: number, mean: number, max: number}[],
  *     error?: string, [more: string]: any}} Facts
@@ -37,7 +37,7 @@ export class View {
   }
 
   /**
-   * What to show from now on; a wish with the same name and width goes on.
+   * Sets the pictures to show; the stream restarts only if names or widths change.
    * @param {Wish[]} wishes
    */
   show(wishes) {
@@ -138,7 +138,7 @@ export class View {
   }
 }
 
-/** One wish of a request: decodes one picture at a time, and the newest of those that came meanwhile. */
+/** One wish of a request. Decodes one picture at a time, then the newest that has arrived meanwhile. */
 class Tile {
   /**
    * @param {Wish} wish
@@ -184,7 +184,7 @@ class Tile {
 
 /**
  * @param {Blob} blob
- * @param {(picture: CanvasImageSource, width: number, height: number) => void} use  the picture is gone afterwards
+ * @param {(picture: CanvasImageSource, width: number, height: number) => void} use  the picture is valid only in this call
  */
 async function decode(blob, use) {
   let bitmap;
@@ -198,7 +198,7 @@ async function decode(blob, use) {
 }
 
 /**
- * For browsers whose createImageBitmap fails.
+ * Works in browsers whose createImageBitmap fails.
  * @param {Blob} blob
  * @param {(picture: CanvasImageSource, width: number, height: number) => void} use
  */

@@ -1,4 +1,4 @@
-// From an address to a camera that runs: find it, try it, choose what a detector wants, add it.
+// From an address to a running camera: find it, try it, choose a detector's input, add it.
 
 import {cameraPath, explain, send} from "./api.js";
 import {copyButton, h, setText} from "./dom.js";
@@ -6,7 +6,7 @@ import {PicturePair} from "./picture.js";
 import {onSummary, refresh} from "./status.js";
 import {bitRate, bytes, duration, rate} from "./words.js";
 
-/** Presets of framed.yaml(5), with a size that their models often have. @type {[string, string, string][]} */
+/** Presets of framed.yaml(5), with a size that is common for their models. @type {[string, string, string][]} */
 const PRESETS = [
   ["ultralytics", "640x640", "YOLOv5 to YOLO26 (Ultralytics)"], ["yolox", "640x640", "YOLOX"], ["mmdet", "640x640", "RTMDet and others of MMDetection"],
   ["stretch", "640x640", "RT-DETR and others that stretch"], ["imagenet-stretch", "640x640", "stretched, ImageNet's mean and std"],
@@ -77,7 +77,7 @@ export class Wizard {
   }
 
   /**
-   * The address with what the camera asks for; `secret` stands for the password.
+   * Returns the address with the user, and `secret` in place of the password.
    * @param {string} secret
    */
   address(secret) {
@@ -87,7 +87,7 @@ export class Wizard {
   }
 
   /**
-   * The camera's keys.
+   * Returns the camera's keys.
    * @param {string} secret
    */
   camera(secret) {
@@ -104,7 +104,7 @@ export class Wizard {
   write() {
     const name = this.name?.value || "camera", variable = `${name.toUpperCase().replace(/[^A-Z0-9]/g, "_")}_PASSWORD`;
     const place = "\0", camera = this.camera(this.password.value ? place : ""), output = camera.outputs.detector;
-    // A dollar sign that the user or a camera gave stands for itself.
+    // Dollar signs from the user or a camera are literal.
     const literal = (/** @type {string} */ text) => text.replaceAll("$", "$$$$"), url = literal(camera.url).replace(place, () => `\${${variable}}`);
     for (const element of this.own ?? [])
       element.hidden = Boolean(this.preset?.value);
@@ -146,7 +146,7 @@ export class Wizard {
   }
 
   /**
-   * Asks one camera of the list with the user and the password above, and shows it in the place of what it said before.
+   * Queries one listed camera with the user and the password above, and replaces its entry in the list.
    * @param {any} camera
    * @param {HTMLElement} item
    * @param {HTMLButtonElement} button
@@ -216,7 +216,7 @@ export class Wizard {
 }
 
 /**
- * A text as YAML has it.
+ * Writes a text as a YAML scalar, quoted if needed.
  * @param {string} text
  */
 function scalar(text) {
@@ -241,7 +241,7 @@ function setHint(place, words) {
 }
 
 /**
- * What a camera sends, as /api/v1/probe tells it.
+ * Returns rows about a camera's stream, from /api/v1/probe.
  * @param {any} stream
  * @returns {[string, string][]}
  */
@@ -257,7 +257,7 @@ function streamRows(stream) {
 }
 
 /**
- * What it costs this machine, likewise.
+ * Returns rows about its cost on this machine, from /api/v1/probe.
  * @param {any} cost
  * @returns {[string, string][]}
  */

@@ -2,7 +2,7 @@
 
 /** @typedef {import("./status.js").Brief} Brief */
 
-/** Losses that the configuration asks for, or where nobody reads: no problem. */
+/** Losses that are no problem: the configuration requests them, or nobody reads. */
 export const WANTED_LOSSES = ["thinned", "still", "client"];
 
 /**
@@ -86,7 +86,7 @@ export function clockTime(ms) {
 
 /** @param {{state: string, next_try_s?: number | null, alerts?: string[], output_error?: any}} camera */
 export function health(camera) {
-  const alerts = (camera.alerts ?? []).filter((alert) => alert !== "down"); // that stays for a while when it is over
+  const alerts = (camera.alerts ?? []).filter((alert) => alert !== "down"); // "down" stays for a while after it is over
   switch (camera.state) {
   case "running":
     if (alerts.length)
