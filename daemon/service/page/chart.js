@@ -10,7 +10,7 @@ import {clockTime} from "./words.js";
  *     values: oldest first; marks: how often something happened in each interval
  */
 
-const SAMPLES = 300; // the least that the axis has room for
+const SAMPLES = 300; // minimum length of an axis
 const LEFT = 44, RIGHT = 6, TOP = 6, BOTTOM = 18;
 
 /**

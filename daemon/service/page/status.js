@@ -50,7 +50,7 @@ let path = SUMMARY;
 /** @type {number | undefined} */
 let timer;
 let running = false;
-let clockAhead = 0; // ms of this machine's clock ahead of the daemon's
+let clockAhead = 0; // ms: this machine's clock minus the daemon's
 
 /** Returns ms since 1970 by the daemon's clock. */
 export function daemonNow() {

@@ -2,7 +2,7 @@
 
 /** @typedef {import("./status.js").Brief} Brief */
 
-/** Losses that are no problem: the configuration requests them, or nobody reads. */
+/** Harmless losses: the configuration requests them, or nobody reads. */
 export const WANTED_LOSSES = ["thinned", "still", "client"];
 
 /**
