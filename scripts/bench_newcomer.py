@@ -212,7 +212,7 @@ def by_requests(steps, port, sink):
     ask("POST", "/api/v1/probe", url=url, user=USER, password=PASSWORD)
     steps.done("camera tried")
     url = url.replace("://", f"://{USER}:{PASSWORD.replace('/', '%2F')}@")
-    ask("PUT", "/api/v1/cameras/door", url=url, outputs={"detector": {"size": "640x640", "sink": f"ring:{where}/door.ring"}})
+    ask("PUT", "/api/v1/cameras/door", url=url, outputs={"detector": {"size": "640x640", "sink": sink}})
     steps.done("camera added")
     return f"python3 -c '\nimport framedio\nfor frame in framedio.open(\"{sink}\"):\n    print(frame.camera, frame.sequence, frame.numpy().shape, flush=True)'"
 

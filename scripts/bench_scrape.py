@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The cost of scraping /metrics under full load: CAMERAS of CLIP at their own pace, each with a reader.
 
-usage: bench_scrape.py CLIP [--framed BINARY] [--cameras 50] [--scrapes 500] [--seconds 10] [--half-open 500]
+usage: bench_scrape.py CLIP [--framed BINARY] [--cameras 50] [--scrapes 500] [--seconds 25] [--half-open 500]
 
 Prints the least, the median and the 99th percentile of a scrape, from connecting to the last byte, and the effect on
 pictures without and with scraping: frames lost and the cameras' worst p99 from received to finished. Then the same for
