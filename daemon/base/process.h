@@ -63,9 +63,9 @@ int first_process_leave(void);
 // missed its watchdog deadline.
 void sigabrt_catch(void);
 // Other programs can truncate named memory (struct shared_object). An access beyond its new end
-// raises SIGBUS. Makes such an access replace the whole mapping with private memory, invisible to
-// other processes; shared_object_is_lost reports it. Other causes of SIGBUS end the process as
-// before.
+// raises SIGBUS. Makes such an access replace the memory from its page on with private memory,
+// invisible to other processes; shared_object_is_lost reports it. Other causes of SIGBUS end the
+// process as before.
 void sigbus_catch(void);
 
 // --- small files that outlive the process, in the service's state directory. Any thread; blocks.

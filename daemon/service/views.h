@@ -41,7 +41,7 @@ void snapshot_serve(const struct metrics *, struct http_exchange *);
 // output's pictures have its own size, whatever WIDTH is.
 //
 // GET /api/v1/cameras/NAME/stream.mjpg?width=W&fps=F: one camera as multipart/x-mixed-replace
-// (view/view_parts.h).
+// (view/view_messages.h).
 
 enum { VIEWERS_MAX = 32 };
 
