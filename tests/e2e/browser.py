@@ -25,6 +25,10 @@ class Failure(Exception):
     """The browser refused a call, or a script threw."""
 
 
+class Navigated(Failure):
+    """The page was replaced while a script ran in it."""
+
+
 class Browser:
     """Kills the browser when its with-block ends."""
 
@@ -77,7 +81,7 @@ class Browser:
                 raise Failure(f"{method}: no answer")
             answer = self.answers.pop(serial)
         if "error" in answer:
-            raise Failure(f"{method}: {answer['error']}")
+            raise (Navigated if "navigated" in str(answer["error"]) else Failure)(f"{method}: {answer['error']}")
         return answer["result"]
 
     def page(self, url="about:blank", width=1280, height=800, dark=False, before=None):
@@ -138,9 +142,16 @@ class Page:
     def until(self, script, seconds=5):
         """Waits until an expression is true; returns its last value, True for an element."""
         end = time.monotonic() + seconds * PATIENCE
-        while not (value := self.run(f"((value) => value instanceof Node || value)({script})")) and time.monotonic() < end:
+        while not (value := self.value_of(f"((value) => value instanceof Node || value)({script})")) and time.monotonic() < end:
             time.sleep(0.03)
         return value
+
+    def value_of(self, script):
+        """As run(); None while the page is replaced."""
+        try:
+            return self.run(script)
+        except Navigated:
+            return None
 
     def hide(self, hidden=True):
         """Makes the page hidden, like a tab behind another one."""
