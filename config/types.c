@@ -372,17 +372,20 @@ int polygons_parse(struct polygons *ret, const char *const text[], int n, const 
     return -EINVAL;
 }
 
+// Returns a copy of n items of `bytes` each, for free(); NULL for none, or without memory.
+static void *copy_items(const void *items, int n, size_t bytes)
+{
+    void *ret = n > 0 ? calloc((size_t)n, bytes) : NULL;
+    if (ret)
+        memcpy(ret, items, (size_t)n * bytes);
+    return ret;
+}
+
 int polygons_copy(struct polygons *ret, const struct polygons *from)
 {
-    *ret = (struct polygons){0};
-    if (from->n == 0)
-        return 0;
-    ret->list = calloc((size_t)from->n, sizeof *ret->list);
-    if (!ret->list)
-        return -ENOMEM;
-    memcpy(ret->list, from->list, (size_t)from->n * sizeof *ret->list);
-    ret->n = from->n;
-    return 0;
+    *ret = (struct polygons){.list = copy_items(from->list, from->n, sizeof *from->list)};
+    ret->n = ret->list ? from->n : 0;
+    return ret->n == from->n ? 0 : -ENOMEM;
 }
 
 void polygons_free(struct polygons *polygons)
@@ -423,15 +426,9 @@ int rois_add(struct rois *rois, const char *name, struct rect rect, const char *
 
 int rois_copy(struct rois *ret, const struct rois *from)
 {
-    *ret = (struct rois){0};
-    if (from->n == 0)
-        return 0;
-    ret->list = calloc((size_t)from->n, sizeof *ret->list);
-    if (!ret->list)
-        return -ENOMEM;
-    memcpy(ret->list, from->list, (size_t)from->n * sizeof *ret->list);
-    ret->n = from->n;
-    return 0;
+    *ret = (struct rois){.list = copy_items(from->list, from->n, sizeof *from->list)};
+    ret->n = ret->list ? from->n : 0;
+    return ret->n == from->n ? 0 : -ENOMEM;
 }
 
 void rois_free(struct rois *rois)
