@@ -110,7 +110,6 @@ static int support_bundle_pack(const struct support_bundle *bundle, const char *
 {
     char *const argv[] = {"tar",  "--owner=0", "--group=0",          "-C", (char *)bundle->folder,
                           "-czf", "-",         (char *)bundle->name, NULL};
-    extern char **environ;
     posix_spawn_file_actions_t actions;
     const bool to_output = strcmp(path, "-") == 0;
     const int fd = to_output
