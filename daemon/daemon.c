@@ -16,12 +16,12 @@
 #include "daemon/cli/commands.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/device/devices.h"
-#include "daemon/input/libav_log.h"
-#include "daemon/input/login_pause.h"
 #include "daemon/output/sink.h"
 #include "daemon/service/metrics.h"
 #include "daemon/service/notify.h"
 #include "daemon/service/service.h"
+#include "daemon/source/libav_log.h"
+#include "daemon/source/login_pause.h"
 #include "daemon/supervisor/unfinished.h"
 
 enum {

@@ -7,14 +7,14 @@
 // - Each camera has a thread that reads, decodes, analyses and submits: it blocks in libavformat,
 //   libavcodec and the drivers, waits for free results if an output requires it, and opens the
 //   device that it acquires. libavcodec has its own threads beside it.
-// - Each hardware decoder other than NVDEC has a thread (decode/hardware.h), which blocks in its
+// - Each hardware decoder other than NVDEC has a thread (codec/hardware.h), which blocks in its
 //   driver. The camera's thread waits for it, for 3 s at most, and goes on without it.
 // - The backend's threads (the workers of the CPU; the completion thread of CUDA, whose jobs the
 //   camera's thread puts on the streams) finish jobs. They wait only for work.
-// - Each batch has a collector (transform/transform.h), which waits for pictures that found no
+// - Each batch has a collector (work/transform.h), which waits for pictures that found no
 //   room at first, submits them, closes batches whose wait is over, and fills their empty
 //   elements. It may block in the drivers, like a camera's thread.
-// - Each output with `crops` has a thread (transform/crops.h), which waits for boxes that clients
+// - Each output with `crops` has a thread (work/crops.h), which waits for boxes that clients
 //   found and submits them. It may block in the drivers, too.
 // - The previews' threads (view/previews.h) make JPEGs of cameras' pictures for viewers: one for
 //   pictures on the host, with the lowest priority, and one for pictures on GPUs, which may block
@@ -36,7 +36,7 @@
 // waits for a result or for the next try is woken through its condition.
 //
 // Locks, in the order in which they may be taken: devices (device/device_set.h), a transform
-// (transform/transform.c), crops (transform/crops.h) and their pictures, previews
+// (work/transform.c), crops (work/crops.h) and their pictures, previews
 // (view/previews.h), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
 // batch too (output/batch.h). The locks of a camera's texts, of its scene report
 // (scene/scene.h), of its pictures and their buffers, a semaphore, the event queue, the

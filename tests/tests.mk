@@ -38,11 +38,11 @@ $(SIMULATED): $(B)/tests/daemon/cluster/%: $(B)/tests/daemon/cluster/%.o $(SIMUL
 $(SIMULATED): LDFLAGS += -Wl,--wrap=pthread_create,--wrap=pthread_clockjoin_np,--wrap=log_event,--wrap=member_report
 
 $(B)/tests/daemon/output/disk $(B)/tests/daemon/output/keep: $(B)/tests/faults/disk.o
-$(B)/tests/daemon/decode/fallback: $(B)/tests/faults/decoder.o
-$(B)/tests/daemon/decode/fallback: LDFLAGS += -Wl,--wrap=monotonic_ns
+$(B)/tests/daemon/codec/fallback: $(B)/tests/faults/decoder.o
+$(B)/tests/daemon/codec/fallback: LDFLAGS += -Wl,--wrap=monotonic_ns
 $(B)/tests/daemon/alert/alerts: LDFLAGS += -Wl,--wrap=posix_spawn
 $(B)/tests/daemon/service/control: LDFLAGS += -Wl,--wrap=calloc
-$(B)/tests/daemon/decode/early_output: LDFLAGS += -Wl,--wrap=early_output_open
+$(B)/tests/daemon/codec/early_output: LDFLAGS += -Wl,--wrap=early_output_open
 $(B)/tests/daemon/device/devices $(B)/tests/daemon/device/several: LDFLAGS += -Wl,--wrap=decode_device_open,--wrap=decode_device_close
 
 # A framed whose cuda backend and disk fail on request, on any box. Only device_set.c is compiled again.
@@ -158,7 +158,7 @@ torture: ## an hour of the faults that make check tries in seconds (MUTATIONS=50
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/faults/nth.so
 	@set -e; for t in neighbours reconnects reload soak; do FRAMED=$(B)/framed SAN=$(SAN) \
 		FRAMED_SOAK_SECONDS=$(SOAK_SECONDS) tests/torture/$$t.py; done
-	@$(MAKE) --no-print-directory SAN=address,undefined B=$(B)/torture $(B)/torture/tests/daemon/decode/mutations
+	@$(MAKE) --no-print-directory SAN=address,undefined B=$(B)/torture $(B)/torture/tests/daemon/codec/mutations
 	MUTATIONS=$(MUTATIONS) $(if $(SEED),SEED=$(SEED)) ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
-		$(B)/torture/tests/daemon/decode/mutations
+		$(B)/torture/tests/daemon/codec/mutations
 	FRAMED=$(B)/framed FRAMED_FAULTS_ALL=1 /usr/bin/python3 tests/e2e/test_refusals.py

@@ -13,10 +13,10 @@
 #include "daemon/base/log.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/stage_watch.h"
-#include "daemon/decode/frame.h"
-#include "daemon/input/demux.h"
+#include "daemon/codec/frame.h"
 #include "daemon/scene/alarms.h"
 #include "daemon/scene/scene.h"
+#include "daemon/source/demux.h"
 
 // --- changes
 // Changes of a running camera, on their way from its thread to the loop: its state with the reason,

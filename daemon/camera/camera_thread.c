@@ -12,12 +12,12 @@
 #include "daemon/base/log.h"
 #include "daemon/camera/outage.h"
 #include "daemon/camera/stream.h"
-#include "daemon/decode/buffers.h"
-#include "daemon/decode/decoder.h"
-#include "daemon/decode/stall.h"
+#include "daemon/codec/buffers.h"
+#include "daemon/codec/decoder.h"
+#include "daemon/codec/stall.h"
 #include "daemon/device/budget.h"
-#include "daemon/input/demux.h"
 #include "daemon/output/subscriptions.h"
+#include "daemon/source/demux.h"
 
 static const int64_t LOGIN_NS = INT64_C(1000000000);    // between checks for a reload
 static const int64_t WARM_NS = 2500 * INT64_C(1000000); // of a pause, with everything kept open

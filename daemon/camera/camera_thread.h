@@ -4,8 +4,8 @@
 #define FRAMED_DAEMON_CAMERA_CAMERA_THREAD_H
 
 #include "daemon/camera/camera_report.h"
-#include "daemon/transform/transform.h"
 #include "daemon/view/previews.h"
+#include "daemon/work/transform.h"
 
 struct camera_thread;
 

@@ -6,7 +6,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/input/demux.h"
+#include "daemon/source/demux.h"
 
 enum { LOGGED_FAILURES = 6 };                              // consecutive ones logged one by one
 static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // of pictures: the camera is steady

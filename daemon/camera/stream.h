@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/decode/frame.h"
+#include "daemon/codec/frame.h"
 #include "daemon/output/subscriptions.h"
 
 // --- delay

@@ -16,10 +16,10 @@
 #include "config/object.h"
 #include "daemon/base/log.h"
 #include "daemon/base/process.h"
-#include "daemon/decode/decoder.h"
+#include "daemon/codec/decoder.h"
 #include "daemon/device/budget.h"
 #include "daemon/device/devices.h"
-#include "daemon/input/libav_log.h"
+#include "daemon/source/libav_log.h"
 #include "daemon/supervisor/machine_check.h"
 #include "kernels/cpu/versions.h"
 

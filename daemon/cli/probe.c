@@ -16,7 +16,7 @@
 #include "daemon/base/process.h"
 #include "daemon/cli/commands.h"
 #include "daemon/cli/stream_probe.h"
-#include "daemon/input/libav_log.h"
+#include "daemon/source/libav_log.h"
 
 // --- lines of a configuration
 

@@ -12,10 +12,10 @@
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/process.h"
-#include "daemon/decode/buffers.h"
-#include "daemon/decode/decoder.h"
+#include "daemon/codec/buffers.h"
+#include "daemon/codec/decoder.h"
 #include "daemon/device/devices.h"
-#include "daemon/input/demux.h"
+#include "daemon/source/demux.h"
 #include "daemon/supervisor/machine_check.h"
 
 enum { THREADS_MAX = 32 };

@@ -2,9 +2,9 @@
 #ifndef FRAMED_DAEMON_CLI_STREAM_PROBE_H
 #define FRAMED_DAEMON_CLI_STREAM_PROBE_H
 
-#include "daemon/decode/decoder.h"
+#include "daemon/codec/decoder.h"
 #include "daemon/device/devices.h"
-#include "daemon/input/demux.h"
+#include "daemon/source/demux.h"
 
 struct stream_probe {
     struct config config;

@@ -15,9 +15,9 @@
 #include "daemon/base/process.h"
 #include "daemon/cli/commands.h"
 #include "daemon/cli/verify.h"
-#include "daemon/decode/decoder.h"
-#include "daemon/input/demux.h"
-#include "daemon/input/libav_log.h"
+#include "daemon/codec/decoder.h"
+#include "daemon/source/demux.h"
+#include "daemon/source/libav_log.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/versions.h"
 

@@ -17,10 +17,10 @@
 #include "config/types.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/process.h"
-#include "daemon/decode/decoder.h"
-#include "daemon/decode/hardware.h"
-#include "daemon/decode/hardware_record.h"
-#include "daemon/input/demux.h"
+#include "daemon/codec/decoder.h"
+#include "daemon/codec/hardware.h"
+#include "daemon/codec/hardware_record.h"
+#include "daemon/source/demux.h"
 #include "kernels/backend.h"
 
 enum verify_verdict {

@@ -11,8 +11,8 @@
 #include "config/url.h"
 #include "daemon/base/machine.h"
 #include "daemon/base/region.h"
-#include "daemon/decode/buffers.h"
-#include "daemon/decode/packet_history.h"
+#include "daemon/codec/buffers.h"
+#include "daemon/codec/packet_history.h"
 
 // --- placement
 

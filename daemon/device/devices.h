@@ -10,7 +10,7 @@
 #define FRAMED_DAEMON_DEVICE_DEVICES_H
 
 #include "config/config.h"
-#include "daemon/decode/decoder.h"
+#include "daemon/codec/decoder.h"
 #include "daemon/device/budget.h"
 #include "kernels/backend.h"
 

@@ -1,6 +1,6 @@
 // Queue of requests to crop boxes that clients of one output found, for another output of the same
 // camera. A request has the selected boxes of one picture and becomes one batch. The loop thread
-// adds requests as results arrive; the thread of the other output (transform/crops.h) takes them.
+// adds requests as results arrive; the thread of the other output (work/crops.h) takes them.
 // That output's ledger counts each request.
 #ifndef FRAMED_DAEMON_OUTPUT_CROP_REQUESTS_H
 #define FRAMED_DAEMON_OUTPUT_CROP_REQUESTS_H

@@ -4,7 +4,7 @@
 #ifndef FRAMED_DAEMON_OUTPUT_GATE_H
 #define FRAMED_DAEMON_OUTPUT_GATE_H
 
-#include "daemon/decode/frame.h"
+#include "daemon/codec/frame.h"
 
 // For one output; zeroed at first. The timestamps are from one epoch.
 struct gate {

@@ -14,8 +14,8 @@
 #include "daemon/base/log.h"
 #include "daemon/base/number.h"
 #include "daemon/bitstream/nal.h"
-#include "daemon/input/libav_log.h"
-#include "daemon/input/libav_version.h"
+#include "daemon/source/libav_log.h"
+#include "daemon/source/libav_version.h"
 
 enum { BUFFER_BYTES = 64 << 10 };
 static const AVRational NANOSECONDS = {1, 1000000000};

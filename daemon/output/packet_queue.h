@@ -11,8 +11,8 @@
 #define FRAMED_DAEMON_OUTPUT_PACKET_QUEUE_H
 
 #include "daemon/base/counters.h"
-#include "daemon/input/demux.h"
 #include "daemon/output/pool.h"
+#include "daemon/source/demux.h"
 
 struct packet_queue;
 

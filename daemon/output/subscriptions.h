@@ -23,7 +23,7 @@ struct subscriptions {
     void *owner;
     int n;          // 1 to CAMERA_OUTPUTS_MAX
     int n_pictures; // outputs made from pictures as these arrive come first,
-    int n_pools;    // up to here: made from objects found in pictures (transform/crops.h),
+    int n_pools;    // up to here: made from objects found in pictures (work/crops.h),
     int n_packets;  // up to here: copies of packets; the rest: lines of the analysis
     struct subscription list[];
 };

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "config/types.h"
-#include "daemon/decode/frame.h"
+#include "daemon/codec/frame.h"
 #include "daemon/device/devices.h"
 #include "daemon/scene/alarms.h"
 #include "kernels/motion.h"

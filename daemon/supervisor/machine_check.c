@@ -16,10 +16,10 @@
 #include "config/url.h"
 #include "daemon/base/access.h"
 #include "daemon/base/process.h"
-#include "daemon/decode/hardware.h"
+#include "daemon/codec/hardware.h"
 #include "daemon/device/budget.h"
-#include "daemon/input/demux.h"
 #include "daemon/output/sink.h"
+#include "daemon/source/demux.h"
 #include "kernels/fixed.h"
 #include "kernels/image.h"
 

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/transform/geometry.h"
 #include "daemon/view/preview.h"
+#include "daemon/work/geometry.h"
 
 enum {
     NICENESS = 5

@@ -17,7 +17,7 @@
 #define FRAMED_DAEMON_VIEW_PREVIEWS_H
 
 #include "daemon/base/loop.h"
-#include "daemon/decode/frame.h"
+#include "daemon/codec/frame.h"
 #include "daemon/device/devices.h"
 #include "daemon/output/subscriptions.h"
 

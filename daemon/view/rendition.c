@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/transform/geometry.h"
+#include "daemon/work/geometry.h"
 #include "kernels/cpu/versions.h"
 #include "kernels/detect_number.h"
 

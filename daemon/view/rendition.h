@@ -4,7 +4,7 @@
 #ifndef FRAMED_DAEMON_VIEW_RENDITION_H
 #define FRAMED_DAEMON_VIEW_RENDITION_H
 
-#include "daemon/decode/frame.h"
+#include "daemon/codec/frame.h"
 #include "daemon/device/devices.h"
 #include "daemon/view/jpeg.h"
 #include "kernels/ops.h"

@@ -11,11 +11,11 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/process.h"
-#include "daemon/decode/decoder.h"
+#include "daemon/codec/decoder.h"
 #include "daemon/device/budget.h"
 #include "daemon/device/devices.h"
-#include "daemon/input/libav_log.h"
-#include "daemon/transform/transform.h"
+#include "daemon/source/libav_log.h"
+#include "daemon/work/transform.h"
 #include "tests/bench/interrupt.h"
 
 static const double PATIENCE_S = 30, PATIENCE_EACH_S = 0.5, POLL_S = 0.005;

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "daemon/decode/frame.h"
+#include "daemon/codec/frame.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/session.h"
 

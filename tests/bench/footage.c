@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/decode/decoder.h"
+#include "daemon/codec/decoder.h"
 #include "daemon/device/devices.h"
 #include "kernels/ops.h"
 

@@ -7,7 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/process.h"
 #include "daemon/cli/commands.h"
-#include "daemon/input/libav_log.h"
+#include "daemon/source/libav_log.h"
 #include "tests/bench/alone.h"
 
 static const double ALONE_S = 5;

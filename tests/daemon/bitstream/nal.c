@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "daemon/decode/corruption.h"
+#include "daemon/codec/corruption.h"
 #include "tests/kernels/picture.h"
 #include "tests/test.h"
 

@@ -6,7 +6,7 @@
 
 #include "config/load.h"
 #include "daemon/base/log.h"
-#include "daemon/input/libav_log.h"
+#include "daemon/source/libav_log.h"
 #include "tests/daemon/clips.h"
 
 enum { ROOM = 100000, LARGE = 128 * 96, SMALL = 64 * 48, A_PIXEL = 10, PICTURES = 4 };

@@ -2,7 +2,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/camera/stream.h"
 
-#include "daemon/decode/frame.h"
+#include "daemon/codec/frame.h"
 #include "tests/test.h"
 
 static const int64_t MS = 1000000, START = 5000 * INT64_C(1000000000);

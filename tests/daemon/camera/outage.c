@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/input/demux.h"
-#include "daemon/input/demux_driver.h"
+#include "daemon/source/demux.h"
+#include "daemon/source/demux_driver.h"
 #include "tests/test.h"
 
 static const int64_t SECOND = 1000000000;

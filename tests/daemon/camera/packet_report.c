@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "daemon/input/demux.h"
+#include "daemon/source/demux.h"
 #include "tests/test.h"
 
 static const int64_t MS = 1000000, CAME = INT64_C(1760000000000000000);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "config/load.h"
-#include "daemon/transform/transform.h"
+#include "daemon/work/transform.h"
 #include "tests/test.h"
 
 enum {

@@ -8,7 +8,7 @@
 
 #include "config/load.h"
 #include "daemon/base/clock.h"
-#include "daemon/decode/frame.h"
+#include "daemon/codec/frame.h"
 #include "daemon/supervisor/cameras.h"
 #include "daemon/wire.h"
 #include "tests/test.h"

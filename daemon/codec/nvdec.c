@@ -1,0 +1,250 @@
+#include "daemon/codec/nvdec.h"
+
+#include <errno.h>
+#include <libavutil/hwcontext.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/codec/decode_options.h"
+#include "daemon/source/libav_version.h"
+
+enum {
+    EXTRA_MAX = 12, // of NVDEC's 32 surfaces; a stream may need 18 for itself
+    // Each decoder works on one of the device's engines, so twice as many threads as engines leave
+    // some idle. More threads keep all engines busy in any order; hundreds would fight over the
+    // context.
+    THREADS_AUTO = 48,
+    // Threads left inside while a decoder is opened, which needs the driver's lock.
+    THREADS_OPENING = 14,
+    // Decoders with a turn: one is opened, and the others bring their next packet in time.
+    TURNS = 3,
+};
+
+// --- the semaphores
+
+void nvdec_enter(struct nvdec *nvdec)
+{
+    nvdec->opening_before_ns = fair_semaphore_used_ns(&nvdec->device->opening);
+    fair_semaphore_enter(&nvdec->device->inside);
+}
+
+void nvdec_leave(struct nvdec *nvdec)
+{
+    uint64_t opening_ns = fair_semaphore_used_ns(&nvdec->device->opening);
+    nvdec->held_up_ns += (int64_t)(opening_ns - nvdec->opening_before_ns);
+    if (!nvdec->opens) {
+        fair_semaphore_leave(&nvdec->device->inside);
+        return;
+    }
+    nvdec->opens = false;
+    fair_semaphore_unreserve(&nvdec->device->inside, nvdec->device->opening_places);
+    fair_semaphore_leave(&nvdec->device->opening);
+}
+
+// libavcodec opens the driver's decoder after this returns. A waiting thread gives its place inside
+// to decoding threads. It then waits for none of them, because others wait behind it to open.
+static void wait_to_open(struct nvdec *nvdec)
+{
+    if (nvdec->opens)
+        return;
+    fair_semaphore_leave(&nvdec->device->inside);
+    fair_semaphore_enter(&nvdec->device->opening);
+    fair_semaphore_reserve(&nvdec->device->inside, nvdec->device->opening_places);
+    nvdec->opens = true;
+}
+
+bool nvdec_turn_came(struct nvdec_turn *turn, struct decode_device *device)
+{
+    if (!turn->device)
+        fair_semaphore_join(&device->turns, &turn->place);
+    turn->device = device;
+    return fair_semaphore_is_in(&device->turns, &turn->place);
+}
+
+void nvdec_turn_end(struct nvdec_turn *turn)
+{
+    if (turn->device)
+        fair_semaphore_withdraw(&turn->device->turns, &turn->place);
+    turn->device = NULL;
+}
+
+// --- decoders
+
+static bool decodes_on_cuda(const AVCodec *codec)
+{
+    const AVCodecHWConfig *config;
+    for (int i = 0; (config = avcodec_get_hw_config(codec, i)); i++) {
+        // The cuvid decoders, which have their own methods, cannot fall back.
+        if (config->device_type == AV_HWDEVICE_TYPE_CUDA &&
+            (config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) &&
+            !(config->methods & AV_CODEC_HW_CONFIG_METHOD_INTERNAL))
+            return true;
+    }
+    return false;
+}
+
+bool nvdec_is_exact(enum AVCodecID id)
+{
+    return id == AV_CODEC_ID_H264 || id == AV_CODEC_ID_HEVC || id == AV_CODEC_ID_AV1 ||
+           id == AV_CODEC_ID_VP8 || id == AV_CODEC_ID_VP9;
+}
+
+// libavcodec's first choice for the codec may differ: for AV1 it is a library for the cpu.
+const AVCodec *nvdec_find(enum AVCodecID id)
+{
+    const AVCodec *codec;
+    for (void *at = NULL; nvdec_is_exact(id) && (codec = av_codec_iterate(&at));) {
+        if (codec->id == id && av_codec_is_decoder(codec) && decodes_on_cuda(codec))
+            return codec;
+    }
+    return NULL;
+}
+
+// libavcodec calls again without a format whose set-up failed; NONE makes the packet fail.
+static enum AVPixelFormat choose_cuda(AVCodecContext *codec, const enum AVPixelFormat *formats)
+{
+    struct nvdec *nvdec = codec->opaque;
+    for (; *formats != AV_PIX_FMT_NONE; formats++) {
+        if (*formats == AV_PIX_FMT_CUDA) {
+            wait_to_open(nvdec);
+            return AV_PIX_FMT_CUDA;
+        }
+    }
+    nvdec->refused = true;
+    return AV_PIX_FMT_NONE;
+}
+
+// --- the set-up
+
+// Frames that are out keep their surfaces. libavcodec adds five to the stream's need: for the
+// picture being decoded, and the one that it has ready.
+static int prepare(AVCodecContext *codec, const struct decode_device *device, int in_flight)
+{
+    codec->hw_device_ctx = av_buffer_ref(device->context);
+    codec->get_format = choose_cuda;
+    libav_take_surfaces(codec);
+    codec->extra_hw_frames = in_flight < EXTRA_MAX ? in_flight : EXTRA_MAX;
+    codec->thread_count = 1; // NVDEC works while we wait; more threads only add delay
+    return codec->hw_device_ctx ? 0 : -ENOMEM;
+}
+
+// --- decoders that nobody waits for
+
+struct abandoned {
+    AVCodecContext *context;
+    struct abandoned *next;
+};
+
+// Pauses after each decoder for as long as closing it took, so that others can use the driver.
+static void *close_abandoned(void *opaque)
+{
+    struct decode_device *device = opaque;
+    pthread_setname_np(pthread_self(), "nvdec close");
+    pthread_mutex_lock(&device->lock);
+    for (struct abandoned *first; (first = device->abandoned);) {
+        device->abandoned = first->next;
+        pthread_mutex_unlock(&device->lock);
+        const int64_t begun_ns = monotonic_ns();
+        avcodec_free_context(&first->context);
+        free(first);
+        usleep((useconds_t)((monotonic_ns() - begun_ns) / 1000));
+        pthread_mutex_lock(&device->lock);
+    }
+    device->closes = false;
+    pthread_cond_broadcast(&device->closed);
+    pthread_mutex_unlock(&device->lock);
+    return NULL;
+}
+
+// Under the lock.
+static bool start_closing(struct decode_device *device)
+{
+    pthread_t thread;
+    if (!device->closes && pthread_create(&thread, NULL, close_abandoned, device) == 0) {
+        pthread_detach(thread);
+        device->closes = true;
+    }
+    return device->closes;
+}
+
+void nvdec_abandon(struct decode_device *device, AVCodecContext *context)
+{
+    struct abandoned *abandoned = malloc(sizeof *abandoned);
+    context->opaque = NULL; // belongs to the owner
+    pthread_mutex_lock(&device->lock);
+    if (abandoned && start_closing(device)) {
+        *abandoned = (struct abandoned){context, device->abandoned};
+        device->abandoned = abandoned;
+        abandoned = NULL;
+        context = NULL;
+    }
+    pthread_mutex_unlock(&device->lock);
+    free(abandoned);
+    avcodec_free_context(&context);
+}
+
+void nvdec_wait_for_abandoned(struct decode_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    while (device->closes)
+        pthread_cond_wait(&device->closed, &device->lock);
+    pthread_mutex_unlock(&device->lock);
+}
+
+// --- the device
+
+static int open_context(AVBufferRef **ret, int ordinal)
+{
+    AVDictionary *options = NULL;
+    char name[16];
+    snprintf(name, sizeof(name), "%d", ordinal);
+    int rc = av_dict_set(&options, "primary_ctx", "1", 0);
+    if (rc >= 0)
+        rc = av_hwdevice_ctx_create(ret, AV_HWDEVICE_TYPE_CUDA, name, options, 0);
+    av_dict_free(&options);
+    return rc;
+}
+
+int decode_device_open(struct decode_device **ret, int ordinal, int threads)
+{
+    struct decode_device *device = calloc(1, sizeof(*device));
+    *ret = NULL;
+    if (!device)
+        return -ENOMEM;
+    if (open_context(&device->context, ordinal) < 0) {
+        free(device);
+        return -ENODEV;
+    }
+    device->find = nvdec_find;
+    device->prepare = prepare;
+    threads = threads > 0 ? threads : THREADS_AUTO;
+    device->opening_places = threads > THREADS_OPENING ? threads - THREADS_OPENING + 1 : 1;
+    fair_semaphore_init(&device->inside, threads);
+    fair_semaphore_init(&device->opening, 1);
+    fair_semaphore_init(&device->turns, TURNS);
+    pthread_mutex_init(&device->lock, NULL);
+    pthread_cond_init(&device->closed, NULL);
+    *ret = device;
+    return 0;
+}
+
+uint64_t decode_device_busy_ns(struct decode_device *device)
+{
+    return fair_semaphore_used_ns(&device->inside) / (uint64_t)device->inside.places;
+}
+
+void decode_device_close(struct decode_device *device)
+{
+    if (!device)
+        return;
+    nvdec_wait_for_abandoned(device);
+    av_buffer_unref(&device->context);
+    pthread_cond_destroy(&device->closed);
+    pthread_mutex_destroy(&device->lock);
+    fair_semaphore_finish(&device->turns);
+    fair_semaphore_finish(&device->opening);
+    fair_semaphore_finish(&device->inside);
+    free(device);
+}

@@ -1,0 +1,65 @@
+// Decoding on the device: struct decode_device, and the set-up of a libavcodec decoder for it.
+#ifndef FRAMED_DAEMON_CODEC_NVDEC_H
+#define FRAMED_DAEMON_CODEC_NVDEC_H
+
+#include <libavcodec/avcodec.h>
+#include <stdbool.h>
+
+#include "daemon/base/fair_semaphore.h"
+
+struct decode_device {
+    // Returns libavcodec's decoder that runs the codec on the device and gives the same bytes as
+    // the cpu; NULL: none. Tests install other decoders.
+    const AVCodec *(*find)(enum AVCodecID);
+    // Prepares a context of such a decoder before it is opened. Returns 0 or -ENOMEM.
+    int (*prepare)(AVCodecContext *, const struct decode_device *, int in_flight);
+    AVBufferRef *context;
+    struct fair_semaphore inside;  // limits libavcodec's calls that may call the driver
+    struct fair_semaphore opening; // limits calls that open a decoder in the driver: one at a time
+    int opening_places;            // places in `inside` that such a call takes
+    struct fair_semaphore turns;   // limits decoders that may begin, see nvdec_turn_came
+    pthread_mutex_t lock;          // guards, for nvdec_abandon:
+    struct abandoned *abandoned;
+    bool closes; // a thread is closing them, and then signals:
+    pthread_cond_t closed;
+};
+
+// One decoder's use of the device: its context's `opaque`.
+struct nvdec {
+    struct decode_device *device;
+    bool refused; // the device rejects the stream; set within a call, which then fails
+    bool opens;   // the present call opens a decoder in the driver
+    // Time that calls lasted while a decoder was opened, this one or another camera's: the driver
+    // admits few others meanwhile. The second is fair_semaphore_used_ns(opening) before the call.
+    int64_t held_up_ns;
+    uint64_t opening_before_ns;
+};
+
+// A live camera's turn to have its decoder opened in the driver, which takes up to 80 ms and
+// happens one at a time: its packets must be read until then. Zeroed: not in line.
+struct nvdec_turn {
+    struct decode_device *device; // the device with the line; NULL: none
+    struct fair_semaphore_waiter place;
+};
+
+// Joins the line, and returns true once the turn has come. It lasts until nvdec_turn_end, which
+// must follow soon: only a few have a turn at a time.
+bool nvdec_turn_came(struct nvdec_turn *, struct decode_device *);
+void nvdec_turn_end(struct nvdec_turn *); // or leaves the line; accepts one not in line
+
+// Closes the context of a decoder whose camera has another device, some time before this device is
+// closed: the driver takes up to 50 ms for each, one after another. No frame of the decoder may be
+// out. Takes over the context, and closes it at once if there is no thread for it.
+void nvdec_abandon(struct decode_device *, AVCodecContext *);
+void nvdec_wait_for_abandoned(struct decode_device *);
+
+// Call around each call of libavcodec that may call the driver.
+void nvdec_enter(struct nvdec *);
+void nvdec_leave(struct nvdec *);
+
+// Returns true if the codec's standard defines a picture's bytes exactly. The others, JPEG and the
+// MPEGs before H.264 with their own transforms, would differ from the cpu.
+bool nvdec_is_exact(enum AVCodecID);
+const AVCodec *nvdec_find(enum AVCodecID);
+
+#endif

@@ -1,0 +1,134 @@
+// Reads packets of one camera: H.264, H.265 and JPEG over RTSP with our own client (demux_rtsp.c),
+// everything else with libavformat (demux_libav.c). Steps that may block have their own deadlines
+// and end early on *stop. One thread (the camera's) uses a demux.
+#ifndef FRAMED_DAEMON_SOURCE_DEMUX_H
+#define FRAMED_DAEMON_SOURCE_DEMUX_H
+
+#include <stdatomic.h>
+
+#include "config/config.h"
+#include "config/url.h"
+#include "daemon/base/stage_watch.h"
+#include "kernels/image.h"
+
+struct AVPacket;
+struct AVCodecParameters;
+struct demux;
+struct demux_memory;
+
+struct packet {          // of one picture
+    struct AVPacket *av; // the demux's own; valid until the next demux_read or demux_close
+    size_t bytes;        // size of av
+    int64_t pts_ns;      // INT64_MIN: the stream has none
+    int64_t received_ns; // CLOCK_MONOTONIC of its first network packet; of a file: when read
+    int64_t arrived_ns;  // CLOCK_MONOTONIC of its last network packet; of a file: received_ns
+    int64_t capture_ns;  // since 1970
+    bool capture_clock;  // capture_ns comes from a sender report
+    bool keyframe;       // according to the demuxer
+    bool disposable;     // no other picture references it, as far as the demuxer can see
+    bool damaged;        // a part of it is missing; AV_PKT_FLAG_CORRUPT is set, too
+    bool reference_lost; // earlier pictures are missing that it may reference
+    bool old;            // an earlier connection sent it: it is decoded, but not shown
+    bool hole;           // RTP packets are missing in it or before it, since the previous packet
+    bool waited;         // the demux waited for it; else it may have been ready before received_ns
+    bool guessed;        // pts_ns is a guess: the stream's own time is wrong
+};
+
+// State learnt about a camera for its next connections. The owner keeps it as long as the camera;
+// only the thread that uses the camera's demux uses it.
+int demux_memory_open(struct demux_memory **ret); // 0 or -ENOMEM
+void demux_memory_close(struct demux_memory *);   // accepts NULL
+// Returns true if a camera that has just refused the password offers another authentication scheme,
+// which may be tried at once.
+bool demux_memory_has_other_login(const struct demux_memory *);
+// Returns how long the camera may keep an RTSP session whose client is gone.
+int64_t demux_memory_session_ns(const struct demux_memory *);
+
+enum { DEMUX_WHY_MAX = 512 }; // bytes for a sentence on why an input failed, with a fingerprint
+
+// Connects, or opens a file, within connect_timeout, and chooses the video track. RTSP's answer to
+// PLAY and the first picture may still be on their way. `why` (of `size` bytes) gets one sentence
+// for people on failure, never with a password. Returns 0; -ETIMEDOUT, -ECANCELED (*stop), -EACCES
+// (authentication refused), -EPERM (the camera forbids the stream), -EINVAL (no video track, or an
+// option unknown to the demuxer), -EMEDIUMTYPE (RTSP in a codec that only libavformat reads, but
+// the URL or `tls` does not allow it), or libavformat's error as negative errno: -EIO if it has
+// none, or if the input ends before there is a stream. `memory` (NULL: nothing is remembered)
+// outlives the demux. `stages` (NULL: not watched) is notified of each step that may block, with
+// its deadline.
+int demux_open(struct demux **ret, const struct camera_config *, struct demux_memory *memory,
+               const _Atomic bool *stop, struct stage_watch *stages, char *why, size_t size);
+// Returns the video track's parameters, valid until demux_close; RTSP: no size before a keyframe.
+const struct AVCodecParameters *demux_parameters(const struct demux *);
+// Returns a description for one log line ("h264 1920x1080 25 fps over rtsp/tcp"), complete with the
+// first packet.
+const char *demux_describe(const struct demux *);
+// Returns how to show pictures that have no orientation of their own: enum orientation, or -EINVAL
+// if quarter turns and mirrors cannot express it.
+int demux_orientation(const struct demux *);
+// Returns the nominal frames per second; 0/0: unknown.
+void demux_rate(const struct demux *, int *num, int *den);
+// Returns true for rtsp, sockets and fifos, which can come back: their end is an outage.
+bool demux_is_live(const char *url);
+// Returns true if each packet reports whether data are missing: the decoder need not detect it.
+bool demux_knows_losses(const struct demux *);
+// RTP statistics of all connections of the camera; packets are RTP packets.
+struct demux_network {
+    const char *transport;   // "tcp", "udp", "multicast"; NULL: libavformat reads this input
+    const char *picture_end; // how the end of a picture is detected (picture_end_name)
+    uint64_t packets, lost;  // ours received in time, and ours lost
+    uint64_t reordered;      // part of `packets`: arrived after a later one
+    uint64_t late;           // part of `lost`: arrived after they were given up
+    uint64_t duplicate;      // arrived twice
+    uint64_t foreign;        // not of the stream
+    uint64_t restarts;       // of the sender, with new numbers
+    uint64_t overruns;       // packets dropped by this box's kernel; counted in `lost`, too
+    int64_t arrival_ns;      // from a picture's first packet to its last, on average
+};
+void demux_network(const struct demux *, struct demux_network *ret);
+// Returns how long this input may be silent.
+int64_t demux_patience_ns(const struct demux *);
+// Returns the next packet of the video track: 0; -ENODATA at the end; -EREMCHG: the sender
+// restarted, and the stream continues as another one: everything before is complete, the next
+// packet is a keyframe; -EPROTO at the end of a file that is cut short, as far as its container
+// shows it (MPEG-TS and raw streams do not); -ETIMEDOUT after demux_patience_ns of silence; -ETIME:
+// an RTSP camera sends no pictures of the announced codec; -ERESTART: the packets' numbers went
+// back, and libavformat does not recover from that; -EACCES: the password was refused after all;
+// -ECANCELED; another negative errno.
+int demux_read(struct demux *, struct packet *);
+// Returns why demux_read failed, one sentence without a secret; "": the error is enough.
+const char *demux_why(const struct demux *);
+int demux_rewind(struct demux *); // to the start, for `loop`; negative errno if it cannot seek
+void demux_close(struct demux *); // within close_timeout; accepts NULL
+
+// --- before anything is opened
+
+// The kind of input behind a camera's URL.
+struct url_input {
+    enum url_kind kind;
+    bool fifo;             // the file is a fifo
+    bool live;             // it can come back: its end is an outage, unlike others'
+    const char *whitelist; // libavformat's protocols that are allowed: a file that is really a
+                           // playlist must not reach the network
+    const char *name;      // for people: "over rtsp"
+};
+
+const struct url_input *url_input_of(const char *url); // NULL: framed does not support it
+
+// Look up libavformat's demuxers and their options.
+bool demuxer_exists(const char *name);
+// Returns true if demux_open accepts an option of that name: of the camera's demuxer, of
+// libavformat itself, or of the protocol in the camera's URL. Without `demuxer`, probing may find
+// any demuxer; with `url` NULL, the protocol may be any.
+bool demuxer_takes_option(const struct camera_config *, const char *option);
+
+// --- the orientation in which a stream's pictures are shown
+
+enum { ORIENTATION_MATRIX_BYTES = 9 * sizeof(int32_t) };
+
+// Returns the enum orientation of a display matrix of libav, column by column in 1/65536, or
+// -EINVAL if quarter turns and mirrors, at any scale, cannot express it.
+int orientation_of(const int32_t matrix[9]);
+// Returns "turned by 90 degrees clockwise" and the like.
+const char *orientation_name(enum orientation);
+
+#endif

@@ -1,0 +1,641 @@
+// RTSP cameras with a client of our own: polls a session's descriptors and makes packets of its
+// access units. Replaces the connection of a camera that answers nothing.
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/object.h"
+#include "config/url.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/base/number.h"
+#include "daemon/base/stage_watch.h"
+#include "daemon/source/demux.h"
+#include "daemon/source/demux_driver.h"
+#include "daemon/source/rtsp_video.h"
+
+static const int64_t MS = 1000000, SECOND_NS = 1000 * MS;
+enum {
+    POLL_MS = 50,     // how long a wait may overlook *stop
+    ANSWER_MS = 1500, // without an answer to a request: the connection is given up
+    PATIENCE_MIN_MS = 1000,
+    PATIENCE_INTERVALS = 10, // usual intervals without a picture: the camera is silent
+    INTERVALS_KNOWN = 8,     // intervals after which the mean is trusted
+    INTERVALS_MEAN = 16,
+    INTERVAL_MAX_S = 120, // a longer one is a jump of the camera's clock
+    UNKNOWN_S = 90,       // patience with an answering camera of unknown interval
+    PING_S = 20,          // between two pings of a silent camera
+    PING_LATE_S = 5,      // how late the answer to a ping may be
+    GOODBYE_MS = 200,     // limit for closing when *stop is set
+};
+
+struct rtsp_demux {
+    struct demux base; // first
+    struct demux_context context;
+    struct demux_memory own_memory; // used if the owner keeps none
+    struct demux_memory *memory;
+    struct rtsp_session *session;
+    struct rtsp_video *video;
+    struct rtsp_unit next; // the keyframe that -EREMCHG announced
+    bool has_next, next_old;
+    struct replay replay; // of the present session
+    enum sdp_codec codec; // of the first session; SDP_OTHER before its description
+    // All CLOCK_MONOTONIC; 0: unset.
+    int64_t opened_ns, due_ns; // of the demux; deadline for the answer to PLAY
+    int64_t tried_ns;          // start of the present connection
+    int64_t answered_ns;       // answer to PLAY in this connection, and to OPTIONS after it unless
+                               // PLAY is enough
+    int64_t unit_ns;           // arrival of the last unit
+    int64_t pinged_ns;         // last ping in this silence
+    int64_t alive_ns;          // answer to a ping in this silence
+    int64_t time_ns;           // of the last unit, by its timestamp
+    int quick;                 // short intervals in a row up to the last unit
+    bool silent;               // ended because nothing arrived
+    bool mute;                 // ended without an answer: TEARDOWN would get none either
+    struct secrets *secrets;
+    char description[128], why[DEMUX_WHY_MAX];
+};
+
+// --- repeated pictures
+
+static const int64_t CACHED_MAX_NS = 20 * INT64_C(1000000000); // no cache is longer
+
+// Hashes eight bytes at a time: the whole stream passes here.
+static uint64_t hash_unit(const uint8_t *data, size_t bytes)
+{
+    uint64_t hash = 0xcbf29ce484222325 ^ bytes, word;
+    for (; bytes >= sizeof word; data += sizeof word, bytes -= sizeof word) {
+        memcpy(&word, data, sizeof word);
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+        hash ^= hash >> 32;
+    }
+    for (; bytes > 0; bytes--)
+        hash = (hash ^ *data++) * 0x100000001b3;
+    return hash;
+}
+
+static bool is_known(const struct replay_memory *memory, uint64_t hash)
+{
+    const unsigned n = memory->n < REPLAY_UNITS ? memory->n : REPLAY_UNITS;
+    for (unsigned i = 0; i < n; i++)
+        if (memory->hashes[i] == hash)
+            return true;
+    return false;
+}
+
+// Timestamps may stand still, or go back for reordered pictures. Pictures that were ready count as
+// live after CACHED_MAX_NS: no cache is that long, so the box is too busy.
+static bool comes_at_its_pace(const struct replay *replay, const struct replay_unit *unit)
+{
+    const int64_t step_ns = bounds_max(unit->time_ns - replay->last_time_ns, unit->usual_ns);
+    const bool live = unit->waited || unit->received_ns - replay->first_ns > CACHED_MAX_NS;
+    return live && replay->units > 0 && unit->received_ns - replay->last_ns >= step_ns / 2;
+}
+
+bool replay_add(struct replay *replay, struct replay_memory *memory, const struct replay_unit *unit)
+{
+    const uint64_t hash = hash_unit(unit->data, unit->bytes);
+    if (replay->units == 0)
+        replay->first_ns = unit->received_ns;
+    const bool again = unit->received_ns - replay->first_ns <= memory->silent_ns;
+    if (memory->n == 0)
+        replay->live = true; // nothing was sent before
+    if (!replay->news && !unit->incomplete && !is_known(memory, hash))
+        replay->live = replay->news = true;
+    else if (comes_at_its_pace(replay, unit) && (memory->silent_ns == 0 || !again))
+        replay->live = true;
+    memory->hashes[memory->n++ % REPLAY_UNITS] = hash;
+    if (memory->n == 2 * REPLAY_UNITS)
+        memory->n = REPLAY_UNITS; // the ring stays full
+    replay->units++;
+    replay->last_ns = unit->received_ns;
+    replay->last_time_ns = unit->time_ns;
+    return !replay->live;
+}
+
+void replay_end(const struct replay *replay, struct replay_memory *memory, bool silent)
+{
+    const int64_t length_ns = replay->last_ns - replay->first_ns;
+    if (replay->units == 0)
+        return;
+    memory->silent_ns = 0;
+    if (silent && !replay->news && length_ns <= CACHED_MAX_NS)
+        memory->silent_ns = bounds_max(length_ns, 1);
+}
+
+// --- how long the camera may be silent
+
+static bool knows_rhythm(const struct rtsp_demux *in)
+{
+    return in->memory->intervals >= INTERVALS_KNOWN;
+}
+
+// Uses timestamps: neither the network nor a burst at the start changes them. Short intervals in a
+// row end a longer patience.
+static void learn_interval(struct rtsp_demux *in, const struct rtsp_unit *unit)
+{
+    struct demux_memory *memory = in->memory;
+    const int64_t ns = llabs(unit->time_ns - in->time_ns);
+    if (in->unit_ns && !unit->unit.restarted && ns < INTERVAL_MAX_S * SECOND_NS) {
+        memory->intervals += memory->intervals < INTERVALS_MEAN;
+        memory->interval_ns += (ns - memory->interval_ns) / memory->intervals;
+        in->quick = ns < DEMUX_PATIENCE_NS / 2 && !in->next_old ? in->quick + 1 : 0;
+    }
+    if (in->quick >= INTERVALS_KNOWN)
+        memory->silence_ns = 0;
+    in->time_ns = unit->time_ns;
+}
+
+// Returns ten intervals, but at most 5 s, or 2.5 intervals of a slow camera.
+static int64_t own_patience_ns(const struct rtsp_demux *in)
+{
+    const int64_t interval_ns = in->memory->interval_ns;
+    if (!knows_rhythm(in))
+        return bounds_max(in->memory->silence_ns, DEMUX_PATIENCE_NS);
+    return bounds_max(bounds_min(PATIENCE_INTERVALS * interval_ns,
+                                 bounds_max(DEMUX_PATIENCE_NS, interval_ns * 5 / 2)),
+                      PATIENCE_MIN_MS * MS);
+}
+
+static int64_t rtsp_patience_ns(const struct demux *demux)
+{
+    const struct rtsp_demux *in = (const void *)demux;
+    const int64_t set_ns = in->context.config->media_timeout.ns;
+    return set_ns ? set_ns : own_patience_ns(in);
+}
+
+// Returns the patience with a camera that answers requests: it may send a picture a minute, have
+// been told to send none, or have slowed down.
+static int64_t alive_patience_ns(const struct rtsp_demux *in)
+{
+    const int64_t own_ns = rtsp_patience_ns(&in->base);
+    if (in->context.config->media_timeout.ns)
+        return own_ns;
+    return bounds_max(own_ns, knows_rhythm(in)
+                                  ? bounds_max(in->memory->silence_ns, DEMUX_PATIENCE_NS)
+                                  : UNKNOWN_S * SECOND_NS);
+}
+
+static bool is_alive(const struct rtsp_demux *in, int64_t now_ns)
+{
+    return in->alive_ns && now_ns - in->alive_ns < (PING_S + PING_LATE_S) * SECOND_NS;
+}
+
+static int64_t silent_since_ns(const struct rtsp_demux *in)
+{
+    return in->unit_ns ? in->unit_ns : in->answered_ns;
+}
+
+static bool is_silent(const struct rtsp_demux *in, int64_t now_ns)
+{
+    const int64_t patience_ns =
+        is_alive(in, now_ns) ? alive_patience_ns(in) : rtsp_patience_ns(&in->base);
+    if (!in->unit_ns && now_ns < in->due_ns)
+        return false;
+    return !silent_since_ns(in) || now_ns - silent_since_ns(in) >= patience_ns;
+}
+
+// Pings the camera after half of the patience, and then every PING_S.
+static void ping_silent_camera(struct rtsp_demux *in, int64_t now_ns)
+{
+    const int64_t since_ns = silent_since_ns(in);
+    if (in->pinged_ns && rtsp_session_heard_ns(in->session) > in->pinged_ns)
+        in->alive_ns = rtsp_session_heard_ns(in->session);
+    if (!since_ns || now_ns - since_ns < rtsp_patience_ns(&in->base) / 2 ||
+        (in->pinged_ns && now_ns - in->pinged_ns < PING_S * SECOND_NS))
+        return;
+    rtsp_session_ping(in->session);
+    in->pinged_ns = now_ns;
+}
+
+// Doubles the patience after a silence in two cases: the interval is unknown and the camera answers
+// no request, like some that send a picture a minute; or the interval is known and the camera
+// answers, so that it may have slowed down. Old pictures alone do not show the latter.
+static int end_silent(struct rtsp_demux *in, int64_t now_ns)
+{
+    const bool alive = is_alive(in, now_ns);
+    const int64_t waited_ns = alive ? alive_patience_ns(in) : own_patience_ns(in);
+    const bool slowed = alive && in->quick < INTERVALS_KNOWN && (in->replay.news || !in->unit_ns);
+    in->mute = !alive;
+    in->silent = true;
+    if (silent_since_ns(in) && (knows_rhythm(in) ? slowed : !alive))
+        in->memory->silence_ns = bounds_min(2 * waited_ns, UNKNOWN_S * SECOND_NS);
+    return -ETIMEDOUT;
+}
+
+// --- another connection to a camera that does not answer
+
+// Returns the counts of all earlier sessions and of this one.
+static struct rtp_statistics count_packets(const struct demux_memory *memory,
+                                           const struct rtsp_session *session)
+{
+    const struct rtp_statistics before = memory->sessions, own = rtsp_session_statistics(session);
+    return (struct rtp_statistics){
+        .packets = before.packets + own.packets,
+        .lost = before.lost + own.lost,
+        .reordered = before.reordered + own.reordered,
+        .late = before.late + own.late,
+        .duplicate = before.duplicate + own.duplicate,
+        .foreign = before.foreign + own.foreign,
+        .restarts = before.restarts + own.restarts,
+    };
+}
+
+static void count_session(struct demux_memory *memory, const struct rtsp_session *session)
+{
+    memory->sessions = count_packets(memory, session);
+    memory->overruns += rtsp_session_overruns(session);
+}
+
+// Some cameras always answer slowly.
+static int64_t answer_limit_ns(const struct rtsp_demux *in)
+{
+    return bounds_max(bounds_max(2 * in->memory->connect_ns, ANSWER_MS * MS),
+                      in->memory->answer_ns);
+}
+
+// An unproven password is not sent again before connect_timeout: two tries would count as two wrong
+// ones.
+static bool may_replace(const struct rtsp_demux *in)
+{
+    return in->memory->accepted || !config_url_login(in->context.config->url, &(size_t){0});
+}
+
+// Returns true if the answer to PLAY proves the connection. It may die after that or after the
+// first picture, but some slow cameras answer nothing there. The first such connection is replaced.
+static bool is_play_enough(const struct rtsp_demux *in)
+{
+    const struct demux_memory *memory = in->memory;
+    const bool slow = memory->deaf || in->context.config->media_timeout.ns || !may_replace(in);
+    const bool by_media = in->unit_ns && rtsp_session_is_starting(in->session);
+    return memory->intervals || by_media || (slow && !memory->answers);
+}
+
+static bool is_unanswered(const struct rtsp_demux *in, int64_t now_ns)
+{
+    const int64_t heard_ns = bounds_max(rtsp_session_heard_ns(in->session), in->tried_ns);
+    return !in->answered_ns && may_replace(in) && now_ns - heard_ns >= answer_limit_ns(in);
+}
+
+static int open_session(struct rtsp_demux *in, int64_t now_ns)
+{
+    struct demux_memory *memory = in->memory;
+    const struct rtsp_options options = {in->context.config, &memory->rtsp};
+    const bool known =
+        in->context.config->media_timeout.ns || knows_rhythm(in) || memory->silence_ns;
+    memory->rtsp.patience_ns = known ? rtsp_patience_ns(&in->base) : 0;
+    in->tried_ns = now_ns;
+    return rtsp_session_open(&in->session, &options, now_ns);
+}
+
+// Replaces the session. The next connection waits twice as long for an answer.
+static int reopen_session(struct rtsp_demux *in, int64_t now_ns)
+{
+    in->memory->answer_ns = bounds_min(2 * answer_limit_ns(in), UNKNOWN_S * SECOND_NS);
+    struct rtsp_session *former = in->session;
+    const int rc = open_session(in, now_ns);
+    if (rc < 0)
+        return rc;
+    count_session(in->memory, former);
+    rtsp_session_close(former);
+    in->replay = (struct replay){0};
+    return 0;
+}
+
+static void enter_read_stage(struct rtsp_demux *in)
+{
+    stage_enter(in->context.stages, STAGE_READ,
+                bounds_max(alive_patience_ns(in), in->context.config->connect_timeout.ns) +
+                    DEMUX_PATIENCE_NS);
+}
+
+// Resets the times: the session falls back to TCP, on another connection.
+static void connect_again(struct rtsp_demux *in, int64_t now_ns)
+{
+    in->answered_ns = in->pinged_ns = in->alive_ns = 0;
+    in->tried_ns = now_ns;
+    in->due_ns = now_ns + in->context.config->connect_timeout.ns;
+    enter_read_stage(in);
+}
+
+static void note_answer(struct rtsp_demux *in, int64_t now_ns)
+{
+    if (in->answered_ns)
+        return;
+    in->answered_ns = now_ns;
+    in->memory->connect_ns = now_ns - in->tried_ns;
+    in->memory->answer_ns = 0;
+}
+
+// Handles the connection while there is no unit. Returns 0, -ETIMEDOUT, or why it ended.
+static int keep_connecting(struct rtsp_demux *in, int rc, int64_t now_ns)
+{
+    in->memory->accepted &= rc != -EACCES;
+    if (rc < 0 && rc != -EAGAIN)
+        return rc;
+    if (in->answered_ns && !rtsp_session_has_begun(in->session))
+        connect_again(in, now_ns);
+    in->memory->answers |= rtsp_session_is_answered(in->session);
+    if (is_play_enough(in) ? rtsp_session_has_begun(in->session)
+                           : rtsp_session_is_answered(in->session))
+        note_answer(in, now_ns);
+    if (is_silent(in, now_ns))
+        return end_silent(in, now_ns);
+    if (is_unanswered(in, now_ns)) {
+        in->memory->deaf |= rtsp_session_has_begun(in->session);
+        return in->unit_ns ? end_silent(in, now_ns) : reopen_session(in, now_ns);
+    }
+    ping_silent_camera(in, now_ns);
+    return 0;
+}
+
+// --- reading
+
+// Returns true if the unit is old, and logs that once for a session.
+static bool note_replay(struct rtsp_demux *in, const struct rtsp_unit *unit)
+{
+    const bool old = replay_add(&in->replay, &in->memory->replay,
+                                &(struct replay_unit){
+                                    .data = unit->unit.data,
+                                    .bytes = unit->unit.bytes,
+                                    .received_ns = unit->unit.received_ns,
+                                    .time_ns = unit->time_ns,
+                                    .usual_ns = in->memory->interval_ns,
+                                    .waited = unit->waited,
+                                    .incomplete = unit->unit.damaged || unit->unit.hole,
+                                });
+    if (old && in->replay.units == 2)
+        log_event(LOG_LEVEL_INFO, "it sends pictures again that it has sent before: they are not "
+                                  "shown");
+    return old;
+}
+
+static void note_unit(struct rtsp_demux *in, const struct rtsp_unit *unit, int64_t now_ns)
+{
+    in->next_old = note_replay(in, unit);
+    const int64_t arrival_ns = unit->unit.arrived_ns - unit->unit.received_ns;
+    learn_interval(in, unit);
+    if (unit->unit.damaged || unit->unit.reference_lost)
+        rtsp_session_want_keyframe(in->session);
+    in->memory->accepted = true;
+    in->memory->arrival_ns += (arrival_ns - in->memory->arrival_ns) / INTERVALS_MEAN;
+    in->unit_ns = now_ns;
+    in->pinged_ns = in->alive_ns = 0;
+}
+
+static void wait_for_more(const struct rtsp_session *session, int64_t now_ns)
+{
+    struct pollfd fds[RTSP_POLL_MAX];
+    int64_t due_ns;
+    const int n = rtsp_session_poll(session, fds, &due_ns);
+    const int64_t wake_ns = bounds_min(due_ns, now_ns + POLL_MS * MS);
+    const int64_t ns = bounds_max(wake_ns - now_ns, 0);
+    ppoll(fds, (nfds_t)n, &(struct timespec){ns / SECOND_NS, ns % SECOND_NS}, NULL);
+}
+
+static int next_unit(struct rtsp_session *session, int64_t now_ns, struct rtsp_unit *ret)
+{
+    int rc = rtsp_session_read(session, now_ns, ret);
+    if (rc == -EAGAIN && (rc = rtsp_session_step(session, now_ns)) == 0)
+        rc = rtsp_session_read(session, now_ns, ret);
+    return rc;
+}
+
+// Like demux_read, with a unit instead of a packet.
+static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
+{
+    for (;;) {
+        const int64_t now_ns = monotonic_ns();
+        if (atomic_load(in->context.stop))
+            return -ECANCELED;
+        int rc = next_unit(in->session, now_ns, ret);
+        if (rc == 0 && rtsp_session_media(in->session)->codec != in->codec)
+            return -ETIME;
+        if (rc == 0) {
+            note_unit(in, ret, now_ns);
+            return ret->unit.restarted && ret->unit.keyframe ? -EREMCHG : 0;
+        }
+        if ((rc = keep_connecting(in, rc, now_ns)) < 0)
+            return rc;
+        wait_for_more(in->session, now_ns);
+    }
+}
+
+// Updates the parameter sets at keyframes: the SDP's may be outdated, or wrong from the start.
+static int make_packet(struct rtsp_demux *in, struct packet *ret)
+{
+    size_t bytes;
+    const uint8_t *sets = rtsp_session_sets(in->session, &bytes);
+    int rc = in->next.unit.keyframe ? rtsp_video_sets(in->video, sets, bytes) : 0;
+    if (rc < 0 || (rc = rtsp_video_packet(in->video, &in->next, ret)) < 0)
+        return rc;
+    ret->old = in->next_old;
+    return 0;
+}
+
+static int rtsp_read(struct demux *demux, struct packet *ret)
+{
+    struct rtsp_demux *in = (void *)demux;
+    int rc = 0;
+    enter_read_stage(in);
+    if (!in->has_next) {
+        rc = read_unit(in, &in->next);
+        if (rc == 0 || rc == -EREMCHG)
+            in->has_next = true;
+        if (rc == -EREMCHG)
+            rtsp_video_restart(in->video);
+    }
+    if (rc < 0)
+        return rc;
+    in->has_next = false;
+    return make_packet(in, ret);
+}
+
+static bool offers_other_codec(const struct rtsp_demux *in)
+{
+    const struct sdp_media *media = in->session ? rtsp_session_media(in->session) : NULL;
+    return media && in->codec != SDP_OTHER && media->codec != in->codec;
+}
+
+// Hides secrets: a password in a malformed URL may look like a host's name.
+static const char *rtsp_why(const struct demux *demux)
+{
+    struct rtsp_demux *in = (void *)demux;
+    const bool nothing_new = in->replay.units > 0 && !in->replay.live;
+    const char *said = offers_other_codec(in) ? "the camera offers another codec by now"
+                       : nothing_new          ? "sent nothing but pictures that it had sent before"
+                       : in->session          ? rtsp_session_why(in->session)
+                                              : "";
+    secrets_hide(in->secrets, in->why, sizeof in->why, said);
+    return in->why;
+}
+
+// --- opening and closing
+
+// Returns once PLAY was sent: the answer and pictures arrive while the owner opens a decoder.
+static int connect_session(struct rtsp_demux *in)
+{
+    for (int64_t now_ns;;) {
+        now_ns = monotonic_ns();
+        if (atomic_load(in->context.stop))
+            return -ECANCELED;
+        int rc = rtsp_session_step(in->session, now_ns);
+        if (rc == 0 && rtsp_session_plays(in->session))
+            return 0;
+        if ((rc = keep_connecting(in, rc, now_ns)) < 0)
+            return rc;
+        wait_for_more(in->session, now_ns);
+    }
+}
+
+static void explain_failure(struct rtsp_demux *in, int rc, char *why, size_t size)
+{
+    char url[512];
+    config_camera_url(in->context.config, url, sizeof url);
+    const char *said = rtsp_why(&in->base), *mistake = config_url_mistake(in->context.config->url);
+    if (rc == -EINVAL && !in->session)
+        snprintf(why, size, "cannot open %s: the URL %s", url,
+                 mistake ? mistake : "is not one of RTSP");
+    else if (rc == -ECANCELED)
+        snprintf(why, size, "stopped while opening %s", url);
+    else if (rc == -ETIMEDOUT)
+        snprintf(why, size, "%s gave no picture within %g s", url,
+                 (double)in->context.config->connect_timeout.ns / 1e9);
+    else
+        snprintf(why, size, "cannot open %s: %s", url, *said ? said : strerror(-rc));
+}
+
+static void rtsp_close(struct demux *demux);
+
+static int rtsp_open(struct demux **ret, const struct url_input *source,
+                     const struct demux_context *context, char *why, size_t size)
+{
+    struct rtsp_demux *in = calloc(1, sizeof *in);
+    size_t bytes;
+    if (!in || secrets_open(&in->secrets, context->config) < 0) {
+        snprintf(why, size, "out of memory");
+        free(in);
+        return -ENOMEM;
+    }
+    in->base = (struct demux){&demux_rtsp, source};
+    in->context = *context;
+    in->memory = context->memory ? context->memory : &in->own_memory;
+    in->opened_ns = monotonic_ns();
+    in->due_ns = in->opened_ns + context->config->connect_timeout.ns;
+    stage_enter(context->stages, STAGE_CONNECT, context->config->connect_timeout.ns);
+    int rc = open_session(in, in->opened_ns);
+    if (rc == 0)
+        rc = connect_session(in);
+    if (rc == 0) {
+        const uint8_t *sets = rtsp_session_sets(in->session, &bytes);
+        in->codec = rtsp_session_media(in->session)->codec;
+        rc = rtsp_video_open(&in->video, rtsp_session_media(in->session), sets, bytes);
+    }
+    if (rc < 0) {
+        explain_failure(in, rc, why, size);
+        rtsp_close(&in->base);
+        return rc == -ENODATA ? -EIO : rc; // the input ended before there was a stream
+    }
+    *ret = &in->base;
+    return 0;
+}
+
+// Sends TEARDOWN and waits until the session is over, or until `end_ns`.
+static void say_goodbye(struct rtsp_session *session, int64_t end_ns)
+{
+    int64_t now_ns = monotonic_ns();
+    rtsp_session_teardown(session, now_ns);
+    while (rtsp_session_step(session, now_ns) == 0 && now_ns < end_ns) {
+        wait_for_more(session, now_ns);
+        now_ns = monotonic_ns();
+    }
+}
+
+// Sends TEARDOWN even when *stop is set: the camera would otherwise keep its session.
+static void rtsp_close(struct demux *demux)
+{
+    struct rtsp_demux *in = (void *)demux;
+    const bool stopped = atomic_load(in->context.stop);
+    const int64_t limit_ns = stopped ? GOODBYE_MS * MS : in->context.config->close_timeout.ns;
+    stage_enter(in->context.stages, STAGE_CLOSE, limit_ns);
+    if (in->session) {
+        count_session(in->memory, in->session);
+        replay_end(&in->replay, &in->memory->replay, in->silent);
+        if (!in->mute)
+            say_goodbye(in->session, monotonic_ns() + limit_ns);
+        rtsp_session_close(in->session);
+    }
+    rtsp_video_close(in->video);
+    secrets_close(in->secrets);
+    free(in);
+}
+
+// --- what is asked of it
+
+static const struct AVCodecParameters *rtsp_parameters(const struct demux *demux)
+{
+    const struct rtsp_demux *in = (const void *)demux;
+    return rtsp_video_parameters(in->video);
+}
+
+static const char *rtsp_describe(const struct demux *demux)
+{
+    struct rtsp_demux *in = (void *)demux;
+    snprintf(in->description, sizeof in->description, "%s over rtsp/%s",
+             rtsp_video_describe(in->video), rtsp_session_transport(in->session));
+    return in->description;
+}
+
+static int rtsp_orientation(const struct demux *demux)
+{
+    (void)demux; // only its pictures have one
+    return ORIENTATION_UPRIGHT;
+}
+
+static void rtsp_rate(const struct demux *demux, int *num, int *den)
+{
+    const struct rtsp_demux *in = (const void *)demux;
+    rtsp_video_rate(in->video, num, den);
+}
+
+static void rtsp_network(const struct demux *demux, struct demux_network *ret)
+{
+    const struct rtsp_demux *in = (const void *)demux;
+    const struct rtp_statistics all = count_packets(in->memory, in->session);
+    *ret = (struct demux_network){
+        .transport = rtsp_session_transport(in->session),
+        .picture_end = picture_end_name(in->memory->rtsp.verdict.end),
+        .packets = all.packets,
+        .lost = all.lost,
+        .reordered = all.reordered,
+        .late = all.late,
+        .duplicate = all.duplicate,
+        .foreign = all.foreign,
+        .restarts = all.restarts,
+        .overruns = in->memory->overruns + rtsp_session_overruns(in->session),
+        .arrival_ns = in->memory->arrival_ns,
+    };
+}
+
+static int rtsp_rewind(struct demux *demux)
+{
+    (void)demux;
+    return -ESPIPE;
+}
+
+const struct demux_driver demux_rtsp = {
+    .open = rtsp_open,
+    .parameters = rtsp_parameters,
+    .describe = rtsp_describe,
+    .orientation = rtsp_orientation,
+    .rate = rtsp_rate,
+    .network = rtsp_network,
+    .patience_ns = rtsp_patience_ns,
+    .read = rtsp_read,
+    .why = rtsp_why,
+    .rewind = rtsp_rewind,
+    .close = rtsp_close,
+    .knows_losses = true,
+};

@@ -1,0 +1,35 @@
+// The video track of an RTSP camera, prepared for the decoder: codec parameters, and a packet of
+// each access unit, with times that continue after restarts of the sender. One thread uses a track.
+#ifndef FRAMED_DAEMON_SOURCE_RTSP_VIDEO_H
+#define FRAMED_DAEMON_SOURCE_RTSP_VIDEO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct AVCodecParameters;
+struct packet;
+struct rtsp_unit;
+struct sdp_media;
+struct rtsp_video;
+
+// `sets`: parameter sets so far, with start codes; may be empty. Returns 0, -ENOTSUP or -ENOMEM.
+int rtsp_video_open(struct rtsp_video **ret, const struct sdp_media *, const uint8_t *sets,
+                    size_t bytes);
+void rtsp_video_close(struct rtsp_video *); // accepts NULL
+// Valid until the next rtsp_video_sets or rtsp_video_packet.
+const struct AVCodecParameters *rtsp_video_parameters(const struct rtsp_video *);
+// Sets the parameter sets, as above, from the next unit on, a keyframe, whose size may differ. 0
+// bytes: the previous ones stay. Returns 0 or -ENOMEM.
+int rtsp_video_sets(struct rtsp_video *, const uint8_t *sets, size_t bytes);
+// Makes a packet with a copy of the unit's data, valid until the next call. 0 or -ENOMEM.
+int rtsp_video_packet(struct rtsp_video *, const struct rtsp_unit *, struct packet *ret);
+// Announces a unit of a restarted sender: its time follows the last unit's by the difference of
+// their arrivals.
+void rtsp_video_restart(struct rtsp_video *);
+// Returns "h264 1920x1080 25 fps"; the size is available after the first keyframe.
+const char *rtsp_video_describe(const struct rtsp_video *);
+// Returns the frames per second: measured, before that announced by the camera; 0/0: unknown.
+void rtsp_video_rate(const struct rtsp_video *, int *num, int *den);
+
+#endif
