@@ -88,6 +88,7 @@ FILES = [
     (r"tests/faults/va_driver\.c", ["va/va_backend.h"]),
     (r"tests/bench/latency/gstreamer\.c", ["gst/"]),
     (r"tests/bench/clip_units\.c", ["libavformat/", "libavcodec/"]),
+    (r"tests/bench/latency/decoding\.c", ["libavcodec/"]),
     (r"tests/bench/peers/clip\.c", ["libavformat/", "libavcodec/", "libswscale/"]),
     (r"tests/bench/peers/libyuv\.c", ["libyuv.h"]),
     (r"tests/bench/peers/swscale\.c", ["libswscale/"]),

@@ -7,6 +7,8 @@
 // threads as there are processors; so does framed's, up to four, for a single camera. GStreamer's
 // scaler uses two threads, framed's kernel all processors.
 //
+// The floor is libavcodec alone (decoding.h): it neither receives nor scales.
+//
 // A busy machine makes the figures worthless. `chrt -r 2` in front of the program gives it and its
 // children priority over everything that is not real-time, as on an idle machine.
 #include <errno.h>
@@ -18,6 +20,7 @@
 #include <unistd.h>
 
 #include "tests/bench/interrupt.h"
+#include "tests/bench/latency/decoding.h"
 #include "tests/bench/latency/trial.h"
 #include "tests/bench/sample.h"
 
@@ -67,6 +70,7 @@ struct latency_bench {
     char folder[64];
     struct figures figures[ROWS][KINDS];
     double latest_ms[ROWS]; // maximum delay of the server
+    double floor_ms[ROWS];  // p50 of decoding alone; NAN: not measured
 };
 
 // --- measuring
@@ -124,7 +128,19 @@ static int measure_once(struct latency_bench *bench, int row, int kind,
     return 0;
 }
 
-// Measures all readers in turn, once per round.
+// Measures libavcodec alone, after the first second of the clip.
+static int measure_floor(struct latency_bench *bench, int row, const struct clip_units *clip)
+{
+    const size_t second = (size_t)(1e9 / (double)clip_units_ns(clip, 1));
+    const size_t n = second + (size_t)((double)second * bench->seconds * rows[row].slower);
+    double *ms = malloc(n * sizeof *ms);
+    const int rc = ms ? decoding_measure(ms, n, clip) : -ENOMEM;
+    bench->floor_ms[row] = rc < 0 ? NAN : sample_median(ms + second, n - second);
+    free(ms);
+    return rc;
+}
+
+// Measures the floor, and all readers in turn, once per round.
 static int measure_row(struct latency_bench *bench, int row)
 {
     char path[4096], why[200];
@@ -136,8 +152,10 @@ static int measure_row(struct latency_bench *bench, int row)
         fprintf(stderr, "bench-latency: %s\n", why);
         return rc;
     }
-    rc = rtsp_server_open(
-        &server, &(struct rtsp_server_options){.clip = &clip, .cameras = 1, .link = bench->link});
+    rc = measure_floor(bench, row, &clip);
+    if (rc == 0)
+        rc = rtsp_server_open(&server, &(struct rtsp_server_options){
+                                           .clip = &clip, .cameras = 1, .link = bench->link});
     for (int round = 0; rc == 0 && round < bench->rounds; round++)
         for (int kind = 0; rc == 0 && kind < KINDS; kind++)
             if (wanted(bench, row, kind))
@@ -197,7 +215,8 @@ static void print_latencies(struct latency_bench *bench)
         bench,
         "sent to read, ms: p50 p99 (p50 of the best and the worst round); from 0.5 s after the "
         "first picture on, of 25/s at 360p from 2.5 s on",
-        "framed / GStreamer p50 p99, / ffmpeg p50; server behind, ms");
+        "framed / GStreamer p50 p99, / ffmpeg p50; floor p50, framed beyond 1.15 x that; server "
+        "behind, ms");
     for (int row = 0; row < ROWS; row++) {
         struct figures *figures = bench->figures[row];
         if (!wanted(bench, row, RING))
@@ -216,6 +235,8 @@ static void print_latencies(struct latency_bench *bench)
         print_ratio(percentile(&figures[RING], 50), percentile(&figures[GSTREAMER], 50));
         print_ratio(percentile(&figures[RING], 99), percentile(&figures[GSTREAMER], 99));
         print_ratio(percentile(&figures[RING], 50), percentile(&figures[FFMPEG], 50));
+        printf("  %6.2f %+6.2f", bench->floor_ms[row],
+               percentile(&figures[RING], 50) - 1.15 * bench->floor_ms[row]);
         printf("  %.1f\n", bench->latest_ms[row]);
     }
 }
