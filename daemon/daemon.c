@@ -192,6 +192,7 @@ static void *guard_stop(void *opaque)
 {
     struct daemon *daemon = opaque;
     struct stop_guard *guard = &daemon->guard;
+    pthread_setname_np(pthread_self(), "stop");
     const int64_t until_ns = monotonic_ns() + STOP_MS * INT64_C(1000000);
     const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
     pthread_mutex_lock(&guard->lock);

@@ -1,33 +1,41 @@
 // The running daemon: cameras, devices and sinks, from the start to the last frame.
 //
-// Threads, and where each may block:
-// - The loop thread (libuv) owns cameras, outputs, sinks, sockets, timers and signals. It must not
-//   block: no look-up of names, no device. Its only waits are meant to be short: bind, lstat and
-//   rename of sockets, open and lock of a recording's first file, and the file of counters.
-// - Each camera has a thread that reads, decodes, analyses and submits: it blocks in libavformat,
-//   libavcodec and the drivers, waits for free results if an output requires it, and opens the
-//   device that it acquires. libavcodec has its own threads beside it.
-// - Each hardware decoder other than NVDEC has a thread (codec/hardware.h), which blocks in its
-//   driver. The camera's thread waits for it, for 3 s at most, and goes on without it.
-// - The backend's threads (the workers of the CPU; the completion thread of CUDA, whose jobs the
-//   camera's thread puts on the streams) finish jobs. They wait only for work.
-// - Each batch has a collector (work/transform.h), which waits for pictures that found no
-//   room at first, submits them, closes batches whose wait is over, and fills their empty
-//   elements. It may block in the drivers, like a camera's thread.
-// - Each output with `crops` has a thread (work/crops.h), which waits for boxes that clients
-//   found and submits them. It may block in the drivers, too.
-// - The previews' threads (view/previews.h) make JPEGs of cameras' pictures for viewers: one for
-//   pictures on the host, with the lowest priority, and one for pictures on GPUs, which may block
+// The threads, by their names in the process, and where each may block:
+// - The loop (libuv) has the process's name. It owns cameras, outputs, sinks, sockets, timers and
+//   signals. It must not block: no look-up of names, no device. Its only waits are meant to be
+//   short: bind, lstat and rename of sockets, rename of an edited file of the configuration, and
+//   open and lock of a recording's first file.
+// - NAME (daemon/camera/camera_thread.c), the camera's name: reads, decodes, analyses and submits.
+//   Blocks in libavformat, libavcodec and the drivers, waits for free results if an output requires
+//   it, and opens the device that it acquires. libavcodec has its own threads beside it.
+// - "hardware decode" (daemon/codec/hardware.c), one for each hardware decoder other than NVDEC:
+//   blocks in its driver. The camera's thread waits for it, for 3 s at most, and goes on without
+//   it.
+// - "nvdec close" (daemon/codec/nvdec.c): closes the NVDEC decoders that cameras left behind on a
+//   GPU that failed. Blocks in the driver.
+// - "resolver" (daemon/rtsp/name_lookup.c), one for all cameras, and more while it hangs: blocks in
+//   the resolver.
+// - "worker" (kernels/cpu/backend.c), one for each processor: makes pictures, and waits only for
+//   work.
+// - "cuda jobs" (kernels/cuda/backend.cu), one for each GPU: waits for jobs on its streams, which
+//   the camera's thread puts there.
+// - "batch" (daemon/work/transform.c), one for each batch: waits for pictures that found no room at
+//   first, submits them, closes batches whose wait is over, and fills their empty elements. Blocks
 //   in the drivers.
-// - The devices' keeper closes and opens GPUs that have failed, and the CPU while it is not needed.
-//   A thread per such GPU first closes the NVDEC decoders that its cameras left behind.
-// - Each target of `notify` has a thread that delivers alerts to it (alert/delivery.h). It may
-//   block in the network, in a program that it runs, and in the resolver.
-// - libuv's threads run blocking work for the loop (base/loop.h): they write files and to RTSP
-//   servers, read the configuration of a reload, look up groups, open NVDEC, follow links, scan
-//   folders, and release the device of a camera that has ended. Files and servers never get the
-//   last of these threads (output/sink.h).
-// - While the process stops, a thread ends it if it takes too long: it waits for nothing else.
+// - "crops" (daemon/work/crops.c), one for each output with `crops`: waits for boxes that clients
+//   found, and submits them. Blocks in the drivers.
+// - "previews" (daemon/view/preview_thread.c), one for pictures on the host, with the lowest
+//   priority, and one for pictures on GPUs, which may block in the drivers: make JPEGs for viewers.
+// - "devices" (daemon/device/device_set.c): closes and opens GPUs that have failed, and the CPU
+//   while it is not needed. Blocks in the drivers.
+// - "alerts" (daemon/alert/delivery.c), one for each target of `notify`: delivers alerts. Blocks in
+//   the network, in a program that it runs, and in the resolver.
+// - "cluster" (daemon/cluster/member.c): waits for etcd, a bounded time for each request.
+// - "stop" (daemon/daemon.c): ends a stop that takes too long. Waits for nothing else.
+// - libuv's threads run short blocking work for the loop (base/loop.h): they write files and to
+//   RTSP servers, read the configuration of a reload, look up groups, open NVDEC, follow links,
+//   scan folders, and release the device of a camera that has ended. Files and servers never get
+//   the last of these threads (output/sink.h).
 //
 // Frames pass from a camera's thread through the backend into an output's pool, where the loop
 // takes them. Nothing calls an earlier stage. Only data goes back: events in the loop's queue

@@ -605,6 +605,7 @@ static void give_back(struct member *member)
 static void *run(void *opaque)
 {
     struct member *member = opaque;
+    pthread_setname_np(pthread_self(), "cluster");
     while (!atomic_load(&member->stop))
         etcd_run(member->etcd, step(member));
     give_back(member);

@@ -178,6 +178,7 @@ static bool tend_device(struct devices *devices, struct device *device, int64_t 
 static void *keep_devices(void *opaque)
 {
     struct devices *devices = opaque;
+    pthread_setname_np(pthread_self(), "devices");
     pthread_mutex_lock(&devices->lock);
     while (!devices->closing) {
         int64_t wake_ns = NEVER_NS;

@@ -85,6 +85,7 @@ static void *lookup_thread(void *opaque)
 {
     const uint64_t one = 1;
     (void)opaque;
+    pthread_setname_np(pthread_self(), "resolver");
     pthread_mutex_lock(&lookups.lock);
     for (struct name_lookup *lookup; (lookup = next_lookup());) {
         lookup->begun = true;

@@ -105,6 +105,7 @@ static void *work(void *opaque)
 {
     const struct worker *worker = opaque;
     struct backend *backend = worker->backend;
+    pthread_setname_np(pthread_self(), "worker");
     if (worker->processor >= 0)
         processors_keep(worker->processor); // may fail if the allowed set has just changed
     pthread_mutex_lock(&backend->lock);

@@ -75,6 +75,7 @@ static void *complete(void *argument)
     struct backend *backend = (struct backend *)argument;
     struct job *job, *next;
 
+    pthread_setname_np(pthread_self(), "cuda jobs");
     cudaSetDevice(backend->device); // if this fails, so does every wait
     while ((job = take_jobs(backend))) {
         for (; job; job = next) {
