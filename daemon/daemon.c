@@ -33,6 +33,17 @@ enum {
 enum { SIGNALS = 4 };
 static const int signals[SIGNALS] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
 
+// The file of counters.
+struct counters_file {
+    struct work work;
+    const char *path; // NULL: there is none
+    char *text;       // taken by the loop, and written by `work`
+    size_t size;
+    int rc;
+    bool writing, again; // again: asked for meanwhile
+    struct daemon *daemon;
+};
+
 struct daemon {
     const struct config *config;
     const struct daemon_options *options;
@@ -52,6 +63,7 @@ struct daemon {
     struct login_pause *logins;
     struct alerts *alerts;
     struct service *service;
+    struct counters_file counters;
     struct histogram decode, process;
     struct cameras cameras;
     struct reload reload;
@@ -106,16 +118,62 @@ static void take_snapshot(void *opaque, struct metrics *ret)
     judge_health(daemon, notify_patience_ns(&daemon->notify), &ret->health);
 }
 
-static int write_metrics(struct daemon *daemon)
+// --- the file of counters
+
+static void save_counters(struct work *work)
 {
+    struct counters_file *file = (struct counters_file *)work;
+    file->rc = file->text ? metrics_save(file->path, file->text, file->size) : -ENOMEM;
+}
+
+static void note_saved(struct counters_file *file)
+{
+    free(file->text);
+    file->text = NULL;
+    if (file->rc < 0)
+        log_event(LOG_LEVEL_ERROR, "metrics file %s: %s", file->path, strerror(-file->rc));
+}
+
+// Returns false if there is no file, or nothing ran.
+static bool take_counters(struct daemon *daemon)
+{
+    struct counters_file *file = &daemon->counters;
     struct metrics metrics;
-    if (!daemon->options->metrics || !daemon->devices) // nothing ran
-        return 0;
+    if (!file->path || !daemon->devices)
+        return false;
     take_snapshot(daemon, &metrics);
-    int rc = metrics_write(daemon->options->metrics, &metrics);
-    if (rc < 0)
-        log_event(LOG_LEVEL_ERROR, "metrics file %s: %s", daemon->options->metrics, strerror(-rc));
-    return rc;
+    file->text = metrics_text(&metrics, &file->size);
+    return true;
+}
+
+// Returns 0 or a negative errno, which is logged. Blocks the loop: for the start and the end.
+static int write_counters(struct daemon *daemon)
+{
+    struct counters_file *file = &daemon->counters;
+    if (file->writing || !take_counters(daemon)) // writing: the disk hangs
+        return 0;
+    save_counters(&file->work);
+    note_saved(file);
+    return file->rc;
+}
+
+static void start_counters(struct daemon *daemon)
+{
+    struct counters_file *file = &daemon->counters;
+    file->again = file->writing;
+    if (file->writing || !take_counters(daemon))
+        return;
+    file->writing = true;
+    work_start(&daemon->work, &file->work);
+}
+
+static void counters_are_saved(struct work *work)
+{
+    struct counters_file *file = (struct counters_file *)work;
+    note_saved(file);
+    file->writing = false;
+    if (file->again)
+        start_counters(file->daemon);
 }
 
 // --- the end
@@ -238,7 +296,7 @@ static void deadline_passed(uv_timer_t *timer)
     log_event(LOG_LEVEL_ERROR,
               "%d cameras, %d sinks and %d other tasks did not stop within %d ms: leaving them",
               daemon->cameras.n_threads, daemon->cameras.n_sinks, daemon->work.n, LEAVE_MS);
-    write_metrics(daemon);
+    write_counters(daemon);
     judge_cameras(daemon);
     log_flush();
     _exit(daemon->exit_code);
@@ -313,7 +371,7 @@ static void signal_came(uv_signal_t *handle, int number)
 {
     struct daemon *daemon = handle->data;
     if (number == SIGUSR1) {
-        write_metrics(daemon);
+        start_counters(daemon);
     } else if (number == SIGHUP) {
         reload_on_signal(daemon);
     } else {
@@ -535,7 +593,7 @@ static int start(struct daemon *daemon)
     if (rc == 0)
         rc = open_cameras(daemon);
     if (rc == 0)
-        rc = write_metrics(daemon); // reports a path that cannot be written at once
+        rc = write_counters(daemon); // reports a path that cannot be written at once
     if (rc == 0)
         rc = cameras_start(&daemon->cameras);
     if (rc == 0)
@@ -547,7 +605,7 @@ static int start(struct daemon *daemon)
 
 static void finish(struct daemon *daemon)
 {
-    write_metrics(daemon);
+    write_counters(daemon);
     judge_cameras(daemon);
     alerts_close(daemon->alerts);
     cluster_close(daemon->cluster);
@@ -588,7 +646,13 @@ void daemon_prepare_process(void)
 
 int daemon_run(struct config *config, const struct daemon_options *options)
 {
-    struct daemon daemon = {.config = config, .options = options};
+    struct daemon daemon = {
+        .config = config,
+        .options = options,
+        .counters = {.work = {.run = save_counters, .done = counters_are_saved},
+                     .path = options->metrics,
+                     .daemon = &daemon},
+    };
     log_open(config->log.level);
     libav_log_open();
     log_with_time();

@@ -114,13 +114,9 @@ static char *reply_unknown(void)
 
 static char *reply_metrics(const struct metrics *metrics)
 {
-    char *text = NULL;
     size_t size;
-    FILE *to = open_memstream(&text, &size);
-    if (!to)
-        return NULL;
-    metrics_print(to, metrics);
-    json_t *json = fclose(to) == 0 ? status_string(text) : NULL;
+    char *text = metrics_text(metrics, &size);
+    json_t *json = text ? status_string(text) : NULL;
     free(text);
     return text_of(json_pack("{s:b, s:o}", "ok", 1, "metrics", json));
 }

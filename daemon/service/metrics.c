@@ -582,7 +582,20 @@ void metrics_print(FILE *to, const struct metrics *metrics)
     print_cluster(to, metrics);
 }
 
-int metrics_write(const char *path, const struct metrics *metrics)
+char *metrics_text(const struct metrics *metrics, size_t *size)
+{
+    char *text = NULL;
+    FILE *to = open_memstream(&text, size);
+    if (!to)
+        return NULL;
+    metrics_print(to, metrics);
+    if (fclose(to) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+int metrics_save(const char *path, const char *text, size_t size)
 {
     char *partial = NULL;
     if (asprintf(&partial, "%s.new", path) < 0)
@@ -590,7 +603,7 @@ int metrics_write(const char *path, const struct metrics *metrics)
     int rc = 0;
     FILE *file = fopen(partial, "we");
     if (file)
-        metrics_print(file, metrics);
+        fwrite(text, 1, size, file);
     if (!file || fclose(file) != 0 || rename(partial, path) != 0)
         rc = -errno;
     if (file && rc < 0)

@@ -37,8 +37,11 @@ struct metrics {
 // Skips batches that a reload has removed or replaced and that no camera is in.
 const struct output *metrics_next_batch(const struct metrics *, const struct output *batch);
 void metrics_print(FILE *, const struct metrics *);
-// Writes the same to a file, which readers see whole or not at all. Returns 0 or a negative errno.
-int metrics_write(const char *path, const struct metrics *);
+// Returns the same as a text of *size bytes, which the caller frees; NULL: there is no memory.
+char *metrics_text(const struct metrics *, size_t *size);
+// Writes such a text to a file, which readers see whole or not at all. Any thread; blocks. Returns
+// 0 or a negative errno.
+int metrics_save(const char *path, const char *text, size_t size);
 
 struct camera *metrics_camera(const struct metrics *, const char *name); // NULL: none
 bool metrics_wants_camera(const struct metrics *, const struct camera *);

@@ -23,14 +23,7 @@ static struct http_page text_page(int status, const char *type, char *text)
 static struct http_page metrics_page(const struct metrics *metrics)
 {
     struct http_page page = {.status = 200, .type = "text/plain; version=0.0.4; charset=utf-8"};
-    FILE *to = open_memstream(&page.body, &page.size);
-    if (!to)
-        return page;
-    metrics_print(to, metrics);
-    if (fclose(to) != 0) {
-        free(page.body);
-        page.body = NULL;
-    }
+    page.body = metrics_text(metrics, &page.size);
     return page;
 }
 
