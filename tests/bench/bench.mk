@@ -56,6 +56,10 @@ $(B)/tests/bench/latency/gstreamer.o: PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflag
 $(B)/bench-gstreamer: $(B)/tests/bench/latency/gstreamer.o $(B)/tests/bench/latency/picture_number.o
 	$(link) $(shell $(PKG_CONFIG) --libs gstreamer-app-1.0 gstreamer-video-1.0)
 
+# --- NVDEC without libavcodec
+$(B)/bench-cuvid: $(B)/tests/bench/cuvid/main.o $(B)/tests/bench/clip_units.o
+	$(link) $(shell $(PKG_CONFIG) --libs libavformat libavcodec libavutil) -ldl
+
 # --- crops of a client's results, with a client outside the daemon
 $(B)/bench-crops: $(B)/tests/bench/crops/main.o $(B)/libframed.a
 	$(link) -lm -ldl
@@ -68,7 +72,7 @@ $(B)/bench-cluster: $(B)/tests/bench/cluster/main.o $(DAEMON)
 FOOTAGE ?= ../shared/media/car-detection.mp4
 MEDIA ?= $(dir $(FOOTAGE))
 
-.PHONY: bench-analysis bench-client bench-clips bench-cluster bench-core bench-crops bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut-cuda bench-memory bench-motion bench-newcomer bench-page bench-peers bench-polls bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-wall bench-workers
+.PHONY: bench-analysis bench-client bench-clips bench-cluster bench-core bench-crops bench-cuvid bench-detect bench-faults bench-faults-ffmpeg bench-fingerprint bench-gate bench-latency bench-lut-cuda bench-memory bench-motion bench-newcomer bench-page bench-peers bench-polls bench-rates bench-record bench-results bench-scrape bench-sockets bench-statistics bench-trilinear bench-wall bench-workers
 bench-clips: ## make the clips of bench-latency, bench-rates and bench-record from real footage (FOOTAGE=FILE)
 	@test -r '$(FOOTAGE)' || { echo "no $(FOOTAGE): FOOTAGE=FILE is wanted, some 15 s of real video" >&2; exit 1; }
 	@scripts/setup bench
@@ -135,6 +139,11 @@ bench-polls: ## the loop's cost of a poll of 165 cameras, beside the limit: take
 	@scripts/setup demo
 	@$(MAKE) --no-print-directory $(B)/framed
 	@scripts/bench_polls.py --framed $(B)/framed $(POLLS_ARGS)
+
+bench-cuvid: ## pictures/s of NVDEC without libavcodec, the limit of decoding on a GPU (CLIP=FILE CUVID_ARGS="1,7,14")
+	@scripts/setup cuvid
+	@$(MAKE) --no-print-directory $(B)/bench-cuvid
+	@$(B)/bench-cuvid '$(or $(CLIP),$(error CLIP=FILE is wanted))' $(or $(CUVID_ARGS),1,7,14,28)
 
 bench-wall: ## the cost of analyses and of a page's wall with 165 live cameras on a GPU, beside the limits (CLIP=FILE WALL_ARGS="--cameras 20")
 	@$(MAKE) --no-print-directory $(B)/framed $(B)/framed-bench

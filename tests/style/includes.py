@@ -43,6 +43,7 @@ FOLDERS = {
     "tests/bench/crops": (["client"], []),
     "tests/bench/lut": (["tests", "kernels"], []),
     "tests/bench/cuda": (["tests", "kernels"], []),
+    "tests/bench/cuvid": (["tests"], ["ffnvcodec/"]),
     "tests/bench/detect": (["tests", "kernels"], []),
     "tests/bench/fingerprint": (["tests", "kernels"], []),
     "tests/bench/motion": (["tests", "kernels"], []),
