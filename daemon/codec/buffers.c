@@ -154,11 +154,6 @@ void dpb_measure(struct stream_memory *ret, const AVCodecContext *context)
         add_converted(ret, samples_of(context));
 }
 
-static size_t round_up(size_t bytes, size_t to)
-{
-    return (bytes + to - 1) / to * to;
-}
-
 size_t dpb_picture_bytes(const struct stream_memory *stream, const struct image *source)
 {
     struct image padded = *source;

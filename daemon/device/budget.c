@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "config/url.h"
 #include "daemon/base/machine.h"
+#include "daemon/base/number.h"
 #include "daemon/base/region.h"
 #include "daemon/codec/buffers.h"
 #include "daemon/codec/packet_history.h"
@@ -98,11 +99,6 @@ static const struct {
     [STREAM_H264] = {5 << 20, 2},
     [STREAM_VP9] = {51 << 20, 2},
 };
-
-static size_t round_up(size_t bytes, size_t to)
-{
-    return (bytes + to - 1) / to * to;
-}
 
 static size_t surface_bytes(size_t row_bytes, size_t rows, size_t pitch)
 {

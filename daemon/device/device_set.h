@@ -7,10 +7,10 @@
 #include <stdatomic.h>
 
 #include "daemon/base/machine.h"
+#include "daemon/base/retry.h"
 #include "daemon/codec/hardware_record.h"
 #include "daemon/device/budget.h"
 #include "daemon/device/devices.h"
-#include "daemon/source/retry.h"
 
 struct device {
     const struct backend_driver *driver;
