@@ -167,34 +167,36 @@ void nvdec_turn_end(struct nvdec_turn *turn)
 
 // --- decoders
 
-static bool decodes_on_cuda(const AVCodec *codec)
-{
-    const AVCodecHWConfig *config;
-    for (int i = 0; (config = avcodec_get_hw_config(codec, i)); i++) {
-        // The cuvid decoders, which have their own methods, cannot fall back.
-        if (config->device_type == AV_HWDEVICE_TYPE_CUDA &&
-            (config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) &&
-            !(config->methods & AV_CODEC_HW_CONFIG_METHOD_INTERNAL))
-            return true;
-    }
-    return false;
-}
-
 bool nvdec_is_exact(enum AVCodecID id)
 {
     return id == AV_CODEC_ID_H264 || id == AV_CODEC_ID_HEVC || id == AV_CODEC_ID_AV1 ||
            id == AV_CODEC_ID_VP8 || id == AV_CODEC_ID_VP9;
 }
 
-// libavcodec's first choice for the codec may differ: for AV1 it is a library for the cpu.
+// libavcodec's first choice for the codec may differ: for AV1 it is a library for the cpu. The
+// cuvid decoders, which have their own methods, cannot fall back.
+const AVCodec *device_decoder(enum AVHWDeviceType device, enum AVCodecID id,
+                              enum AVPixelFormat *format)
+{
+    const AVCodecHWConfig *config;
+    const AVCodec *codec;
+    for (void *at = NULL; nvdec_is_exact(id) && (codec = av_codec_iterate(&at));)
+        for (int i = 0; codec->id == id && av_codec_is_decoder(codec) &&
+                        (config = avcodec_get_hw_config(codec, i));
+             i++) {
+            *format = config->pix_fmt;
+            if (config->device_type == device &&
+                (config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) &&
+                !(config->methods & AV_CODEC_HW_CONFIG_METHOD_INTERNAL))
+                return codec;
+        }
+    return NULL;
+}
+
 const AVCodec *nvdec_find(enum AVCodecID id)
 {
-    const AVCodec *codec;
-    for (void *at = NULL; nvdec_is_exact(id) && (codec = av_codec_iterate(&at));) {
-        if (codec->id == id && av_codec_is_decoder(codec) && decodes_on_cuda(codec))
-            return codec;
-    }
-    return NULL;
+    enum AVPixelFormat format;
+    return device_decoder(AV_HWDEVICE_TYPE_CUDA, id, &format);
 }
 
 // libavcodec calls again without a format whose set-up failed; NONE makes the packet fail.

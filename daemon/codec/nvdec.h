@@ -4,6 +4,7 @@
 #define FRAMED_DAEMON_CODEC_NVDEC_H
 
 #include <libavcodec/avcodec.h>
+#include <libavutil/hwcontext.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -82,6 +83,9 @@ void nvdec_leave(struct nvdec *);
 // Returns true if the codec's standard defines a picture's bytes exactly. The others, JPEG and the
 // MPEGs before H.264 with their own transforms, would differ from the cpu.
 bool nvdec_is_exact(enum AVCodecID);
-const AVCodec *nvdec_find(enum AVCodecID);
+// Returns libavcodec's own decoder of such a codec that uses this type of device, and the format of
+// its pictures there; NULL: none.
+const AVCodec *device_decoder(enum AVHWDeviceType, enum AVCodecID, enum AVPixelFormat *format);
+const AVCodec *nvdec_find(enum AVCodecID); // the same on CUDA
 
 #endif
