@@ -63,6 +63,13 @@ static struct device *device_cpu(struct devices *devices)
     return &devices->device[devices->n_gpus];
 }
 
+static void log_of_camera(enum log_level level, const char *camera, const char *text)
+{
+    log_camera(camera);
+    log_event(level, "%s", text);
+    log_camera(NULL);
+}
+
 // Returns the first GPU that works, else the CPU.
 static struct device *first_device(struct devices *devices)
 {
@@ -361,11 +368,8 @@ int devices_open_with(struct devices **ret, const struct config *config,
     int rc = add_devices(devices, gpu, cpu);
     if (rc == 0) {
         rc = add_nvdec(devices, config, &demanding);
-        if (rc < 0) {
-            log_camera(demanding);
-            log_event(LOG_LEVEL_ERROR, "NVDEC is demanded but missing");
-            log_camera(NULL);
-        }
+        if (rc < 0)
+            log_of_camera(LOG_LEVEL_ERROR, demanding, "NVDEC is demanded but missing");
     }
     pthread_mutex_unlock(&devices->lock);
     if (rc == 0 && devices->n_gpus > 0) {
@@ -521,13 +525,6 @@ static bool has_chosen_gpu(const struct devices *devices, const struct gpu_choic
     return found;
 }
 
-static void warn_of_camera(const char *camera, const char *text)
-{
-    log_camera(camera);
-    log_event(LOG_LEVEL_WARNING, "%s", text);
-    log_camera(NULL);
-}
-
 // Warns of cameras whose chosen GPU is missing or not framed's; backend cuda: returns -ENODEV.
 static int check_choices(struct devices *devices, const struct config *config, char *why,
                          size_t size)
@@ -540,7 +537,8 @@ static int check_choices(struct devices *devices, const struct config *config, c
             snprintf(why, size, "the GPU that camera %s chooses is missing", camera->name);
             return -ENODEV;
         }
-        warn_of_camera(camera->name, "the GPU that `device` chooses is missing: as with auto");
+        log_of_camera(LOG_LEVEL_WARNING, camera->name,
+                      "the GPU that `device` chooses is missing: as with auto");
     }
     return 0;
 }
@@ -560,8 +558,9 @@ int devices_admit(struct devices *devices, const struct config *config, char *wh
                         budget_reserved(config, machine.driver, machine.nvdec));
     const char *demanding = camera_that_demands_nvdec(config);
     if (demanding && devices->n_gpus > 0 && machine.n_gpus == 0)
-        warn_of_camera(demanding, "NVDEC is demanded and its device has failed: the cpu decodes "
-                                  "until it is back");
+        log_of_camera(LOG_LEVEL_WARNING, demanding,
+                      "NVDEC is demanded and its device has failed: the cpu decodes "
+                      "until it is back");
     return 0;
 }
 
