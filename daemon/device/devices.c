@@ -361,7 +361,7 @@ int devices_open_with(struct devices **ret, const struct config *config,
         return -ENOMEM;
     }
     devices->config = config;
-    memory_reserve_begin(&devices->reserve);
+    memory_reserve_plan(&devices->reserve, SIZE_MAX, 0);
     pthread_mutex_init(&devices->lock, NULL);
     condition_init(&devices->changed);
     pthread_mutex_lock(&devices->lock);
@@ -745,26 +745,17 @@ void device_failed(const struct device_lease *lease, int error)
 
 // --- memory
 
-static int reserve(struct device *device, size_t limit, size_t bytes, size_t *left)
-{
-    size_t reserved = atomic_load(&device->reserved);
-    do {
-        *left = reserved < limit ? limit - reserved : 0;
-        if (bytes > *left)
-            return -ENOSPC;
-    } while (!atomic_compare_exchange_weak(&device->reserved, &reserved, reserved + bytes));
-    return 0;
-}
-
 int device_reserve(const struct device_lease *lease, size_t bytes, size_t *left)
 {
-    return reserve(lease->device, lease->device->limit, bytes, left);
+    struct device *device = lease->device;
+    return memory_take(&device->reserved, device->limit, bytes, left) ? 0 : -ENOSPC;
 }
 
 int device_reserve_spare(const struct device_lease *lease, size_t bytes, size_t *left)
 {
-    const size_t limit = lease->device->limit;
-    return reserve(lease->device, limit - limit / HEADROOM, bytes, left);
+    struct device *device = lease->device;
+    const size_t limit = device->limit - device->limit / HEADROOM;
+    return memory_take(&device->reserved, limit, bytes, left) ? 0 : -ENOSPC;
 }
 
 void device_unreserve(const struct device_lease *lease, size_t bytes)
