@@ -256,7 +256,7 @@ static const char *name_wrong(const struct table *table, const char *name)
         return "has an empty name";
     if (length > (size_t)table->name_max)
         return "has a name that is too long";
-    if (strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") != length)
+    if (strspn(name, NAME_CHARACTERS) != length)
         return "has a name with characters other than letters, digits, _ and -";
     return NULL;
 }

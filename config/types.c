@@ -171,8 +171,7 @@ static const char *name_pattern_wrong(const char *pattern)
         return "has an empty pattern";
     if (length > NAME_PATTERN_MAX)
         return "has a pattern that is too long";
-    if (strspn(pattern, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-*?") !=
-        length)
+    if (strspn(pattern, NAME_CHARACTERS "*?") != length)
         return "has a pattern with characters other than letters, digits, _ - * and ?";
     return NULL;
 }
@@ -292,9 +291,7 @@ bool endpoints_have_tls(const struct endpoints *endpoints)
 
 bool is_cluster_name(const char *text, size_t size)
 {
-    static const char characters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                     "0123456789._-";
-    const size_t length = strspn(text, characters);
+    const size_t length = strspn(text, NAME_CHARACTERS ".");
     return length > 0 && length < size && !text[length];
 }
 
@@ -404,8 +401,7 @@ bool polygons_equal(const struct polygons *a, const struct polygons *b)
 int rois_add(struct rois *rois, const char *name, struct rect rect, const char **wrong)
 {
     const size_t length = strlen(name);
-    if (!length || length >= sizeof rois->list->name ||
-        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") != length)
+    if (!length || length >= sizeof rois->list->name || strspn(name, NAME_CHARACTERS) != length)
         *wrong = "has a name other than 1 to 23 of A-Z a-z 0-9 _ -";
     else if (!strcmp(name, ROI_ALL))
         *wrong = "has a name that stands for all regions";

@@ -16,6 +16,9 @@
 #define CLASSES_MAX 64 // of one list
 #define CROPS_MAX   64 // of one picture
 
+// Of cameras, outputs and regions.
+#define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+
 struct duration {
     int64_t ns;
 };

@@ -289,8 +289,7 @@ static const char *parse_decoder(const struct config_row *row, void *member, con
             decoder = (struct decoder_choice){.by = (enum decode)i};
     if (text[length]) {
         text += length + 1;
-        const size_t bytes = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                          "0123456789/_.,:-");
+        const size_t bytes = strspn(text, NAME_CHARACTERS "/.,:");
         if (decoder.by != DECODE_HARDWARE || bytes == 0 || bytes >= DECODER_DEVICE_MAX ||
             text[bytes])
             return not_a_decoder;
@@ -822,14 +821,12 @@ static int own_roi(void *member)
 // Refuses a dot after the slash: the file made beside it in /dev/shm has one before the name.
 static const char *parse_shared(const struct config_row *row, void *member, const char *text)
 {
-    static const char allowed[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     const size_t length = strlen(text);
     if (text[0] != '/')
         return "does not begin with a slash";
     if (length > SHARED_NAME_MAX)
         return "is too long";
-    if (length < 2 || text[1] == '.' || strspn(text + 1, allowed) != length - 1)
+    if (length < 2 || text[1] == '.' || strspn(text + 1, NAME_CHARACTERS ".") != length - 1)
         return "is not the name of a shared memory object";
     return parse_string(row, &((struct shared_name *)member)->name, text);
 }

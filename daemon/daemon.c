@@ -252,9 +252,8 @@ static void *guard_stop(void *opaque)
     struct stop_guard *guard = &daemon->guard;
     pthread_setname_np(pthread_self(), "stop");
     const int64_t until_ns = monotonic_ns() + STOP_MS * INT64_C(1000000);
-    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
     pthread_mutex_lock(&guard->lock);
-    while (!guard->over && pthread_cond_timedwait(&guard->changed, &guard->lock, &until) == 0)
+    while (!guard->over && condition_wait(&guard->changed, &guard->lock, until_ns) == 0)
         ;
     if (!guard->over) {
         log_last("the stop hangs: leaving it");
@@ -267,14 +266,10 @@ static void *guard_stop(void *opaque)
 static void start_guard(struct daemon *daemon)
 {
     struct stop_guard *guard = &daemon->guard;
-    pthread_condattr_t attributes;
     if (guard->running)
         return;
     pthread_mutex_init(&guard->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&guard->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&guard->changed);
     guard->running = pthread_create(&guard->thread, NULL, guard_stop, daemon) == 0;
 }
 

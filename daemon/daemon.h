@@ -43,11 +43,11 @@
 // one list of subscriptions that replaces another, one flag that stops a thread. A thread that
 // waits for a result or for the next try is woken through its condition.
 //
-// Locks, in the order in which they may be taken: devices (device/device_set.h), a transform
+// Locks, in the order in which they may be taken: devices (device/devices.c), a transform
 // (work/transform.c), crops (work/crops.h) and their pictures, previews
 // (view/previews.h), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
 // batch too (output/batch.h). The locks of a camera's texts, of its scene report
-// (scene/scene.h), of its pictures and their buffers, a semaphore, the event queue, the
+// (scene/scene.h), of the buffers of its pictures, a semaphore, the event queue, the
 // alerts' outbox and the log are taken last. Two are held while a thread waits: the lock of a
 // pool's memory, while memory is mapped and pinned, and the lock of the log, while a line is
 // written.

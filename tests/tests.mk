@@ -45,11 +45,11 @@ $(B)/tests/daemon/service/control: LDFLAGS += -Wl,--wrap=calloc
 $(B)/tests/daemon/codec/early_output: LDFLAGS += -Wl,--wrap=early_output_open
 $(B)/tests/daemon/device/devices $(B)/tests/daemon/device/several: LDFLAGS += -Wl,--wrap=decode_device_open,--wrap=decode_device_close
 
-# A framed whose cuda backend and disk fail on request, on any box. Only device_set.c is compiled again.
-$(B)/faults/device_set.o: daemon/device/device_set.c
+# A framed whose cuda backend and disk fail on request, on any box. Only devices.c is compiled again.
+$(B)/faults/devices.o: daemon/device/devices.c
 	$(call compile,$(CC) $(CPPFLAGS) -DFRAMED_CUDA -Dcuda_backend=faulty_backend $(PKG_CFLAGS) $(CFLAGS))
 
-$(B)/framed-faults: $(B)/faults/device_set.o $(B)/tests/faults/faults.o $(B)/tests/faults/disk.o $(B)/daemon/main.o \
+$(B)/framed-faults: $(B)/faults/devices.o $(B)/tests/faults/faults.o $(B)/tests/faults/disk.o $(B)/daemon/main.o \
 		$(DAEMON)
 	$(link) $(DAEMON_LIBS)
 

@@ -111,8 +111,7 @@ static void read_event(struct alert_memory *memory, const char *line)
 
 static bool is_name(const char *name)
 {
-    const size_t n =
-        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-");
+    const size_t n = strspn(name, NAME_CHARACTERS);
     return n > 0 && name[n] == 0;
 }
 

@@ -367,12 +367,13 @@ int alerts_open(struct alerts **ret, const struct alerts_context *context)
     gethostname(alerts->host, sizeof alerts->host - 1);
     if (context->folder && asprintf(&alerts->path, "%s/" NAME, context->folder) < 0)
         alerts->path = NULL;
-    if (!alerts->config || (context->folder && !alerts->path) || outbox_open(&alerts->outbox) < 0) {
+    if (!alerts->config || (context->folder && !alerts->path)) {
         config_free(alerts->config);
         free(alerts->path);
         free(alerts);
         return -ENOMEM;
     }
+    outbox_open(&alerts->outbox);
     if (alerts->path)
         read_file(alerts);
     uv_timer_init(context->loop, &alerts->timer);

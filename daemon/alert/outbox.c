@@ -134,16 +134,11 @@ int alert_event_parse(struct alert_event *ret, const char *line)
 
 // --- the life of the outbox
 
-int outbox_open(struct outbox *outbox)
+void outbox_open(struct outbox *outbox)
 {
-    pthread_condattr_t attributes;
     *outbox = (struct outbox){0};
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&outbox->lock, NULL);
-    const int rc = -pthread_cond_init(&outbox->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    return rc;
+    condition_init(&outbox->changed);
 }
 
 void outbox_close(struct outbox *outbox)
@@ -261,8 +256,7 @@ enum outbox_turn outbox_wait(struct outbox *outbox, enum alert_target target, in
             break;
         }
         const int64_t wake = first && from_ns < until_ns ? from_ns : until_ns;
-        const struct timespec at = {wake / 1000000000, wake % 1000000000};
-        pthread_cond_timedwait(&outbox->changed, &outbox->lock, &at);
+        condition_wait(&outbox->changed, &outbox->lock, wake);
     }
     pthread_mutex_unlock(&outbox->lock);
     return atomic_load(stop) ? OUTBOX_STOP : turn;

@@ -71,7 +71,7 @@ struct outbox {
     uint64_t signs_version; // incremented by each change of the signs
 };
 
-int outbox_open(struct outbox *); // 0 or negative errno
+void outbox_open(struct outbox *);
 void outbox_close(struct outbox *);
 
 // `targets` 0: does nothing.

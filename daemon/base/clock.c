@@ -28,11 +28,31 @@ int64_t boottime_ns(void)
     return clock_ns(CLOCK_BOOTTIME);
 }
 
+void condition_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+int condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, int64_t until_ns)
+{
+    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+    return -pthread_cond_timedwait(condition, lock, &until);
+}
+
 // --- processor time
 
 int64_t processor_time_own_ns(void)
 {
     return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+int64_t processor_time_thread_ns(void)
+{
+    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 // Returns the ticks not idle in a line "cpuN user nice system idle iowait irq softirq steal ...";

@@ -154,7 +154,7 @@ static void print(const struct speaker *speaker)
     }
 }
 
-static void settle(struct speaker *speaker, int64_t now)
+static void flush_repeats(struct speaker *speaker, int64_t now)
 {
     if (!speaker->repeats)
         return;
@@ -172,7 +172,7 @@ static struct speaker *speaker_of(const char *camera, int64_t now)
         if (s->since_ns < oldest->since_ns)
             oldest = s;
     }
-    settle(oldest, now);
+    flush_repeats(oldest, now);
     *oldest = (struct speaker){0};
     snprintf(oldest->camera, sizeof(oldest->camera), "%s", camera);
     return oldest;
@@ -187,7 +187,7 @@ static void say(enum log_level level, const char *text)
     if (recent && speaker->level == level && !strcmp(speaker->text, text)) {
         speaker->repeats++;
     } else {
-        settle(speaker, now);
+        flush_repeats(speaker, now);
         snprintf(speaker->text, sizeof(speaker->text), "%s", text);
         speaker->level = level;
         speaker->since_ns = now;
@@ -195,7 +195,7 @@ static void say(enum log_level level, const char *text)
     }
     for (struct speaker *s = logger.speakers; s < logger.speakers + SPEAKERS; s++) {
         if (now - s->since_ns >= REPEAT_WINDOW_NS)
-            settle(s, now);
+            flush_repeats(s, now);
     }
     pthread_mutex_unlock(&logger.mutex);
 }
@@ -371,6 +371,6 @@ void log_flush(void)
     pthread_mutex_lock(&logger.mutex);
     int64_t now = monotonic_ns();
     for (struct speaker *s = logger.speakers; s < logger.speakers + SPEAKERS; s++)
-        settle(s, now);
+        flush_repeats(s, now);
     pthread_mutex_unlock(&logger.mutex);
 }

@@ -155,42 +155,30 @@ long long host_memory_available(void)
     return kib < 0 ? -1 : kib * 1024;
 }
 
-// --- the reserve
+// --- limits
 
-void memory_reserve_begin(struct memory_reserve *memory)
+bool memory_take(_Atomic size_t *taken, size_t limit, size_t bytes, size_t *left)
 {
-    *memory = (struct memory_reserve){.limit = SIZE_MAX};
-    pthread_mutex_init(&memory->lock, NULL);
-}
-
-void memory_reserve_end(struct memory_reserve *memory)
-{
-    pthread_mutex_destroy(&memory->lock);
+    size_t before = atomic_load(taken);
+    do {
+        *left = before < limit ? limit - before : 0;
+        if (bytes > *left)
+            return false;
+    } while (!atomic_compare_exchange_weak(taken, &before, before + bytes));
+    return true;
 }
 
 void memory_reserve_plan(struct memory_reserve *memory, size_t limit, size_t planned)
 {
-    pthread_mutex_lock(&memory->lock);
-    memory->limit = limit;
-    memory->planned = planned;
-    pthread_mutex_unlock(&memory->lock);
+    atomic_store(&memory->limit, planned < limit ? limit - planned : 0);
 }
 
 bool memory_reserve_take(struct memory_reserve *memory, size_t bytes, size_t *left)
 {
-    pthread_mutex_lock(&memory->lock);
-    const size_t used = memory->planned + memory->taken;
-    *left = used < memory->limit ? memory->limit - used : 0;
-    const bool fits = bytes <= *left;
-    if (fits)
-        memory->taken += bytes;
-    pthread_mutex_unlock(&memory->lock);
-    return fits;
+    return memory_take(&memory->taken, atomic_load(&memory->limit), bytes, left);
 }
 
 void memory_reserve_give(struct memory_reserve *memory, size_t bytes)
 {
-    pthread_mutex_lock(&memory->lock);
-    memory->taken -= bytes;
-    pthread_mutex_unlock(&memory->lock);
+    atomic_fetch_sub(&memory->taken, bytes);
 }

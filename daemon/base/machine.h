@@ -3,7 +3,7 @@
 #ifndef FRAMED_DAEMON_BASE_MACHINE_H
 #define FRAMED_DAEMON_BASE_MACHINE_H
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -26,20 +26,21 @@ double processor_time_limit(void);
 // not available. Any thread.
 long long host_memory_available(void);
 
-// --- memory that the plan for all cameras (`framed check`) leaves free. A camera whose pictures
-// are larger than planned takes the difference from here. Any thread.
+// --- limits of memory. Any thread.
 
+// Adds `bytes` to *taken, unless it would exceed the limit: returns false then. *left: what was
+// left before.
+bool memory_take(_Atomic size_t *taken, size_t limit, size_t bytes, size_t *left);
+
+// Memory that the plan for all cameras (`framed check`) leaves free. A camera whose pictures are
+// larger than planned takes the difference from here. Zeroed, nothing is left.
 struct memory_reserve {
-    pthread_mutex_t lock;
-    size_t limit, planned; // bytes
-    size_t taken;          // beyond the plan, by all cameras
+    _Atomic size_t limit, taken; // bytes beyond the plan, by all cameras
 };
 
-void memory_reserve_begin(struct memory_reserve *); // without a limit
-void memory_reserve_end(struct memory_reserve *);
 // Sets the limit for all cameras and the total that their configuration plans.
 void memory_reserve_plan(struct memory_reserve *, size_t limit, size_t planned);
-// Takes all `bytes` beyond the plan, or none. *left: the bytes available before this call.
+// Takes all `bytes` beyond the plan, or none, as memory_take.
 bool memory_reserve_take(struct memory_reserve *, size_t bytes, size_t *left);
 void memory_reserve_give(struct memory_reserve *, size_t bytes);
 

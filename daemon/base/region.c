@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "config/types.h"
+#include "daemon/base/number.h"
 
 // --- shared objects
 
@@ -255,11 +256,6 @@ int shared_object_publish(struct shared_object *object, int fd, size_t bytes, in
 // --- regions
 
 enum { LARGE_PAGE = 2 << 20 };
-
-static size_t round_up(size_t bytes, size_t to)
-{
-    return (bytes + to - 1) / to * to;
-}
 
 static size_t page_bytes(void)
 {

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <libavutil/base64.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,19 +53,11 @@ static size_t decode_percent(char *text)
 // As in "Authorization: Basic".
 static void add_base64(struct secrets *secrets, const char *text, size_t length)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char *to = malloc(length / 3 * 4 + 5);
-    size_t n = 0;
+    const size_t size = AV_BASE64_SIZE(length);
+    char *to = malloc(size);
     secrets->no_memory |= !to;
-    for (size_t i = 0; to && i < length; i += 3) {
-        unsigned bits = 0;
-        for (size_t k = 0; k < 3; k++)
-            bits = bits << 8 | (i + k < length ? (unsigned char)text[i + k] : 0);
-        for (size_t k = 0; k < 4; k++)
-            to[n++] = i + k <= length ? digits[bits >> (18 - 6 * k) & 63] : '=';
-    }
-    if (to)
-        add(secrets, to, n);
+    if (to && av_base64_encode(to, (int)size, (const uint8_t *)text, (int)length))
+        add(secrets, to, strlen(to));
     free(to);
 }
 

@@ -273,6 +273,7 @@ enum {
     SIZE_MAX_LUMA = 16384, // luma samples of a row or a column
     SETS_MAX = 64,
     REFERENCES_MAX = 16,
+    SCALING_MAX = 2 * 255, // of an entry of a scaling list, as se(v)
     ANY = 0x7ffffffe,
 };
 
@@ -289,59 +290,36 @@ int hevc_length_bytes(const uint8_t *extradata, size_t size)
     return record ? (extradata[HVCC_LENGTH_SIZE] & 3) + 1 : 0;
 }
 
+// The bits of an SPS. Counts are bounded, so that a damaged one is read to its end in no time.
 struct sps_bits {
     struct nal_bits bits;
-    bool failed; // read past the end, or a value is out of range: all values are 0 from then on
+    bool failed; // a value is out of range
 };
-
-struct reference_set { // st_ref_pic_set
-    int negatives, positives;
-    int delta[REFERENCES_MAX]; // differences of picture order count, negatives first
-};
-
-static uint32_t read_u(struct sps_bits *b, int n)
-{
-    const uint32_t value = b->failed ? 0 : nal_u(&b->bits, n);
-    b->failed |= nal_ended(&b->bits);
-    return b->failed ? 0 : value;
-}
 
 static bool read_flag(struct sps_bits *b)
 {
-    return read_u(b, 1);
+    return nal_u(&b->bits, 1);
 }
 
-static void skip_bits(struct sps_bits *b, size_t n)
-{
-    nal_skip(&b->bits, n);
-    b->failed |= nal_ended(&b->bits);
-}
-
+// Returns 0 for a value out of range.
 static uint32_t read_ue(struct sps_bits *b, uint32_t max)
 {
-    const uint32_t value = b->failed ? 0 : nal_ue(&b->bits);
-    b->failed |= nal_ended(&b->bits) || value > max;
-    return b->failed ? 0 : value;
-}
-
-static void skip_se(struct sps_bits *b, int min, int max)
-{
-    const int value = b->failed ? 0 : nal_se(&b->bits);
-    b->failed |= nal_ended(&b->bits) || value < min || value > max;
+    const uint32_t value = nal_ue(&b->bits);
+    b->failed |= value > max;
+    return value > max ? 0 : value;
 }
 
 static void skip_profile_tier_level(struct sps_bits *b, int sub_layers)
 {
-    bool profile[8] = {0}, level[8] = {0};
-    skip_bits(b, 88 + 8);
+    size_t bits = 0;
+    nal_skip(&b->bits, 88 + 8);
     for (int i = 0; i < sub_layers; i++) {
-        profile[i] = read_flag(b);
-        level[i] = read_flag(b);
+        bits += read_flag(b) ? 88 : 0; // profile
+        bits += read_flag(b) ? 8 : 0;  // level
     }
     if (sub_layers > 0)
-        skip_bits(b, 2 * (size_t)(8 - sub_layers));
-    for (int i = 0; i < sub_layers; i++)
-        skip_bits(b, (profile[i] ? 88 : 0) + (level[i] ? 8 : 0));
+        nal_skip(&b->bits, 2 * (size_t)(8 - sub_layers));
+    nal_skip(&b->bits, bits);
 }
 
 static void skip_scaling_lists(struct sps_bits *b)
@@ -352,10 +330,8 @@ static void skip_scaling_lists(struct sps_bits *b)
                 read_ue(b, 5);
                 continue;
             }
-            if (size > 1)
-                skip_se(b, -7, 247);
-            for (int i = 0; i < (size == 0 ? 16 : 64); i++)
-                skip_se(b, -128, 127);
+            for (int i = size > 1 ? -1 : 0; i < (size == 0 ? 16 : 64); i++)
+                read_ue(b, SCALING_MAX);
         }
 }
 
@@ -371,92 +347,50 @@ static void skip_block_sizes(struct sps_bits *b, uint32_t width, uint32_t height
                  (height & mask);
 }
 
-static void add_reference(struct reference_set *set, struct sps_bits *b, int delta)
+// Returns the number of pictures of a st_ref_pic_set. A set that is predicted from the one before
+// (of `before` pictures; -1: there is none) keeps some of its pictures, and the one that it belongs
+// to.
+static int skip_reference_set(struct sps_bits *b, int before)
 {
-    const int n = set->negatives + set->positives;
-    if (n == REFERENCES_MAX) {
-        b->failed = true;
-        return;
+    int n = 0;
+    if (before >= 0 && read_flag(b)) { // inter_ref_pic_set_prediction_flag
+        nal_skip(&b->bits, 1);
+        read_ue(b, 32767);
+        for (int i = 0; i <= before; i++)
+            n += read_flag(b) || read_flag(b); // used_by_curr_pic_flag, use_delta_flag
+    } else {
+        const uint32_t negatives = read_ue(b, REFERENCES_MAX);
+        n = (int)(negatives + read_ue(b, REFERENCES_MAX - negatives));
+        for (int i = 0; i < n; i++) {
+            read_ue(b, 32767);
+            nal_skip(&b->bits, 1);
+        }
     }
-    set->delta[n] = delta;
-    if (delta < 0)
-        set->negatives++;
-    else
-        set->positives++;
-}
-
-// Predicts a set from another one: that set's pictures and the picture that it belongs to (entry
-// n), shifted by a difference. Negatives come first, nearest first.
-static void predict_reference_set(struct reference_set *set, struct sps_bits *b,
-                                  const struct reference_set *from)
-{
-    const int n = from->negatives + from->positives;
-    bool kept[REFERENCES_MAX + 1];
-    const bool negative = read_flag(b);
-    const int magnitude = (int)read_ue(b, 32767) + 1, move = negative ? -magnitude : magnitude;
-    for (int j = 0; j <= n; j++) {
-        kept[j] = read_flag(b) || read_flag(b); // used_by_curr_pic_flag, use_delta_flag
-        // no picture refers to itself
-        b->failed |= kept[j] && (j < n ? from->delta[j] : 0) + move == 0;
-    }
-    for (int sign = -1; sign <= 1; sign += 2) {
-        const int far_from = sign < 0 ? from->negatives : 0;
-        const int far_to = sign < 0 ? n : from->negatives;
-        const int near_from = sign < 0 ? 0 : from->negatives;
-        const int near_to = sign < 0 ? from->negatives : n;
-        for (int j = far_to - 1; j >= far_from; j--)
-            if ((from->delta[j] + move) * sign > 0 && kept[j])
-                add_reference(set, b, from->delta[j] + move);
-        if (move * sign > 0 && kept[n])
-            add_reference(set, b, move);
-        for (int j = near_from; j < near_to; j++)
-            if ((from->delta[j] + move) * sign > 0 && kept[j])
-                add_reference(set, b, from->delta[j] + move);
-    }
-}
-
-static void read_reference_set(struct reference_set *set, struct sps_bits *b,
-                               const struct reference_set *before)
-{
-    *set = (struct reference_set){0};
-    if (before && read_flag(b)) { // inter_ref_pic_set_prediction_flag
-        predict_reference_set(set, b, before);
-        return;
-    }
-    const int negatives = (int)read_ue(b, REFERENCES_MAX);
-    const int positives = (int)read_ue(b, REFERENCES_MAX - (uint32_t)negatives);
-    for (int i = 0, delta = 0; i < negatives; i++) {
-        add_reference(set, b, delta -= (int)read_ue(b, 32767) + 1);
-        skip_bits(b, 1);
-    }
-    for (int i = 0, delta = 0; i < positives; i++) {
-        add_reference(set, b, delta += (int)read_ue(b, 32767) + 1);
-        skip_bits(b, 1);
-    }
+    b->failed |= n > REFERENCES_MAX;
+    return n > REFERENCES_MAX ? REFERENCES_MAX : n;
 }
 
 static void skip_reference_sets(struct sps_bits *b, uint32_t poc_lsb_bits)
 {
-    struct reference_set set[2];
-    const int sets = (int)read_ue(b, SETS_MAX);
-    for (int i = 0; i < sets; i++)
-        read_reference_set(&set[i % 2], b, i > 0 ? &set[(i + 1) % 2] : NULL);
+    int pictures = -1;
+    for (uint32_t sets = read_ue(b, SETS_MAX); sets > 0; sets--)
+        pictures = skip_reference_set(b, pictures);
     if (read_flag(b)) // long_term_ref_pics_present_flag
         for (uint32_t n = read_ue(b, 32); n > 0; n--)
-            skip_bits(b, poc_lsb_bits + 1);
+            nal_skip(&b->bits, poc_lsb_bits + 1);
 }
 
 // Skips up to the reference picture sets: no later count could become absurd in a damaged SPS.
 static void skip_sps(struct sps_bits *b)
 {
-    skip_bits(b, 4);
-    const int sub_layers = (int)read_u(b, 3);
+    nal_skip(&b->bits, 4);
+    const int sub_layers = (int)nal_u(&b->bits, 3);
     b->failed |= sub_layers == 7;
-    skip_bits(b, 1);
-    skip_profile_tier_level(b, b->failed ? 0 : sub_layers);
+    nal_skip(&b->bits, 1);
+    skip_profile_tier_level(b, sub_layers);
     read_ue(b, SPS_ID_MAX);
     if (read_ue(b, 3) == 3) // chroma_format_idc
-        skip_bits(b, 1);
+        nal_skip(&b->bits, 1);
     const uint32_t width = read_ue(b, SIZE_MAX_LUMA), height = read_ue(b, SIZE_MAX_LUMA);
     for (int i = read_flag(b) ? 0 : 4; i < 4; i++) // conformance_window_flag
         read_ue(b, SIZE_MAX_LUMA);
@@ -469,12 +403,12 @@ static void skip_sps(struct sps_bits *b)
     skip_block_sizes(b, width, height);
     if (read_flag(b) && read_flag(b)) // scaling_list_enabled_flag, sps_scaling_list_data_present
         skip_scaling_lists(b);
-    skip_bits(b, 2);    // amp_enabled_flag, sample_adaptive_offset_enabled_flag
-    if (read_flag(b)) { // pcm_enabled_flag
-        skip_bits(b, 4 + 4);
+    nal_skip(&b->bits, 2); // amp_enabled_flag, sample_adaptive_offset_enabled_flag
+    if (read_flag(b)) {    // pcm_enabled_flag
+        nal_skip(&b->bits, 4 + 4);
         read_ue(b, 2);
         read_ue(b, 2);
-        skip_bits(b, 1);
+        nal_skip(&b->bits, 1);
     }
     skip_reference_sets(b, poc_lsb_bits);
 }
@@ -485,5 +419,5 @@ bool hevc_sps_is_readable(const struct nal *nal)
     if (hevc_unit_type(nal) != HEVC_UNIT_SPS || nal->data[1] != 1) // TemporalId is 0
         return false;
     skip_sps(&b);
-    return !b.failed;
+    return !b.failed && !nal_ended(&b.bits);
 }

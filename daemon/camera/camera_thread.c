@@ -439,7 +439,6 @@ int camera_thread_connect(struct camera_thread *t, char *why, size_t size)
 static void wait_for_next_try(struct camera_thread *t, int64_t ns)
 {
     const int64_t due_ns = monotonic_ns() + ns;
-    const struct timespec until = {due_ns / 1000000000, due_ns % 1000000000};
     int rc = 0;
     pthread_mutex_lock(&t->lock);
     while (!atomic_load(&t->stop) && rc == 0) {
@@ -448,7 +447,7 @@ static void wait_for_next_try(struct camera_thread *t, int64_t ns)
             update_subscriptions(t);
             pthread_mutex_lock(&t->lock);
         } else {
-            rc = pthread_cond_timedwait(&t->wake, &t->lock, &until);
+            rc = condition_wait(&t->wake, &t->lock, due_ns);
         }
     }
     pthread_mutex_unlock(&t->lock);
@@ -593,7 +592,6 @@ static int open_transform(struct camera_thread *t)
 
 int camera_thread_open(struct camera_thread **ret, const struct camera_thread_context *context)
 {
-    pthread_condattr_t attributes;
     struct camera_thread *t = calloc(1, sizeof *t);
     if (!t)
         return -ENOMEM;
@@ -602,10 +600,7 @@ int camera_thread_open(struct camera_thread **ret, const struct camera_thread_co
     outage_open(&t->outage, context->config->url, context->logins);
     t->subscriptions = subscriptions_acquire(context->subscriptions);
     pthread_mutex_init(&t->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&t->wake);
     int rc = demux_memory_open(&t->memory);
     if (rc == 0)
         rc = open_scene(t);

@@ -3,9 +3,9 @@
 #ifndef FRAMED_DAEMON_CAMERA_OUTAGE_H
 #define FRAMED_DAEMON_CAMERA_OUTAGE_H
 
+#include "daemon/base/retry.h"
 #include "daemon/source/demux.h"
 #include "daemon/source/login_pause.h"
-#include "daemon/source/retry.h"
 
 struct outage {
     struct login_pause *logins; // NULL, or no RTSP user: wrong passwords are tried every 30 s

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "config/load.h"
 #include "config/object.h"
@@ -18,13 +17,6 @@
 enum { MANY_B_FRAMES = 16 };
 
 static const _Atomic bool never; // only deadlines stop a probe
-
-static int64_t thread_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 // --- measuring
 
@@ -71,11 +63,11 @@ static int take_pictures(struct stream_probe *probe)
 
 static int decode_packet(struct stream_probe *probe, const struct packet *packet)
 {
-    const int64_t begun_ns = thread_ns();
+    const int64_t begun_ns = processor_time_thread_ns();
     int rc = decoder_send(probe->decoder, packet);
     if (rc == 0)
         rc = take_pictures(probe);
-    probe->spent_ns += thread_ns() - begun_ns;
+    probe->spent_ns += processor_time_thread_ns() - begun_ns;
     return rc;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/base/number.h"
 #include "daemon/cluster/etcd.h"
 
 // The first node by name writes a plan at once, the others later, one after another: not all need
@@ -20,19 +21,13 @@ static const int64_t RETRY_NS = INT64_C(1000000000); // until a refused plan is 
 static const int64_t GATHER_NS = 2 * INT64_C(1000000000);
 static const int64_t MOVE_NS = 10 * INT64_C(1000000000); // between two moves to rebalance
 
-static void hash(uint64_t *state, const void *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        *state = (*state ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
-}
-
 void planner_note_nodes(struct planner *planner)
 {
-    uint64_t state = UINT64_C(0xcbf29ce484222325);
+    uint64_t state = HASH_BEGIN;
     for (int i = 0; i < planner->site->n_nodes; i++) {
         const struct plan_node *node = &planner->site->nodes[i];
-        hash(&state, node->name, strlen(node->name) + 1);
-        hash(&state, &node->incarnation, sizeof node->incarnation);
+        state = hash_bytes(state, node->name, strlen(node->name) + 1);
+        state = hash_bytes(state, &node->incarnation, sizeof node->incarnation);
     }
     if (state != planner->nodes)
         planner->nodes_ns = boottime_ns();

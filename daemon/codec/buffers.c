@@ -6,6 +6,7 @@
 #include <libavutil/pixdesc.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -154,11 +155,6 @@ void dpb_measure(struct stream_memory *ret, const AVCodecContext *context)
         add_converted(ret, samples_of(context));
 }
 
-static size_t round_up(size_t bytes, size_t to)
-{
-    return (bytes + to - 1) / to * to;
-}
-
 size_t dpb_picture_bytes(const struct stream_memory *stream, const struct image *source)
 {
     struct image padded = *source;
@@ -195,31 +191,34 @@ enum {
 
 struct buffer {
     struct region region;
+    size_t bytes; // as requested
+    bool idle;
     struct buffers *owner;
-    struct buffer *previous, *next; // buffers::all
+    struct buffer *next; // buffers::all
 };
 
 struct buffers {
     struct early_output *early; // of the served context
-    pthread_mutex_t sizing;     // guards the members below; taken before `mutex`
-    AVBufferPool *pool;         // for one geometry; NULL before the first
-    size_t bytes;
     struct memory_share share;
-    size_t needed, extra; // bytes of the whole decoder, and the part beyond its plan
-    size_t left;          // bytes in the reserve at the last refusal
-    int width, height;
-    bool refused, told;
+    // By serial. A thread of libavcodec writes the entry of the packet that it decodes, ahead of
+    // the picture's output.
     struct served {
         int64_t serial; // of the packet
         int frames;     // get_buffer2() calls made while decoding the packet
         const AVBuffer *first;
-    } served[SERVED]; // by serial
+    } served[SERVED];
+    _Atomic bool refused; // written under the lock
 
-    pthread_mutex_t mutex;               // guards the members below and the regions of all buffers
-    struct buffer *all;                  // idle or in use
+    pthread_mutex_t lock; // guards the rest
+    struct buffer *all;   // idle or in use
+    size_t bytes;         // of idle buffers; those of another size are freed after their use
     const struct backend_driver *driver; // NULL: not pinned
     struct backend *backend;
     bool closed;
+    size_t needed, extra; // bytes of the whole decoder, and the part beyond its plan
+    size_t left;          // bytes in the reserve at the last refusal
+    int width, height;
+    bool reported; // the refusal
 };
 
 int buffers_open(struct buffers **ret, const struct memory_share *share)
@@ -227,27 +226,45 @@ int buffers_open(struct buffers **ret, const struct memory_share *share)
     struct buffers *buffers = calloc(1, sizeof(*buffers));
     if (!buffers)
         return -ENOMEM;
-    pthread_mutex_init(&buffers->sizing, NULL);
-    pthread_mutex_init(&buffers->mutex, NULL);
+    pthread_mutex_init(&buffers->lock, NULL);
     if (share)
         buffers->share = *share;
     *ret = buffers;
     return 0;
 }
 
-static void unlock_buffers(struct buffers *buffers)
+// Under the lock. Frees idle buffers. Those in use, if they have another size, are freed later.
+static void resize(struct buffers *buffers, size_t bytes)
 {
-    bool last = buffers->closed && !buffers->all;
-    pthread_mutex_unlock(&buffers->mutex);
+    struct buffer **at = &buffers->all;
+    if (buffers->bytes == bytes)
+        return;
+    buffers->bytes = bytes;
+    for (struct buffer *buffer; (buffer = *at);) {
+        if (!buffer->idle) {
+            at = &buffer->next;
+            continue;
+        }
+        *at = buffer->next;
+        region_close(&buffer->region);
+        free(buffer);
+    }
+}
+
+// The last of the owner and the buffers in use frees all.
+static void unlock(struct buffers *buffers)
+{
+    const bool last = buffers->closed && !buffers->all;
+    pthread_mutex_unlock(&buffers->lock);
     if (!last)
         return;
-    pthread_mutex_destroy(&buffers->mutex);
-    pthread_mutex_destroy(&buffers->sizing);
+    pthread_mutex_destroy(&buffers->lock);
     free(buffers);
 }
 
-static void give_extra(struct buffers *buffers)
+static void trim(struct buffers *buffers)
 {
+    resize(buffers, 0);
     if (buffers->extra > 0)
         memory_reserve_give(buffers->share.memory, buffers->extra);
     buffers->extra = buffers->needed = 0;
@@ -256,20 +273,19 @@ static void give_extra(struct buffers *buffers)
 
 void buffers_trim(struct buffers *buffers)
 {
-    pthread_mutex_lock(&buffers->sizing);
-    av_buffer_pool_uninit(&buffers->pool);
-    give_extra(buffers);
-    pthread_mutex_unlock(&buffers->sizing);
+    pthread_mutex_lock(&buffers->lock);
+    trim(buffers);
+    pthread_mutex_unlock(&buffers->lock);
 }
 
 void buffers_close(struct buffers *buffers)
 {
     if (!buffers)
         return;
-    buffers_trim(buffers);
-    pthread_mutex_lock(&buffers->mutex);
+    pthread_mutex_lock(&buffers->lock);
+    trim(buffers);
     buffers->closed = true;
-    unlock_buffers(buffers);
+    unlock(buffers);
 }
 
 // --- the backend
@@ -277,22 +293,22 @@ void buffers_close(struct buffers *buffers)
 void buffers_join(struct buffers *buffers, const struct backend_driver *driver,
                   struct backend *backend)
 {
-    pthread_mutex_lock(&buffers->mutex);
+    pthread_mutex_lock(&buffers->lock);
     buffers->driver = driver;
     buffers->backend = backend;
     for (struct buffer *buffer = buffers->all; buffer; buffer = buffer->next)
         region_pin(&buffer->region, driver, backend);
-    pthread_mutex_unlock(&buffers->mutex);
+    pthread_mutex_unlock(&buffers->lock);
 }
 
 void buffers_leave(struct buffers *buffers)
 {
-    pthread_mutex_lock(&buffers->mutex);
+    pthread_mutex_lock(&buffers->lock);
     buffers->driver = NULL;
     buffers->backend = NULL;
     for (struct buffer *buffer = buffers->all; buffer; buffer = buffer->next)
         region_unpin(&buffer->region);
-    pthread_mutex_unlock(&buffers->mutex);
+    pthread_mutex_unlock(&buffers->lock);
 }
 
 // One buffer that could not be pinned makes all of them MEMORY_HOST: a plan is made for one kind of
@@ -302,79 +318,111 @@ enum memory buffers_memory(struct buffers *buffers, const AVFrame *frame)
     bool own = false, pinned = true;
     if (!frame->buf[0] || frame->buf[1])
         return MEMORY_HOST;
-    pthread_mutex_lock(&buffers->mutex);
+    pthread_mutex_lock(&buffers->lock);
     for (struct buffer *buffer = buffers->all; buffer; buffer = buffer->next) {
         own |= buffer->region.base == frame->buf[0]->data;
         pinned &= buffer->region.memory == MEMORY_PINNED;
     }
-    pthread_mutex_unlock(&buffers->mutex);
+    pthread_mutex_unlock(&buffers->lock);
     return own && pinned ? MEMORY_PINNED : MEMORY_HOST;
 }
 
-// --- one buffer: libav's pool keeps the idle ones
+// --- one buffer
 
-static void link_buffer(struct buffers *buffers, struct buffer *buffer)
+// Under the lock. Returns an idle buffer or a new one; NULL: no memory.
+static struct buffer *take_buffer(struct buffers *buffers, size_t bytes)
 {
-    buffer->next = buffers->all;
-    if (buffers->all)
-        buffers->all->previous = buffer;
-    buffers->all = buffer;
+    resize(buffers, bytes);
+    struct buffer *buffer = buffers->all;
+    while (buffer && !(buffer->idle && buffer->bytes == bytes))
+        buffer = buffer->next;
+    if (!buffer) {
+        if (!(buffer = calloc(1, sizeof *buffer)) ||
+            region_open(&buffer->region, REGION_PRIVATE, bytes, NULL, NULL) < 0) {
+            free(buffer);
+            return NULL;
+        }
+        buffer->bytes = bytes;
+        buffer->owner = buffers;
+        buffer->next = buffers->all;
+        buffers->all = buffer;
+        if (buffers->driver)
+            region_pin(&buffer->region, buffers->driver, buffers->backend);
+    }
+    buffer->idle = false;
+    return buffer;
 }
 
-static void unlink_buffer(struct buffers *buffers, struct buffer *buffer)
-{
-    *(buffer->previous ? &buffer->previous->next : &buffers->all) = buffer->next;
-    if (buffer->next)
-        buffer->next->previous = buffer->previous;
-}
-
-// Closes the region under the lock: buffers_leave must find every pinned one.
-static void free_buffer(void *opaque, uint8_t *data)
+// Any thread. Closes the region under the lock: buffers_leave must find every pinned one.
+static void release_buffer(void *opaque, uint8_t *data)
 {
     (void)data;
     struct buffer *buffer = opaque;
     struct buffers *buffers = buffer->owner;
-    pthread_mutex_lock(&buffers->mutex);
-    unlink_buffer(buffers, buffer);
-    region_close(&buffer->region);
-    free(buffer);
-    unlock_buffers(buffers);
-}
-
-static AVBufferRef *make_buffer(void *opaque, size_t bytes)
-{
-    struct buffers *buffers = opaque;
-    struct buffer *buffer = calloc(1, sizeof(*buffer));
-    if (!buffer)
-        return NULL;
-    if (region_open(&buffer->region, REGION_PRIVATE, bytes, NULL, NULL) < 0) {
+    pthread_mutex_lock(&buffers->lock);
+    buffer->idle = true;
+    if (buffer->bytes != buffers->bytes) {
+        struct buffer **at = &buffers->all;
+        while (*at != buffer)
+            at = &(*at)->next;
+        *at = buffer->next;
+        region_close(&buffer->region);
         free(buffer);
-        return NULL;
     }
-    buffer->owner = buffers;
-    pthread_mutex_lock(&buffers->mutex);
-    link_buffer(buffers, buffer);
-    if (buffers->driver)
-        region_pin(&buffer->region, buffers->driver, buffers->backend);
-    pthread_mutex_unlock(&buffers->mutex);
-    AVBufferRef *ref = av_buffer_create(buffer->region.base, bytes, free_buffer, buffer, 0);
-    if (!ref)
-        free_buffer(buffer, NULL);
-    return ref;
+    unlock(buffers);
 }
 
-// Frees idle buffers of another size at once, and those in use with their last picture.
-static AVBufferRef *get_pooled(struct buffers *buffers, size_t bytes)
+// --- the limit
+
+// Under the lock. Takes the bytes beyond the decoder's plan from the reserve. Returns 0 or
+// AVERROR(ENOMEM).
+static int reserve(struct buffers *buffers, int width, int height, size_t needed)
 {
-    pthread_mutex_lock(&buffers->sizing);
-    if (buffers->bytes != bytes)
-        av_buffer_pool_uninit(&buffers->pool);
-    if (!buffers->pool)
-        buffers->pool = av_buffer_pool_init2(bytes, buffers, make_buffer, NULL);
-    buffers->bytes = bytes;
-    AVBufferRef *ref = buffers->pool ? av_buffer_pool_get(buffers->pool) : NULL;
-    pthread_mutex_unlock(&buffers->sizing);
-    return ref;
+    const struct memory_share *share = &buffers->share;
+    const size_t extra = needed > share->planned ? needed - share->planned : 0;
+    buffers->width = width;
+    buffers->height = height;
+    if (needed == buffers->needed && !buffers->refused)
+        return 0;
+    if (buffers->extra > 0)
+        memory_reserve_give(share->memory, buffers->extra);
+    buffers->refused = extra > 0 && !memory_reserve_take(share->memory, extra, &buffers->left);
+    buffers->extra = buffers->refused ? 0 : extra;
+    buffers->reported &= buffers->needed == needed;
+    buffers->needed = needed;
+    return buffers->refused ? AVERROR(ENOMEM) : 0;
+}
+
+// The same for all that a decoder takes, by what it decodes now.
+static int reserve_decoder(struct buffers *buffers, const AVCodecContext *context)
+{
+    struct stream_memory stream = {0};
+    const struct image source = {
+        .format = PIXEL_YUV420P, .width = context->width, .height = context->height};
+    if (!buffers->share.memory || source.width <= 0 || source.height <= 0)
+        return 0;
+    dpb_measure(&stream, context);
+    return reserve(buffers, source.width, source.height,
+                   dpb_bytes(&stream, &source, buffers->share.threads, buffers->share.in_flight));
+}
+
+bool buffers_refused(const struct buffers *buffers)
+{
+    return buffers->refused;
+}
+
+void buffers_refusal(struct buffers *buffers, char *text, size_t size)
+{
+    text[0] = 0;
+    pthread_mutex_lock(&buffers->lock);
+    if (buffers->refused && !buffers->reported)
+        snprintf(text, size,
+                 "pictures of %dx%d need %zu MiB of memory, %zu are planned and %zu more are left: "
+                 "they are not decoded (`picture` plans for larger ones)",
+                 buffers->width, buffers->height, buffers->needed >> 20,
+                 buffers->share.planned >> 20, buffers->left >> 20);
+    buffers->reported |= buffers->refused;
+    pthread_mutex_unlock(&buffers->lock);
 }
 
 // --- planes
@@ -411,20 +459,34 @@ static int lay_out(struct plane_places *ret, enum AVPixelFormat format, int widt
     ret->bytes = 0;
     for (int i = 0; rc >= 0 && i < 4; i++) {
         ret->offset[i] = ret->bytes;
-        ret->bytes += ret->size[i] ? (ret->size[i] + OVERREAD + ALIGN - 1) / ALIGN * ALIGN : 0;
+        ret->bytes += ret->size[i] ? round_up(ret->size[i] + OVERREAD, ALIGN) : 0;
     }
     return rc;
 }
 
+// Gives the frame memory for width x height pixels, within the limit of the decoder `context`
+// (NULL: no limit).
 static int fill_planes(struct buffers *buffers, AVFrame *frame, int width, int height,
-                       const int align[])
+                       const int align[], const AVCodecContext *context)
 {
     struct plane_places places;
+    struct buffer *buffer = NULL;
     int rc = lay_out(&places, frame->format, width, height, align);
     if (rc < 0)
         return rc;
-    if (!(frame->buf[0] = get_pooled(buffers, places.bytes)))
+    pthread_mutex_lock(&buffers->lock);
+    if (context)
+        rc = reserve_decoder(buffers, context);
+    if (rc >= 0 && !(buffer = take_buffer(buffers, places.bytes)))
+        rc = AVERROR(ENOMEM);
+    pthread_mutex_unlock(&buffers->lock);
+    if (rc < 0)
+        return rc;
+    frame->buf[0] = av_buffer_create(buffer->region.base, places.bytes, release_buffer, buffer, 0);
+    if (!frame->buf[0]) {
+        release_buffer(buffer, NULL);
         return AVERROR(ENOMEM);
+    }
     for (int i = 0; i < 4; i++) {
         frame->linesize[i] = places.linesize[i];
         frame->data[i] = places.size[i] ? frame->buf[0]->data + places.offset[i] : NULL;
@@ -444,136 +506,62 @@ int buffers_fill(struct buffers *buffers, AVFrame *frame, enum AVPixelFormat for
     frame->format = format;
     frame->width = width;
     frame->height = height;
-    return fill_planes(buffers, frame, width, height, no_more);
-}
-
-// --- the limit
-
-// Under `sizing`. Takes the bytes beyond the decoder's plan from the reserve.
-static void take_extra(struct buffers *buffers, size_t needed)
-{
-    const struct memory_share *share = &buffers->share;
-    const size_t extra = needed > share->planned ? needed - share->planned : 0;
-    if (buffers->extra > 0)
-        memory_reserve_give(share->memory, buffers->extra);
-    buffers->refused = extra > 0 && !memory_reserve_take(share->memory, extra, &buffers->left);
-    buffers->extra = buffers->refused ? 0 : extra;
-    if (buffers->needed != needed)
-        buffers->told = false;
-    buffers->needed = needed;
-}
-
-// Returns 0 or AVERROR(ENOMEM).
-static int reserve_bytes(struct buffers *buffers, int width, int height, size_t needed)
-{
-    pthread_mutex_lock(&buffers->sizing);
-    buffers->width = width;
-    buffers->height = height;
-    if (needed != buffers->needed || buffers->refused)
-        take_extra(buffers, needed);
-    const bool refused = buffers->refused;
-    pthread_mutex_unlock(&buffers->sizing);
-    return refused ? AVERROR(ENOMEM) : 0;
-}
-
-// Called for each picture, on any thread of the decoder.
-static int reserve_decoder(struct buffers *buffers, const AVCodecContext *context)
-{
-    struct stream_memory stream = {0};
-    struct image source = {.format = PIXEL_YUV420P};
-    if (!buffers->share.memory || context->width <= 0 || context->height <= 0)
-        return 0;
-    dpb_measure(&stream, context);
-    source.width = context->width;
-    source.height = context->height;
-    return reserve_bytes(
-        buffers, source.width, source.height,
-        dpb_bytes(&stream, &source, buffers->share.threads, buffers->share.in_flight));
-}
-
-static size_t count_bytes(struct buffers *buffers)
-{
-    size_t bytes = 0;
-    pthread_mutex_lock(&buffers->mutex);
-    for (const struct buffer *buffer = buffers->all; buffer; buffer = buffer->next)
-        bytes += buffer->region.bytes;
-    pthread_mutex_unlock(&buffers->mutex);
-    return bytes;
+    return fill_planes(buffers, frame, width, height, no_more, NULL);
 }
 
 int buffers_keep(struct buffers *buffers, AVFrame *frame, enum AVPixelFormat format, int width,
                  int height)
 {
+    size_t bytes = 0;
     int rc = buffers_fill(buffers, frame, format, width, height);
     if (rc < 0 || !buffers->share.memory)
         return rc;
-    rc = reserve_bytes(buffers, width, height, count_bytes(buffers));
+    pthread_mutex_lock(&buffers->lock);
+    for (const struct buffer *buffer = buffers->all; buffer; buffer = buffer->next)
+        bytes += buffer->region.bytes;
+    rc = reserve(buffers, width, height, bytes);
+    pthread_mutex_unlock(&buffers->lock);
     if (rc < 0)
         av_frame_unref(frame);
     return rc;
 }
 
-bool buffers_refused(struct buffers *buffers)
-{
-    pthread_mutex_lock(&buffers->sizing);
-    const bool refused = buffers->refused;
-    pthread_mutex_unlock(&buffers->sizing);
-    return refused;
-}
-
-void buffers_refusal(struct buffers *buffers, char *text, size_t size)
-{
-    text[0] = 0;
-    pthread_mutex_lock(&buffers->sizing);
-    if (buffers->refused && !buffers->told)
-        snprintf(text, size,
-                 "pictures of %dx%d need %zu MiB of memory, %zu are planned and %zu more are left: "
-                 "they are not decoded (`picture` plans for larger ones)",
-                 buffers->width, buffers->height, buffers->needed >> 20,
-                 buffers->share.planned >> 20, buffers->left >> 20);
-    buffers->told |= buffers->refused;
-    pthread_mutex_unlock(&buffers->sizing);
-}
-
 // --- libavcodec's call
 
-// Runs on each of libavcodec's threads.
 static void count_served(struct buffers *buffers, const AVFrame *frame)
 {
     const int64_t serial = libav_serial(frame);
     struct served *served = &buffers->served[(uint64_t)serial % SERVED];
-    pthread_mutex_lock(&buffers->sizing);
     if (served->serial != serial)
         *served = (struct served){serial, 0, frame->buf[0]->buffer};
     served->frames++;
-    pthread_mutex_unlock(&buffers->sizing);
 }
 
 // The picture itself is the first frame. If film grain is applied, libavcodec gives out another.
-bool buffers_stood_in(struct buffers *buffers, const AVFrame *picture)
+bool buffers_stood_in(const struct buffers *buffers, const AVFrame *picture)
 {
     const int64_t serial = libav_serial(picture);
-    pthread_mutex_lock(&buffers->sizing);
-    const struct served served = buffers->served[(uint64_t)serial % SERVED];
-    pthread_mutex_unlock(&buffers->sizing);
-    if (served.serial != serial || !picture->buf[0])
+    const struct served *served = &buffers->served[(uint64_t)serial % SERVED];
+    if (served->serial != serial || !picture->buf[0])
         return false;
-    return served.frames > (picture->buf[0]->buffer == served.first ? 1 : 2);
+    return served->frames > (picture->buf[0]->buffer == served->first ? 1 : 2);
 }
 
+// Runs on each of libavcodec's threads.
 static int get_buffer(AVCodecContext *context, AVFrame *frame, int flags)
 {
-    int align[AV_NUM_DATA_POINTERS], width = frame->width, height = frame->height;
+    int align[AV_NUM_DATA_POINTERS], width = frame->width, height = frame->height, rc;
     struct buffers *buffers = context->opaque;
-    int rc = reserve_decoder(buffers, context);
-    if (rc < 0)
-        return rc;
     if (!(context->codec->capabilities & AV_CODEC_CAP_DR1) ||
         pixel_format_map_format(frame->format) == PIXEL_NONE) {
-        rc = avcodec_default_get_buffer2(context, frame, flags);
+        pthread_mutex_lock(&buffers->lock);
+        rc = reserve_decoder(buffers, context);
+        pthread_mutex_unlock(&buffers->lock);
+        if (rc == 0)
+            rc = avcodec_default_get_buffer2(context, frame, flags);
     } else {
         avcodec_align_dimensions2(context, &width, &height, align);
-        rc = fill_planes(buffers, frame, width, height, align);
+        rc = fill_planes(buffers, frame, width, height, align, context);
     }
     if (rc >= 0) {
         count_served(buffers, frame);

@@ -57,9 +57,9 @@ void buffers_trim(struct buffers *); // frees idle buffers, and memory taken fro
 void buffers_serve(struct buffers *, struct AVCodecContext *, struct early_output *);
 // Returns true if libavcodec made up references for this picture of H.265, which it has just given
 // out.
-bool buffers_stood_in(struct buffers *, const struct AVFrame *);
+bool buffers_stood_in(const struct buffers *, const struct AVFrame *);
 // True while the pictures do not fit and the decoder gets no memory. A keyframe tries again.
-bool buffers_refused(struct buffers *);
+bool buffers_refused(const struct buffers *);
 // Writes a sentence about the refusal, once per size; otherwise an empty text.
 void buffers_refusal(struct buffers *, char *text, size_t size);
 // Allocates a frame for such a picture, unless it has matching memory. Returns 0 or an AVERROR.

@@ -131,45 +131,31 @@ bool codec_orders(const struct codec *codec, const AVPacket *keyframe)
            is_idr(codec->context, keyframe);
 }
 
-static void enter(struct codec *codec)
+static void close_codec(struct codec *codec, bool waits)
 {
-    if (codec->nvdec.device)
-        nvdec_enter(&codec->nvdec);
-}
-
-static void leave(struct codec *codec)
-{
-    if (codec->nvdec.device)
-        nvdec_leave(&codec->nvdec);
+    if (!codec->context)
+        return;
+    nvdec_enter(&codec->nvdec);
+    pictures_reap(codec->pictures);
+    early_output_close(codec->early);
+    hardware_close(codec->hardware);
+    if (waits)
+        avcodec_free_context(&codec->context);
+    nvdec_leave(&codec->nvdec);
+    if (codec->context)
+        nvdec_abandon(codec->nvdec.device, codec->context);
+    av_packet_free(&codec->idr);
+    *codec = (struct codec){0};
 }
 
 void codec_close(struct codec *codec)
 {
-    if (!codec->context)
-        return;
-    enter(codec);
-    pictures_reap(codec->pictures);
-    early_output_close(codec->early);
-    hardware_close(codec->hardware);
-    avcodec_free_context(&codec->context);
-    leave(codec);
-    av_packet_free(&codec->idr);
-    *codec = (struct codec){0};
+    close_codec(codec, true);
 }
 
 void codec_abandon(struct codec *codec)
 {
-    if (!codec_on_nvdec(codec)) {
-        codec_close(codec);
-        return;
-    }
-    enter(codec);
-    pictures_reap(codec->pictures);
-    early_output_close(codec->early);
-    leave(codec);
-    nvdec_abandon(codec->nvdec.device, codec->context);
-    av_packet_free(&codec->idr);
-    *codec = (struct codec){0};
+    close_codec(codec, !codec->nvdec.device);
 }
 
 // --- H.264 on a device: libavcodec's flush would close the decoder in the driver
@@ -180,12 +166,11 @@ void codec_abandon(struct codec *codec)
 
 static int keep_idr(struct codec *codec, const AVPacket *packet)
 {
-    if (!codec->idr && !(codec->idr = av_packet_alloc()))
+    av_packet_free(&codec->idr);
+    if (!(codec->idr = av_packet_clone(packet)))
         return AVERROR(ENOMEM);
-    av_packet_unref(codec->idr);
-    int rc = av_packet_ref(codec->idr, packet);
     codec->idr->pts = codec->idr->dts = AV_NOPTS_VALUE;
-    return rc;
+    return 0;
 }
 
 // Call before sending a packet. Keeps an IDR picture; any other first one flushes after all.
@@ -221,7 +206,7 @@ int codec_send(struct codec *codec, const AVPacket *packet, int64_t serial)
         hardware_describe(codec->hardware, codec->context);
         return rc;
     }
-    enter(codec);
+    nvdec_enter(&codec->nvdec);
     pictures_reap(codec->pictures);
     if (packet)
         rc = begin_packet(codec, packet);
@@ -231,7 +216,7 @@ int codec_send(struct codec *codec, const AVPacket *packet, int64_t serial)
         rc = early_output_send(codec->early, codec->context, packet, serial, codec->keyframes_only);
     else if (rc >= 0 && (packet || !codec->idr))
         rc = libav_send(codec->context, packet, serial);
-    leave(codec);
+    nvdec_leave(&codec->nvdec);
     return rc;
 }
 
@@ -265,10 +250,10 @@ int codec_receive(struct codec *codec, AVFrame *frame)
         return hardware_receive(codec->hardware, frame);
     bool works = has_work_left(codec);
     if (works)
-        enter(codec);
+        nvdec_enter(&codec->nvdec);
     int rc = receive(codec, frame);
     if (works)
-        leave(codec);
+        nvdec_leave(&codec->nvdec);
     const bool waits = rc == AVERROR(EAGAIN) || rc == AVERROR_EOF;
     return waits && codec->early && early_output_next(codec->early, frame) ? 0 : rc;
 }
@@ -285,10 +270,10 @@ int codec_map(struct codec *codec, struct picture *picture, bool keep_on_device,
 {
     bool copies = picture_on_device(picture) && !keep_on_device;
     if (copies)
-        enter(codec);
+        nvdec_enter(&codec->nvdec);
     int rc = picture_map(picture, keep_on_device, ret, converted);
     if (copies)
-        leave(codec);
+        nvdec_leave(&codec->nvdec);
     return rc;
 }
 
@@ -302,13 +287,13 @@ void codec_flush(struct codec *codec, int64_t first)
         hardware_flush(codec->hardware);
         return;
     }
-    enter(codec);
+    nvdec_enter(&codec->nvdec);
     pictures_reap(codec->pictures);
     if (codec->early)
         early_output_begin(codec->early);
     if (!codec->unflushed)
         avcodec_flush_buffers(codec->context);
-    leave(codec);
+    nvdec_leave(&codec->nvdec);
 }
 
 bool codec_failed(const struct codec *codec, int error)

@@ -35,12 +35,15 @@ struct hardware {
     struct hardware_decoder decoder;
     struct decoder_choice choice;
     AVCodecParameters *parameters;
-    struct hardware *next; // in the list left_behind, under left_behind_lock
+    // Under open_lock:
+    struct hardware *next;
+    int users;       // the owner and the thread: the last of them frees all
+    bool is_hanging; // the owner has left during a call of the driver
 
     pthread_mutex_t lock; // guards the members down to `buffers`
     pthread_cond_t changed;
     int (*task)(struct hardware *); // running on the thread; NULL: it waits for one
-    bool left, gone;                // the owner, the thread: the last of them frees all
+    bool left;                      // the owner has
     struct buffers *buffers;
 
     // Owned by the thread during a task, otherwise by the owner:
@@ -68,18 +71,13 @@ struct hardware {
 
 // --- names
 
-// Finds libavcodec's own decoders that use a device, or libraries that accept one.
-static const AVCodecHWConfig *find_config(const AVCodec *codec, enum AVHWDeviceType device,
-                                          bool library)
+static bool takes_device(const AVCodec *codec, enum AVHWDeviceType device)
 {
     const AVCodecHWConfig *config;
-    for (int i = 0; (config = avcodec_get_hw_config(codec, i)); i++) {
-        const bool own = (config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) &&
-                         !(config->methods & AV_CODEC_HW_CONFIG_METHOD_INTERNAL);
-        if (config->device_type == device && (library || own))
-            return config;
-    }
-    return NULL;
+    for (int i = 0; (config = avcodec_get_hw_config(codec, i)); i++)
+        if (config->device_type == device)
+            return true;
+    return false;
 }
 
 static const AVCodec *find_library(const char *name, enum AVCodecID id)
@@ -91,25 +89,18 @@ static const AVCodec *find_library(const char *name, enum AVCodecID id)
 
 int hardware_find(struct hardware_decoder *ret, const char *name, enum AVCodecID id)
 {
-    const enum AVHWDeviceType device = av_hwdevice_find_type_by_name(name);
-    const AVCodecHWConfig *config;
-    const AVCodec *codec;
     char full[64];
+    ret->device = av_hwdevice_find_type_by_name(name);
     if (!nvdec_is_exact(id))
         return -ENOTSUP;
-    for (void *at = NULL; device && (codec = av_codec_iterate(&at));) {
-        if (codec->id != id || !av_codec_is_decoder(codec) ||
-            !(config = find_config(codec, device, false)))
-            continue;
-        *ret = (struct hardware_decoder){codec, device, config->pix_fmt};
+    if (ret->device && (ret->codec = device_decoder(ret->device, id, &ret->format)))
         return 0;
-    }
     snprintf(full, sizeof full, "%s_%s", avcodec_get_name(id), name);
-    if (!(codec = find_library(full, id)) && !(codec = find_library(name, id)))
+    if (!(ret->codec = find_library(full, id)) && !(ret->codec = find_library(name, id)))
         return -ENOTSUP;
-    const bool takes_device = find_config(codec, device, true);
-    *ret = (struct hardware_decoder){codec, takes_device ? device : AV_HWDEVICE_TYPE_NONE,
-                                     AV_PIX_FMT_NONE};
+    if (!takes_device(ret->codec, ret->device))
+        ret->device = AV_HWDEVICE_TYPE_NONE;
+    ret->format = AV_PIX_FMT_NONE;
     return 0;
 }
 
@@ -140,37 +131,53 @@ const char *hardware_name(const struct decoder_choice *choice, char to[HARDWARE_
     return to;
 }
 
-// --- decoders whose owners went on while a call of their driver lasted
+// --- open decoders
 
-static pthread_mutex_t left_behind_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct hardware *left_behind;
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hardware *open_decoders;
 
-static void note_left_behind(struct hardware *hardware)
+static void begin_use(struct hardware *hardware)
 {
-    pthread_mutex_lock(&left_behind_lock);
-    hardware->next = left_behind;
-    left_behind = hardware;
-    pthread_mutex_unlock(&left_behind_lock);
+    pthread_mutex_lock(&open_lock);
+    hardware->users = 2;
+    hardware->next = open_decoders;
+    open_decoders = hardware;
+    pthread_mutex_unlock(&open_lock);
 }
 
-static void note_returned(const struct hardware *hardware)
+static void free_all(struct hardware *hardware)
 {
-    pthread_mutex_lock(&left_behind_lock);
-    struct hardware **at = &left_behind;
-    while (*at != hardware)
+    av_packet_free(&hardware->packet);
+    avcodec_parameters_free(&hardware->parameters);
+    pthread_cond_destroy(&hardware->changed);
+    pthread_mutex_destroy(&hardware->lock);
+    free(hardware);
+}
+
+static void end_use(struct hardware *hardware, bool hangs)
+{
+    pthread_mutex_lock(&open_lock);
+    hardware->is_hanging = hangs;
+    const bool last = --hardware->users == 0;
+    struct hardware **at = &open_decoders;
+    while (last && *at != hardware)
         at = &(*at)->next;
-    *at = hardware->next;
-    pthread_mutex_unlock(&left_behind_lock);
+    if (last)
+        *at = hardware->next;
+    pthread_mutex_unlock(&open_lock);
+    if (last)
+        free_all(hardware);
 }
 
-static bool is_left_behind(const struct decoder_choice *choice)
+// True if a call of this decoder's driver has not returned.
+static bool driver_hangs(const struct decoder_choice *choice)
 {
     bool found = false;
-    pthread_mutex_lock(&left_behind_lock);
-    for (const struct hardware *at = left_behind; at && !found; at = at->next)
-        found = strcmp(at->choice.name, choice->name) == 0 &&
+    pthread_mutex_lock(&open_lock);
+    for (const struct hardware *at = open_decoders; at && !found; at = at->next)
+        found = at->is_hanging && strcmp(at->choice.name, choice->name) == 0 &&
                 strcmp(at->choice.device, choice->device) == 0;
-    pthread_mutex_unlock(&left_behind_lock);
+    pthread_mutex_unlock(&open_lock);
     return found;
 }
 
@@ -393,27 +400,27 @@ static int flush_context(struct hardware *hardware)
     return 0;
 }
 
-// --- the thread
-
-static void free_all(struct hardware *hardware)
+static int close_context(struct hardware *hardware)
 {
-    av_packet_free(&hardware->packet);
-    avcodec_parameters_free(&hardware->parameters);
-    pthread_cond_destroy(&hardware->changed);
-    pthread_mutex_destroy(&hardware->lock);
-    free(hardware);
+    drop_ready(hardware);
+    early_output_close(hardware->early);
+    hardware->early = NULL;
+    avcodec_free_context(&hardware->context);
+    return 0;
 }
+
+// --- the thread
 
 static void *run_hardware(void *opaque)
 {
     struct hardware *hardware = opaque;
     pthread_setname_np(pthread_self(), "hardware decode");
     pthread_mutex_lock(&hardware->lock);
-    for (;;) {
-        while (!hardware->task && !hardware->left)
+    while (hardware->task || !hardware->left) {
+        if (!hardware->task) {
             pthread_cond_wait(&hardware->changed, &hardware->lock);
-        if (hardware->left)
-            break;
+            continue;
+        }
         pthread_mutex_unlock(&hardware->lock);
         const int rc = hardware->task(hardware);
         pthread_mutex_lock(&hardware->lock);
@@ -425,61 +432,40 @@ static void *run_hardware(void *opaque)
         pthread_cond_broadcast(&hardware->changed);
     }
     pthread_mutex_unlock(&hardware->lock);
-    drop_ready(hardware);
-    early_output_close(hardware->early);
-    avcodec_free_context(&hardware->context);
-    pthread_mutex_lock(&hardware->lock);
-    const bool last = hardware->gone;
-    hardware->gone = true;
-    pthread_cond_broadcast(&hardware->changed);
-    pthread_mutex_unlock(&hardware->lock);
-    if (last) {
-        note_returned(hardware);
-        free_all(hardware);
-    }
+    close_context(hardware); // if the owner did not wait for it
+    end_use(hardware, false);
     return NULL;
 }
 
 // --- the owner
 
-// Under the lock. Returns true if the thread finished its task, or is gone, in time.
-static bool wait_for_thread(struct hardware *hardware, bool to_go)
-{
-    const int64_t until_ns = monotonic_ns() + hardware->deadline_ns;
-    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
-    int rc = 0;
-    while (rc == 0 && (to_go ? !hardware->gone : hardware->task != NULL))
-        rc = pthread_cond_timedwait(&hardware->changed, &hardware->lock, &until);
-    return to_go ? hardware->gone : !hardware->task;
-}
-
 static int run_task(struct hardware *hardware, int (*task)(struct hardware *))
 {
     if (hardware->hangs)
         return AVERROR(ETIMEDOUT);
+    const int64_t until_ns = monotonic_ns() + hardware->deadline_ns;
+    int rc = 0;
     pthread_mutex_lock(&hardware->lock);
     hardware->task = task;
     pthread_cond_broadcast(&hardware->changed);
-    hardware->hangs = !wait_for_thread(hardware, false);
+    while (hardware->task && rc == 0)
+        rc = condition_wait(&hardware->changed, &hardware->lock, until_ns);
+    hardware->hangs = hardware->task;
+    rc = hardware->hangs ? AVERROR(ETIMEDOUT) : hardware->rc;
     pthread_mutex_unlock(&hardware->lock);
-    if (hardware->hangs)
-        return AVERROR(ETIMEDOUT);
-    libav_thread()->data_missing |= hardware->data_missing;
-    return hardware->rc;
+    if (!hardware->hangs)
+        libav_thread()->data_missing |= hardware->data_missing;
+    return rc;
 }
 
 static int start_thread(struct hardware **ret, const AVCodecParameters *parameters)
 {
-    pthread_condattr_t attributes;
     pthread_t id;
     struct hardware *hardware = calloc(1, sizeof *hardware);
     if (!hardware)
         return -ENOMEM;
     pthread_mutex_init(&hardware->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&hardware->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&hardware->changed);
     hardware->packet = av_packet_alloc();
     hardware->parameters = avcodec_parameters_alloc();
     if (!hardware->packet || !hardware->parameters ||
@@ -489,6 +475,7 @@ static int start_thread(struct hardware **ret, const AVCodecParameters *paramete
         return -ENOMEM;
     }
     pthread_detach(id);
+    begin_use(hardware);
     *ret = hardware;
     return 0;
 }
@@ -505,7 +492,7 @@ int hardware_open(struct hardware **ret, const AVCodecParameters *parameters,
     if (rc < 0)
         return rc;
     snprintf(why, size, "its driver has not returned from a call");
-    if (is_left_behind(choice))
+    if (driver_hangs(choice))
         return -EBUSY;
     snprintf(why, size, "%s", strerror(ENOMEM));
     rc = start_thread(&hardware, parameters);
@@ -533,18 +520,12 @@ void hardware_close(struct hardware *hardware)
 {
     if (!hardware)
         return;
+    run_task(hardware, close_context);
     pthread_mutex_lock(&hardware->lock);
     hardware->left = true;
     pthread_cond_broadcast(&hardware->changed);
-    if (!hardware->hangs)
-        wait_for_thread(hardware, true);
-    const bool last = hardware->gone;
-    hardware->gone = true;
-    if (!last)
-        note_left_behind(hardware);
     pthread_mutex_unlock(&hardware->lock);
-    if (last)
-        free_all(hardware);
+    end_use(hardware, hardware->hangs);
 }
 
 // Returns true if a picture is overdue. The last packet may have none, as a second field.

@@ -196,13 +196,6 @@ static int read_profile(const AVCodecParameters *parameters)
 // Returns the bits of a 4:2:0 sample; 0: unknown. Over RTSP only the profile is known.
 static int read_depth(const AVCodecParameters *parameters)
 {
-    static const struct {
-        enum AVCodecID codec;
-        int profile, bits;
-    } profiles[] = {{AV_CODEC_ID_H264, 66, 8},   {AV_CODEC_ID_H264, 77, 8},
-                    {AV_CODEC_ID_H264, 88, 8},   {AV_CODEC_ID_H264, 100, 8},
-                    {AV_CODEC_ID_H264, 110, 10}, {AV_CODEC_ID_HEVC, 1, 8},
-                    {AV_CODEC_ID_HEVC, 2, 10}};
     const int format = parameters->format;
     if (format != AV_PIX_FMT_NONE)
         return format == AV_PIX_FMT_YUV420P || format == AV_PIX_FMT_YUVJ420P ? 8
@@ -210,9 +203,12 @@ static int read_depth(const AVCodecParameters *parameters)
                                                                              : 0;
     const int profile =
         parameters->profile >= 0 ? parameters->profile & 0xff : read_profile(parameters);
-    for (size_t i = 0; i < sizeof profiles / sizeof *profiles; i++)
-        if (profiles[i].codec == parameters->codec_id && profiles[i].profile == profile)
-            return profiles[i].bits;
+    if (parameters->codec_id == AV_CODEC_ID_H264)
+        return profile == 66 || profile == 77 || profile == 88 || profile == 100 ? 8
+               : profile == 110                                                  ? 10
+                                                                                 : 0;
+    if (parameters->codec_id == AV_CODEC_ID_HEVC)
+        return profile == 1 ? 8 : profile == 2 ? 10 : 0;
     return 0;
 }
 

@@ -22,25 +22,121 @@ enum {
     TURNS = 3,
 };
 
-// --- the semaphores
+// --- semaphores
+
+struct fair_semaphore_waiter {
+    pthread_cond_t turn; // its own, so that a leaving thread wakes exactly one
+    bool in;
+    struct fair_semaphore_waiter *next;
+};
+
+void fair_semaphore_init(struct fair_semaphore *semaphore, int places)
+{
+    *semaphore =
+        (struct fair_semaphore){.room = places, .places = places, .since_ns = monotonic_ns()};
+    semaphore->last = &semaphore->first;
+    pthread_mutex_init(&semaphore->mutex, NULL);
+}
+
+void fair_semaphore_finish(struct fair_semaphore *semaphore)
+{
+    pthread_mutex_destroy(&semaphore->mutex);
+}
+
+// Under the lock. Adds the time so far, and changes the room.
+static void change_room(struct fair_semaphore *semaphore, int places)
+{
+    const int64_t now_ns = monotonic_ns();
+    const int taken = semaphore->places - (semaphore->room > 0 ? semaphore->room : 0);
+    semaphore->used_ns += (uint64_t)taken * (uint64_t)(now_ns - semaphore->since_ns);
+    semaphore->since_ns = now_ns;
+    semaphore->room += places;
+}
+
+// Under the lock.
+static void wait_in_line(struct fair_semaphore *semaphore)
+{
+    struct fair_semaphore_waiter waiter = {.turn = PTHREAD_COND_INITIALIZER};
+    *semaphore->last = &waiter;
+    semaphore->last = &waiter.next;
+    while (!waiter.in)
+        pthread_cond_wait(&waiter.turn, &semaphore->mutex);
+    pthread_cond_destroy(&waiter.turn);
+}
+
+void fair_semaphore_enter(struct fair_semaphore *semaphore)
+{
+    pthread_mutex_lock(&semaphore->mutex);
+    if (semaphore->room > 0)
+        change_room(semaphore, -1);
+    else
+        wait_in_line(semaphore);
+    pthread_mutex_unlock(&semaphore->mutex);
+}
+
+bool fair_semaphore_try(struct fair_semaphore *semaphore)
+{
+    pthread_mutex_lock(&semaphore->mutex);
+    const bool enters = semaphore->room > 0;
+    if (enters)
+        change_room(semaphore, -1);
+    pthread_mutex_unlock(&semaphore->mutex);
+    return enters;
+}
+
+void fair_semaphore_take(struct fair_semaphore *semaphore, int places)
+{
+    pthread_mutex_lock(&semaphore->mutex);
+    change_room(semaphore, -places);
+    pthread_mutex_unlock(&semaphore->mutex);
+}
+
+// Places go straight to the first in line, so that no later arrival can take them.
+void fair_semaphore_leave(struct fair_semaphore *semaphore, int places)
+{
+    struct fair_semaphore_waiter *first;
+    pthread_mutex_lock(&semaphore->mutex);
+    change_room(semaphore, places);
+    while (semaphore->room > 0 && (first = semaphore->first)) {
+        if (!(semaphore->first = first->next))
+            semaphore->last = &semaphore->first;
+        semaphore->room--;
+        first->in = true;
+        pthread_cond_signal(&first->turn);
+    }
+    pthread_mutex_unlock(&semaphore->mutex);
+}
+
+uint64_t fair_semaphore_used_ns(struct fair_semaphore *semaphore)
+{
+    pthread_mutex_lock(&semaphore->mutex);
+    change_room(semaphore, 0);
+    const uint64_t used_ns = semaphore->used_ns;
+    pthread_mutex_unlock(&semaphore->mutex);
+    return used_ns;
+}
+
+// --- the order of the driver's users
 
 void nvdec_enter(struct nvdec *nvdec)
 {
+    if (!nvdec->device)
+        return;
     nvdec->opening_before_ns = fair_semaphore_used_ns(&nvdec->device->opening);
     fair_semaphore_enter(&nvdec->device->inside);
 }
 
 void nvdec_leave(struct nvdec *nvdec)
 {
-    uint64_t opening_ns = fair_semaphore_used_ns(&nvdec->device->opening);
-    nvdec->held_up_ns += (int64_t)(opening_ns - nvdec->opening_before_ns);
-    if (!nvdec->opens) {
-        fair_semaphore_leave(&nvdec->device->inside);
+    struct decode_device *device = nvdec->device;
+    if (!device)
         return;
-    }
+    const uint64_t opening_ns = fair_semaphore_used_ns(&device->opening);
+    nvdec->held_up_ns += (int64_t)(opening_ns - nvdec->opening_before_ns);
+    fair_semaphore_leave(&device->inside, nvdec->opens ? device->opening_places : 1);
+    if (nvdec->opens)
+        fair_semaphore_leave(&device->opening, 1);
     nvdec->opens = false;
-    fair_semaphore_unreserve(&nvdec->device->inside, nvdec->device->opening_places);
-    fair_semaphore_leave(&nvdec->device->opening);
 }
 
 // libavcodec opens the driver's decoder after this returns. A waiting thread gives its place inside
@@ -49,41 +145,27 @@ static void wait_to_open(struct nvdec *nvdec)
 {
     if (nvdec->opens)
         return;
-    fair_semaphore_leave(&nvdec->device->inside);
+    fair_semaphore_leave(&nvdec->device->inside, 1);
     fair_semaphore_enter(&nvdec->device->opening);
-    fair_semaphore_reserve(&nvdec->device->inside, nvdec->device->opening_places);
+    fair_semaphore_take(&nvdec->device->inside, nvdec->device->opening_places);
     nvdec->opens = true;
 }
 
 bool nvdec_turn_came(struct nvdec_turn *turn, struct decode_device *device)
 {
-    if (!turn->device)
-        fair_semaphore_join(&device->turns, &turn->place);
-    turn->device = device;
-    return fair_semaphore_is_in(&device->turns, &turn->place);
+    if (!turn->device && fair_semaphore_try(&device->turns))
+        turn->device = device;
+    return turn->device;
 }
 
 void nvdec_turn_end(struct nvdec_turn *turn)
 {
     if (turn->device)
-        fair_semaphore_withdraw(&turn->device->turns, &turn->place);
+        fair_semaphore_leave(&turn->device->turns, 1);
     turn->device = NULL;
 }
 
 // --- decoders
-
-static bool decodes_on_cuda(const AVCodec *codec)
-{
-    const AVCodecHWConfig *config;
-    for (int i = 0; (config = avcodec_get_hw_config(codec, i)); i++) {
-        // The cuvid decoders, which have their own methods, cannot fall back.
-        if (config->device_type == AV_HWDEVICE_TYPE_CUDA &&
-            (config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) &&
-            !(config->methods & AV_CODEC_HW_CONFIG_METHOD_INTERNAL))
-            return true;
-    }
-    return false;
-}
 
 bool nvdec_is_exact(enum AVCodecID id)
 {
@@ -91,15 +173,30 @@ bool nvdec_is_exact(enum AVCodecID id)
            id == AV_CODEC_ID_VP8 || id == AV_CODEC_ID_VP9;
 }
 
-// libavcodec's first choice for the codec may differ: for AV1 it is a library for the cpu.
+// libavcodec's first choice for the codec may differ: for AV1 it is a library for the cpu. The
+// cuvid decoders, which have their own methods, cannot fall back.
+const AVCodec *device_decoder(enum AVHWDeviceType device, enum AVCodecID id,
+                              enum AVPixelFormat *format)
+{
+    const AVCodecHWConfig *config;
+    const AVCodec *codec;
+    for (void *at = NULL; nvdec_is_exact(id) && (codec = av_codec_iterate(&at));)
+        for (int i = 0; codec->id == id && av_codec_is_decoder(codec) &&
+                        (config = avcodec_get_hw_config(codec, i));
+             i++) {
+            *format = config->pix_fmt;
+            if (config->device_type == device &&
+                (config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) &&
+                !(config->methods & AV_CODEC_HW_CONFIG_METHOD_INTERNAL))
+                return codec;
+        }
+    return NULL;
+}
+
 const AVCodec *nvdec_find(enum AVCodecID id)
 {
-    const AVCodec *codec;
-    for (void *at = NULL; nvdec_is_exact(id) && (codec = av_codec_iterate(&at));) {
-        if (codec->id == id && av_codec_is_decoder(codec) && decodes_on_cuda(codec))
-            return codec;
-    }
-    return NULL;
+    enum AVPixelFormat format;
+    return device_decoder(AV_HWDEVICE_TYPE_CUDA, id, &format);
 }
 
 // libavcodec calls again without a format whose set-up failed; NONE makes the packet fail.

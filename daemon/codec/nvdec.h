@@ -1,11 +1,35 @@
-// Decoding on the device: struct decode_device, and the set-up of a libavcodec decoder for it.
+// Decoding on NVDEC: the device that cameras share, the order in which they use its driver, and the
+// set-up of a libavcodec decoder for it.
 #ifndef FRAMED_DAEMON_CODEC_NVDEC_H
 #define FRAMED_DAEMON_CODEC_NVDEC_H
 
 #include <libavcodec/avcodec.h>
+#include <libavutil/hwcontext.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "daemon/base/fair_semaphore.h"
+// Admits a limited number of threads at a time, in order of arrival. Thread-safe.
+struct fair_semaphore {
+    pthread_mutex_t mutex;
+    int room; // places left: above 0 only while nobody waits, below 0 after fair_semaphore_take
+              // took more than were free
+    struct fair_semaphore_waiter *first, **last; // in line
+    int places;                                  // total
+    uint64_t used_ns; // time that places were taken, summed over them up to since_ns
+    int64_t since_ns; // CLOCK_MONOTONIC
+};
+
+void fair_semaphore_init(struct fair_semaphore *, int places);
+void fair_semaphore_finish(struct fair_semaphore *); // with nobody inside
+void fair_semaphore_enter(struct fair_semaphore *);
+bool fair_semaphore_try(struct fair_semaphore *); // enters without waiting; false: there is no room
+// Takes `places` without waiting. The limit for other threads is that much lower until they are
+// left.
+void fair_semaphore_take(struct fair_semaphore *, int places);
+// Any thread, on behalf of one that is inside.
+void fair_semaphore_leave(struct fair_semaphore *, int places);
+uint64_t fair_semaphore_used_ns(struct fair_semaphore *); // since init, summed over all places
 
 struct decode_device {
     // Returns libavcodec's decoder that runs the codec on the device and gives the same bytes as
@@ -17,7 +41,7 @@ struct decode_device {
     struct fair_semaphore inside;  // limits libavcodec's calls that may call the driver
     struct fair_semaphore opening; // limits calls that open a decoder in the driver: one at a time
     int opening_places;            // places in `inside` that such a call takes
-    struct fair_semaphore turns;   // limits decoders that may begin, see nvdec_turn_came
+    struct fair_semaphore turns;   // limits decoders that may begin: see nvdec_turn
     pthread_mutex_t lock;          // guards, for nvdec_abandon:
     struct abandoned *abandoned;
     bool closes; // a thread is closing them, and then signals:
@@ -36,16 +60,15 @@ struct nvdec {
 };
 
 // A live camera's turn to have its decoder opened in the driver, which takes up to 80 ms and
-// happens one at a time: its packets must be read until then. Zeroed: not in line.
+// happens one at a time: its packets must be read until then. Zeroed: none.
 struct nvdec_turn {
-    struct decode_device *device; // the device with the line; NULL: none
-    struct fair_semaphore_waiter place;
+    struct decode_device *device; // where it has the turn; NULL: nowhere
 };
 
-// Joins the line, and returns true once the turn has come. It lasts until nvdec_turn_end, which
-// must follow soon: only a few have a turn at a time.
+// Returns true if the camera has the turn or gets it now. It lasts until nvdec_turn_end, which must
+// follow soon: only a few have a turn at a time.
 bool nvdec_turn_came(struct nvdec_turn *, struct decode_device *);
-void nvdec_turn_end(struct nvdec_turn *); // or leaves the line; accepts one not in line
+void nvdec_turn_end(struct nvdec_turn *); // accepts one without a turn
 
 // Closes the context of a decoder whose camera has another device, some time before this device is
 // closed: the driver takes up to 50 ms for each, one after another. No frame of the decoder may be
@@ -53,13 +76,16 @@ void nvdec_turn_end(struct nvdec_turn *); // or leaves the line; accepts one not
 void nvdec_abandon(struct decode_device *, AVCodecContext *);
 void nvdec_wait_for_abandoned(struct decode_device *);
 
-// Call around each call of libavcodec that may call the driver.
+// Call around each call of libavcodec that may call the driver. Do nothing without a device.
 void nvdec_enter(struct nvdec *);
 void nvdec_leave(struct nvdec *);
 
 // Returns true if the codec's standard defines a picture's bytes exactly. The others, JPEG and the
 // MPEGs before H.264 with their own transforms, would differ from the cpu.
 bool nvdec_is_exact(enum AVCodecID);
-const AVCodec *nvdec_find(enum AVCodecID);
+// Returns libavcodec's own decoder of such a codec that uses this type of device, and the format of
+// its pictures there; NULL: none.
+const AVCodec *device_decoder(enum AVHWDeviceType, enum AVCodecID, enum AVPixelFormat *format);
+const AVCodec *nvdec_find(enum AVCodecID); // the same on CUDA
 
 #endif

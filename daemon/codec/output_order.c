@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/number.h"
 #include "daemon/bitstream/nal.h"
 
 enum {
@@ -370,9 +371,7 @@ static bool is_sequence(const struct picture_place_reader *reader, const struct 
 
 static bool differs_from_last(struct picture_place_reader *reader, const struct nal *sequence)
 {
-    uint64_t hash = 0xcbf29ce484222325; // FNV-1a
-    for (size_t i = 0; i < sequence->size; i++)
-        hash = (hash ^ sequence->data[i]) * 0x100000001b3;
+    const uint64_t hash = hash_bytes(HASH_BEGIN, sequence->data, sequence->size);
     const bool differs = hash != reader->sequence_hash;
     reader->sequence_hash = hash;
     return differs;

@@ -6,7 +6,7 @@
 #include <libavutil/opt.h>
 #include <libavutil/pixdesc.h>
 #include <libswscale/swscale.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "daemon/codec/buffers.h"
@@ -21,18 +21,19 @@ struct scaler {
 
 struct picture {
     struct pictures *pool;
-    struct picture *next; // pictures::idle or pictures::released
+    struct picture *next; // in one of the pool's lists
     AVFrame *decoded;
     AVFrame *host; // its download or conversion; keeps its buffer for the next one
 };
 
+// Any thread adds to an atomic list, and takes all of it at once.
 struct pictures {
-    pthread_mutex_t mutex; // guards the members down to `closed`
-    struct picture *idle;
-    struct picture *released; // with frames on the device, for the decoder to return
-    int out;
-    bool closed;
+    _Atomic(struct picture *) free;
+    _Atomic(struct picture *) released; // with frames on the device, for the decoder to return
+    _Atomic int users;                  // pictures that are out, and the owner
+    _Atomic bool closed;
     // Used by the taking thread only:
+    struct picture *idle;
     struct buffers *buffers;
     struct scaler scaler;
     AVFrame *download; // between a device and the scaler
@@ -126,34 +127,42 @@ int pictures_open(struct pictures **ret, struct buffers *buffers)
         return -ENOMEM;
     }
     pool->buffers = buffers;
-    pthread_mutex_init(&pool->mutex, NULL);
+    pool->users = 1;
     *ret = pool;
     return 0;
 }
 
-static void picture_free(struct picture *picture)
+static void add_to(_Atomic(struct picture *) *list, struct picture *picture)
 {
-    av_frame_free(&picture->decoded);
-    av_frame_free(&picture->host);
-    free(picture);
+    picture->next = atomic_load(list);
+    while (!atomic_compare_exchange_weak(list, &picture->next, picture))
+        ;
 }
 
-static void pool_free(struct pictures *pool)
+static void free_all(struct picture *list)
 {
-    for (struct picture *picture; (picture = pool->idle);) {
-        pool->idle = picture->next;
-        picture_free(picture);
+    for (struct picture *picture; (picture = list);) {
+        list = picture->next;
+        av_frame_free(&picture->decoded);
+        av_frame_free(&picture->host);
+        free(picture);
     }
-    pthread_mutex_destroy(&pool->mutex);
+}
+
+// The last user frees the pool.
+static void end_use(struct pictures *pool)
+{
+    if (atomic_fetch_sub(&pool->users, 1) > 1)
+        return;
+    free_all(pool->idle);
+    free_all(pool->free);
+    free_all(pool->released);
     free(pool);
 }
 
 void pictures_reap(struct pictures *pool)
 {
-    pthread_mutex_lock(&pool->mutex);
-    struct picture *released = pool->released;
-    pool->released = NULL;
-    pthread_mutex_unlock(&pool->mutex);
+    struct picture *released = atomic_exchange(&pool->released, NULL);
     for (struct picture *picture; (picture = released);) {
         released = picture->next;
         av_frame_unref(picture->decoded);
@@ -161,23 +170,15 @@ void pictures_reap(struct pictures *pool)
     }
 }
 
-// Counts itself as a picture that is out, so that one released meanwhile is not the last.
 void pictures_close(struct pictures *pool)
 {
     if (!pool)
         return;
     scaler_close(&pool->scaler);
     av_frame_free(&pool->download);
-    pthread_mutex_lock(&pool->mutex);
-    pool->closed = true;
-    pool->out++;
-    pthread_mutex_unlock(&pool->mutex);
+    atomic_store(&pool->closed, true);
     pictures_reap(pool);
-    pthread_mutex_lock(&pool->mutex);
-    bool last = --pool->out == 0;
-    pthread_mutex_unlock(&pool->mutex);
-    if (last)
-        pool_free(pool);
+    end_use(pool);
 }
 
 static struct picture *picture_new(struct pictures *pool)
@@ -190,51 +191,43 @@ static struct picture *picture_new(struct pictures *pool)
     picture->host = av_frame_alloc();
     if (picture->decoded && picture->host)
         return picture;
-    picture_free(picture);
+    free_all(picture);
     return NULL;
 }
 
 struct picture *picture_take(struct pictures *pool)
 {
-    pthread_mutex_lock(&pool->mutex);
+    if (!pool->idle)
+        pool->idle = atomic_exchange(&pool->free, NULL);
     struct picture *picture = pool->idle;
     if (picture)
         pool->idle = picture->next;
     else
         picture = picture_new(pool);
-    pool->out += picture != NULL;
-    pthread_mutex_unlock(&pool->mutex);
+    if (picture)
+        atomic_fetch_add(&pool->users, 1);
     return picture;
 }
 
-// Leaves a frame on the device for the decoder's thread to return. False if the pool is closed.
-static bool leave_to_decoder(struct picture *picture)
-{
-    struct pictures *pool = picture->pool;
-    pthread_mutex_lock(&pool->mutex);
-    bool left = !pool->closed;
-    if (left) {
-        picture->next = pool->released;
-        pool->released = picture;
-    }
-    pthread_mutex_unlock(&pool->mutex);
-    return left;
-}
-
+// A frame on the device waits for the decoder's thread. If the pool closes at the same time, either
+// thread returns it.
 void picture_release(void *opaque)
 {
     struct picture *picture = opaque;
-    if (!picture || (picture->decoded->hw_frames_ctx && leave_to_decoder(picture)))
+    if (!picture)
         return;
     struct pictures *pool = picture->pool;
+    if (picture->decoded->hw_frames_ctx && !atomic_load(&pool->closed)) {
+        atomic_fetch_add(&pool->users, 1); // the decoder's thread may end the picture's use first
+        add_to(&pool->released, picture);
+        if (atomic_load(&pool->closed))
+            pictures_reap(pool);
+        end_use(pool);
+        return;
+    }
     av_frame_unref(picture->decoded);
-    pthread_mutex_lock(&pool->mutex);
-    picture->next = pool->idle;
-    pool->idle = picture;
-    bool last = --pool->out == 0 && pool->closed;
-    pthread_mutex_unlock(&pool->mutex);
-    if (last)
-        pool_free(pool);
+    add_to(&pool->free, picture);
+    end_use(pool);
 }
 
 AVFrame *picture_frame(struct picture *picture)

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "config/url.h"
 #include "daemon/base/machine.h"
+#include "daemon/base/number.h"
 #include "daemon/base/region.h"
 #include "daemon/codec/buffers.h"
 #include "daemon/codec/packet_history.h"
@@ -98,11 +99,6 @@ static const struct {
     [STREAM_H264] = {5 << 20, 2},
     [STREAM_VP9] = {51 << 20, 2},
 };
-
-static size_t round_up(size_t bytes, size_t to)
-{
-    return (bytes + to - 1) / to * to;
-}
 
 static size_t surface_bytes(size_t row_bytes, size_t rows, size_t pitch)
 {
@@ -300,13 +296,12 @@ size_t budget_decoder(const struct camera_config *camera)
                                   : dpb_bytes(&stream, &source, camera->threads, FRAMES_HELD_MAX);
 }
 
+// Of the decoder.
 static struct memory_need pictures_need(const struct camera_config *camera,
                                         const struct backend_driver *driver, bool nvdec)
 {
     const struct stream_memory stream = budget_stream(camera);
     const struct image source = picture_of(&stream, driver, nvdec);
-    if (camera->paused.line)
-        return (struct memory_need){0};
     if (nvdec)
         return (struct memory_need){.device =
                                         budget_nvdec(stream.codec, source.width, source.height,
@@ -316,15 +311,13 @@ static struct memory_need pictures_need(const struct camera_config *camera,
         .pinned = dpb_bytes(&stream, &source, camera->threads, frames_in_flight(driver))};
 }
 
-struct memory_need budget_camera(const struct camera_config *camera,
-                                 const struct backend_driver *driver, bool nvdec)
+// Of all else.
+static struct memory_need other_need(const struct camera_config *camera,
+                                     const struct backend_driver *driver, bool nvdec)
 {
-    if (camera->paused.line)
-        return (struct memory_need){0}; // it is checked once resumed
     const struct stream_memory stream = budget_stream(camera);
     const struct image source = picture_of(&stream, driver, nvdec);
     struct memory_need need = outputs_need(camera, driver, &stream, &source);
-    add(&need, pictures_need(camera, driver, nvdec));
     if (camera_config_analyses(camera)) {
         need.pinned += ANALYSIS_BYTES;
         need.device += nvdec ? ANALYSIS_BYTES : 0;
@@ -332,6 +325,16 @@ struct memory_need budget_camera(const struct camera_config *camera,
     need.pinned += CAMERA_BYTES + (driver->takes_cuda || nvdec ? CUDA_CAMERA_BYTES : 0);
     need.pinned += nvdec ? nvdec_host_bytes(&stream, &source, frames_in_flight(driver))
                          : PACKETS * (size_t)stream.packet_bytes;
+    return need;
+}
+
+struct memory_need budget_camera(const struct camera_config *camera,
+                                 const struct backend_driver *driver, bool nvdec)
+{
+    if (camera->paused.line)
+        return (struct memory_need){0}; // it is checked once resumed
+    struct memory_need need = other_need(camera, driver, nvdec);
+    add(&need, pictures_need(camera, driver, nvdec));
     return need;
 }
 
@@ -346,13 +349,8 @@ static struct memory_need certain_need(const struct camera_config *camera,
                                        const struct backend_driver *driver, bool nvdec)
 {
     const bool decodes = nvdec && budget_wants_nvdec(camera, driver);
-    struct memory_need need = budget_camera(camera, driver, decodes);
-    if (reserves_later(camera)) {
-        const struct memory_need later = pictures_need(camera, driver, decodes);
-        need.device -= later.device;
-        need.pinned -= later.pinned;
-    }
-    return need;
+    return reserves_later(camera) && !camera->paused.line ? other_need(camera, driver, decodes)
+                                                          : budget_camera(camera, driver, decodes);
 }
 
 struct gpu_share budget_share(const struct camera_config *camera,
@@ -429,9 +427,8 @@ size_t budget_reserved(const struct config *config, const struct backend_driver 
     size_t sum = budget_sum(config, driver, nvdec).pinned;
     for (int i = 0; i < config->n_cameras; i++) {
         const struct camera_config *camera = &config->cameras[i];
-        if (camera->paused.line || (nvdec && budget_wants_nvdec(camera, driver)))
-            continue;
-        sum += budget_decoder(camera) - pictures_need(camera, driver, false).pinned;
+        if (!camera->paused.line && !(nvdec && budget_wants_nvdec(camera, driver)))
+            sum += budget_decoder(camera) - pictures_need(camera, driver, false).pinned;
     }
     return sum;
 }

@@ -15,11 +15,11 @@
 #include "kernels/backend.h"
 
 struct devices;
-struct device; // private to device_set.h
+struct device; // private to devices.c
 
 enum { DEVICES_MAX = GPUS_MAX + 1 };
 
-// The GPU that a camera belongs to; private to leases.c.
+// The GPU that a camera belongs to; private to devices.c.
 struct device_place {
     struct device *home; // a GPU; NULL: none yet
     unsigned avoided;    // bit i: GPU i, by device_avoid
@@ -33,7 +33,7 @@ struct device_lease {
     struct backend *backend;
     struct decode_device *nvdec; // NULL: the device has no NVDEC
     int number;                  // of the GPU, as in cuda.devices; -1: the CPU
-    // Private to leases.c:
+    // Private to devices.c:
     struct devices *devices;
     struct gpu_share share;
     struct device_place place; // survives device_release

@@ -638,8 +638,7 @@ static void wait_for_change(struct batch *batch)
         const int64_t due_ns = m->n_parked > 0 ? overdue_ns(m) : INT64_MAX;
         until_ns = due_ns < until_ns ? due_ns : until_ns;
     }
-    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
-    pthread_cond_timedwait(&batch->options.pool->room, &batch->options.pool->lock, &until);
+    condition_wait(&batch->options.pool->room, &batch->options.pool->lock, until_ns);
 }
 
 // Closes the open batch if memory moved, the sink stopped or it is due; delivers closed ones.

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/clock.h"
+
 struct crop_requests {
     const char *camera;
     const struct output_config *config;
@@ -36,7 +38,6 @@ static void take_found(struct results_receiver *receiver, const struct found *fo
 int crop_requests_open(struct crop_requests **ret, const char *camera,
                        const struct output_config *config, struct ledger *ledger)
 {
-    pthread_condattr_t attributes;
     struct crop_requests *requests = calloc(1, sizeof *requests);
     if (!requests)
         return -ENOMEM;
@@ -45,10 +46,7 @@ int crop_requests_open(struct crop_requests **ret, const char *camera,
     requests->config = config;
     requests->ledger = ledger;
     pthread_mutex_init(&requests->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&requests->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&requests->changed);
     *ret = requests;
     return 0;
 }
@@ -162,13 +160,12 @@ void crop_requests_add(struct crop_requests *requests, const struct found *found
 
 int crop_requests_take(struct crop_requests *requests, struct crop_request *ret, int64_t until_ns)
 {
-    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
     int rc = 0;
     pthread_mutex_lock(&requests->lock);
     requests->taken = false;
     pthread_cond_broadcast(&requests->changed);
     while (rc == 0 && requests->n == 0 && !requests->woken && !requests->stopped)
-        rc = -pthread_cond_timedwait(&requests->changed, &requests->lock, &until);
+        rc = condition_wait(&requests->changed, &requests->lock, until_ns);
     rc = requests->stopped ? -ESHUTDOWN : requests->n == 0 ? -ETIME : 0;
     requests->woken = false;
     if (rc == 0) {

@@ -202,9 +202,8 @@ static int wait_for_room(struct pool *pool, const struct pool_request *request, 
 {
     bool waits = pool_waits(pool);
     int64_t until_ns = waits ? INT64_MAX : request->wait_until_ns;
-    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
     while (!atomic_load(request->stop) && is_worth_waiting(pool) && monotonic_ns() < until_ns)
-        pthread_cond_timedwait(&pool->room, &pool->lock, &until);
+        condition_wait(&pool->room, &pool->lock, until_ns);
     if (atomic_load(request->stop))
         return -ECANCELED;
     int rc = pool_check_sink(pool);
@@ -664,7 +663,6 @@ bool pool_is_busy(struct pool *pool, const struct consumer *consumer)
 
 int pool_open(struct pool **ret, const struct pool_options *options)
 {
-    pthread_condattr_t attributes;
     const size_t n = (size_t)options->n, items = (size_t)options->items;
     if (options->n > POOL_RESULTS_MAX)
         return -EINVAL;
@@ -685,10 +683,7 @@ int pool_open(struct pool **ret, const struct pool_options *options)
     pool->head = 1;
     pthread_mutex_init(&pool->memory_lock, NULL);
     pthread_mutex_init(&pool->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&pool->room, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&pool->room);
     *ret = pool;
     return 0;
 }

@@ -10,10 +10,10 @@
 #include "config/object.h"
 #include "config/url.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/retry.h"
 #include "daemon/output/muxer.h"
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/sink.h"
-#include "daemon/source/retry.h"
 
 enum {
     LOOK_MS = 500, // between checks for packets that caused no wake-up

@@ -131,16 +131,12 @@ struct scene_lines {
 
 int scene_lines_open(struct scene_lines **ret, struct ledger *ledger)
 {
-    pthread_condattr_t attributes;
     struct scene_lines *lines = calloc(1, sizeof *lines);
     if (!lines)
         return -ENOMEM;
     lines->ledger = ledger;
     pthread_mutex_init(&lines->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&lines->room, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&lines->room);
     int rc = line_queue_open(&lines->queue);
     if (rc < 0)
         scene_lines_close(lines);
@@ -162,9 +158,7 @@ void scene_lines_close(struct scene_lines *lines)
 static void wait_for_room(struct scene_lines *lines, const _Atomic bool *stop)
 {
     while (lines->n == RECORDS && !atomic_load(stop)) {
-        const int64_t until_ns = monotonic_ns() + GLANCE_NS;
-        const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
-        pthread_cond_timedwait(&lines->room, &lines->lock, &until);
+        condition_wait(&lines->room, &lines->lock, monotonic_ns() + GLANCE_NS);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/number.h"
 
 // --- keep-alive
 
@@ -323,21 +324,13 @@ static void log_choice(const struct rtsp_dialogue *d, const struct sdp *sdp, int
                   d->place, tracks, name, others);
 }
 
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
-{
-    const uint8_t *at = data;
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ at[i]) * UINT64_C(0x100000001b3); // FNV-1a
-    return hash;
-}
-
 // Drops the learnt picture ends if the stream differs from the last connection's, and returns true
 // then.
 static bool recall_verdict(struct rtsp_dialogue *d)
 {
     const struct sdp_media *m = &d->media;
     const int facts[] = {m->codec, m->payload_type, m->width, m->height};
-    uint64_t hash = hash_bytes(UINT64_C(0xcbf29ce484222325), facts, sizeof facts);
+    uint64_t hash = hash_bytes(HASH_BEGIN, facts, sizeof facts);
     hash = hash_bytes(hash, m->sets, (size_t)m->sets_bytes);
     if (hash == d->memory->sdp_hash)
         return false;

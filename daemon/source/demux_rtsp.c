@@ -65,15 +65,13 @@ static const int64_t CACHED_MAX_NS = 20 * INT64_C(1000000000); // no cache is lo
 // Hashes eight bytes at a time: the whole stream passes here.
 static uint64_t hash_unit(const uint8_t *data, size_t bytes)
 {
-    uint64_t hash = 0xcbf29ce484222325 ^ bytes, word;
+    uint64_t hash = HASH_BEGIN ^ bytes, word;
     for (; bytes >= sizeof word; data += sizeof word, bytes -= sizeof word) {
         memcpy(&word, data, sizeof word);
         hash = (hash ^ word) * 0x9e3779b97f4a7c15;
         hash ^= hash >> 32;
     }
-    for (; bytes > 0; bytes--)
-        hash = (hash ^ *data++) * 0x100000001b3;
-    return hash;
+    return hash_bytes(hash, data, bytes);
 }
 
 static bool is_known(const struct replay_memory *memory, uint64_t hash)

@@ -19,7 +19,7 @@ const char *edit_name_wrong(const char *camera)
     const size_t n = strlen(camera);
     if (n == 0 || n >= sizeof((struct edit *)NULL)->camera)
         return "has 1 to 23 characters";
-    if (strspn(camera, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") != n)
+    if (strspn(camera, NAME_CHARACTERS) != n)
         return "has only letters, digits, _ and -";
     return NULL;
 }

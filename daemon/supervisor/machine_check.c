@@ -25,7 +25,7 @@
 
 // --- what the process has
 
-static void judge_descriptor(struct mistakes *mistakes, const struct camera_config *camera)
+static void check_descriptor(struct mistakes *mistakes, const struct camera_config *camera)
 {
     char key[KEY_MAX];
     if (!camera->url || !object_is_known(&camera_table, camera, "url"))
@@ -43,10 +43,10 @@ static void judge_descriptor(struct mistakes *mistakes, const struct camera_conf
 void machine_check_descriptors(struct mistakes *mistakes, const struct config *config)
 {
     for (int i = 0; i < config->n_cameras; i++)
-        judge_descriptor(mistakes, &config->cameras[i]);
+        check_descriptor(mistakes, &config->cameras[i]);
 }
 
-static void judge_pin(struct mistakes *mistakes, const struct config *config)
+static void check_pin(struct mistakes *mistakes, const struct config *config)
 {
     const struct pin *pin = &config->cpu.pin;
     const struct processors allowed = processors_allowed();
@@ -59,7 +59,7 @@ static void judge_pin(struct mistakes *mistakes, const struct config *config)
             processors_text(&pin->list, listed), processors_text(&allowed, known));
 }
 
-static void judge_decoder(struct mistakes *mistakes, const struct camera_config *camera)
+static void check_decoder(struct mistakes *mistakes, const struct camera_config *camera)
 {
     char key[KEY_MAX];
     if (camera->decode.by != DECODE_HARDWARE || hardware_is_known(camera->decode.name) ||
@@ -75,14 +75,14 @@ static void judge_decoder(struct mistakes *mistakes, const struct camera_config 
 void machine_check_process(struct mistakes *mistakes, const struct config *config)
 {
     machine_check_descriptors(mistakes, config);
-    judge_pin(mistakes, config);
+    check_pin(mistakes, config);
     for (int i = 0; i < config->n_cameras; i++)
-        judge_decoder(mistakes, &config->cameras[i]);
+        check_decoder(mistakes, &config->cameras[i]);
 }
 
 // --- a camera
 
-static void judge_demuxer(struct mistakes *mistakes, const struct camera_config *camera)
+static void check_demuxer(struct mistakes *mistakes, const struct camera_config *camera)
 {
     char key[KEY_MAX];
     if (camera->url && config_url_kind(camera->url) == URL_RTSP)
@@ -110,7 +110,7 @@ static void judge_demuxer(struct mistakes *mistakes, const struct camera_config 
 
 // --- an output
 
-struct output_judge {
+struct output_check {
     struct mistakes *mistakes;
     const struct camera_config *camera; // NULL: a whole batch
     const struct output_config *output;
@@ -120,33 +120,33 @@ struct output_judge {
 };
 
 __attribute__((format(printf, 3, 4))) static void
-refuse_output(const struct output_judge *judge, const char *key, const char *format, ...)
+refuse_output(const struct output_check *check, const char *key, const char *format, ...)
 {
     char dotted[KEY_MAX], what[512];
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    if (judge->camera)
-        snprintf(dotted, sizeof dotted, "cameras.%s.outputs.%s.%s", judge->camera->name,
-                 judge->output->name, key);
+    if (check->camera)
+        snprintf(dotted, sizeof dotted, "cameras.%s.outputs.%s.%s", check->camera->name,
+                 check->output->name, key);
     else
-        snprintf(dotted, sizeof dotted, "batches.%s.%s", judge->output->name, key);
-    mistake(judge->mistakes, object_value_place(&output_table, judge->output, key), dotted, "%s",
+        snprintf(dotted, sizeof dotted, "batches.%s.%s", check->output->name, key);
+    mistake(check->mistakes, object_value_place(&output_table, check->output, key), dotted, "%s",
             what);
 }
 
 // True if the file has a valid value for every key that op_init depends on.
-static bool has_known_geometry(const struct output_judge *judge)
+static bool has_known_geometry(const struct output_check *check)
 {
     static const char *const keys[] = {"kernel", "size",   "fit",  "stride", "filter",
                                        "affine", "rotate", "flip", "crop",   "roi"};
-    const double *m = judge->output->affine.m;
-    bool known = output_config_has_op(judge->output) &&
-                 object_is_known(&camera_table, judge->camera, "picture") &&
-                 !(judge->output->affine.set && m[0] * m[4] == m[1] * m[3]);
+    const double *m = check->output->affine.m;
+    bool known = output_config_has_op(check->output) &&
+                 object_is_known(&camera_table, check->camera, "picture") &&
+                 !(check->output->affine.set && m[0] * m[4] == m[1] * m[3]);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        known = known && object_is_known(&output_table, judge->output, keys[i]);
+        known = known && object_is_known(&output_table, check->output, keys[i]);
     return known;
 }
 
@@ -155,90 +155,85 @@ static bool is_outside(const struct rect *rect, const struct image *picture)
     return rect->x + rect->width > picture->width || rect->y + rect->height > picture->height;
 }
 
-static void refuse_geometry(const struct output_judge *judge, const struct roi *region, int rc)
+static void refuse_geometry(const struct output_check *check, const struct roi *region, int rc)
 {
-    const int width = judge->picture->width, height = judge->picture->height;
-    const struct output_config *output = judge->output;
-    const char *more = judge->assumed ? ", or the camera's own size as `picture`" : "";
-    if (output->crop.set && is_outside(&output->crop.rect, judge->picture))
-        refuse_output(judge, "crop",
+    const int width = check->picture->width, height = check->picture->height;
+    const struct output_config *output = check->output;
+    const char *more = check->assumed ? ", or the camera's own size as `picture`" : "";
+    const char *area = region ? "the region" : output->crop.set ? "the crop" : check->whose;
+    const struct rect rect = region             ? region->rect
+                             : output->crop.set ? output->crop.rect
+                                                : (struct rect){0, 0, width, height};
+    if (output->crop.set && is_outside(&output->crop.rect, check->picture))
+        refuse_output(check, "crop",
                       "reaches beyond %s of %dx%d ([x, y, width, height] within it%s)",
-                      judge->whose, width, height, more);
-    else if (region && is_outside(&region->rect, judge->picture))
-        refuse_output(judge, "roi", "region %s reaches beyond %s of %dx%d (a region within it%s)",
-                      region->name, judge->whose, width, height, more);
+                      check->whose, width, height, more);
+    else if (region && is_outside(&region->rect, check->picture))
+        refuse_output(check, "roi", "region %s reaches beyond %s of %dx%d (a region within it%s)",
+                      region->name, check->whose, width, height, more);
     else if (rc == -EDOM)
-        refuse_output(judge, "fit",
+        refuse_output(check, "fit",
                       "deepstream reads pixels in pairs, of which %s of %dx%d has none (at least "
                       "2x2 from an even pixel on%s)",
-                      region             ? "the region"
-                      : output->crop.set ? "the crop"
-                                         : judge->whose,
-                      region             ? region->rect.width
-                      : output->crop.set ? output->crop.rect.width
-                                         : width,
-                      region             ? region->rect.height
-                      : output->crop.set ? output->crop.rect.height
-                                         : height,
-                      more);
+                      area, rect.width, rect.height, more);
     else if (rc == -ERANGE && output->affine.set)
-        refuse_output(judge, "affine",
+        refuse_output(check, "affine",
                       "places output pixels more than %d pixels away from the source's first pixel "
                       "(a smaller `size`, or a matrix that shrinks less)",
                       WARP_REACH_MAX);
     else if (rc == -ERANGE)
-        refuse_output(judge, "size",
+        refuse_output(check, "size",
                       "places output pixels more than %d pixels away from the first pixel of %s of "
                       "%dx%d (a size nearer to the picture's shape%s)",
-                      WARP_REACH_MAX, judge->whose, width, height, more);
+                      WARP_REACH_MAX, check->whose, width, height, more);
     else
-        refuse_output(judge, output->affine.set ? "affine" : "kernel",
-                      "cannot be made from %s of %dx%d (another geometry)", judge->whose, width,
+        refuse_output(check, output->affine.set ? "affine" : "kernel",
+                      "cannot be made from %s of %dx%d (another geometry)", check->whose, width,
                       height);
 }
 
-static void judge_tiles(const struct output_judge *judge)
+static void check_tiles(const struct output_check *check)
 {
-    const struct tiles_config *tiles = &judge->output->tiles;
+    const struct tiles_config *tiles = &check->output->tiles;
     const struct tiling tiling = {tiles->size, tiles->overlap.n, tiles->full};
-    const int width = judge->picture->width, height = judge->picture->height;
+    const int width = check->picture->width, height = check->picture->height;
     struct rect areas[TILES_MAX];
-    if (judge->output->is_batch && tiles->size > 0 &&
+    if (check->output->is_batch && tiles->size > 0 &&
         tiles_make(areas, &tiling, (struct rect){0, 0, width, height}) == -E2BIG)
-        refuse_output(judge, "tiles.size",
-                      "cuts %s of %dx%d into more than %d parts (larger tiles)", judge->whose,
+        refuse_output(check, "tiles.size",
+                      "cuts %s of %dx%d into more than %d parts (larger tiles)", check->whose,
                       width, height, TILES_MAX);
 }
 
 // Checks each region that the output shows, or the one that it has in place of regions.
-static void judge_geometry(const struct output_judge *judge)
+static void check_geometry(const struct output_check *check)
 {
-    const struct rois *regions = &judge->output->roi.chosen;
-    if (!has_known_geometry(judge))
+    const struct rois *regions = &check->output->roi.chosen;
+    if (!has_known_geometry(check))
         return;
     for (int i = 0; i == 0 || i < regions->n; i++) {
         const struct roi *region = i < regions->n ? &regions->list[i] : NULL;
         struct op_params params;
         struct op op;
-        output_config_op(judge->output, &params);
+        output_config_op(check->output, &params);
         if (region && params.kind == OP_WARP)
             params.warp.crop = region->rect;
-        const int rc = op_init(&op, &params, judge->picture);
+        const int rc = op_init(&op, &params, check->picture);
         if (rc == 0)
             op_finish(&op);
         else if (rc != -ENOMEM)
-            refuse_geometry(judge, region, rc);
+            refuse_geometry(check, region, rc);
     }
-    judge_tiles(judge);
+    check_tiles(check);
 }
 
 void machine_check_picture(struct mistakes *mistakes, const struct camera_config *camera,
                            const struct image *picture)
 {
     for (int i = 0; i < camera->n_outputs; i++) {
-        const struct output_judge judge = {
+        const struct output_check check = {
             mistakes, camera, &camera->outputs[i], picture, "the camera's picture", false};
-        judge_geometry(&judge);
+        check_geometry(&check);
     }
 }
 
@@ -249,13 +244,13 @@ static struct image planned_picture(const struct camera_config *camera)
     return (struct image){.format = PIXEL_YUV420P, .width = stream.width, .height = stream.height};
 }
 
-static void judge_auto_picture(struct mistakes *warnings, const struct camera_config *camera)
+static void check_auto_picture(struct mistakes *warnings, const struct camera_config *camera)
 {
     const struct image picture = planned_picture(camera);
     for (int i = 0; i < camera->n_outputs; i++) {
-        const struct output_judge judge = {
+        const struct output_check check = {
             warnings, camera, &camera->outputs[i], &picture, "the assumed picture", true};
-        judge_geometry(&judge);
+        check_geometry(&check);
     }
 }
 
@@ -263,14 +258,14 @@ void machine_check_auto_pictures(struct mistakes *warnings, const struct config 
 {
     for (int i = 0; i < config->n_cameras; i++)
         if (config->cameras[i].picture.width == 0) // else machine_check_machine has checked it
-            judge_auto_picture(warnings, &config->cameras[i]);
+            check_auto_picture(warnings, &config->cameras[i]);
 }
 
-static void judge_group(const struct output_judge *judge, const char *key, const char *name)
+static void check_group(const struct output_check *check, const char *key, const char *name)
 {
     gid_t id;
     if (name && group_look_up(name, &id) < 0)
-        refuse_output(judge, key,
+        refuse_output(check, key,
                       "there is no group \"%s\" on this machine (`getent group` lists them)", name);
 }
 
@@ -314,77 +309,75 @@ static void path_wrong(const struct sink_address *address, char *why, size_t siz
     }
 }
 
-static void judge_sink(const struct output_judge *judge, const char *key,
+static void check_sink(const struct output_check *check, const char *key,
                        const struct sink_address *address)
 {
-    char why[PATH_MAX + 128];
-    if (!address->path)
-        return;
-    path_wrong(address, why, sizeof why);
+    char why[PATH_MAX + 128] = "";
+    if (address->path)
+        path_wrong(address, why, sizeof why);
     if (why[0])
-        refuse_output(judge, key, "%s", why);
+        refuse_output(check, key, "%s", why);
 }
 
 // A daemon with the name is fine: it may be the one that runs with this configuration.
-static void judge_shared(const struct output_judge *judge)
+static void check_shared(const struct output_check *check)
 {
-    const char *name = judge->output->shared.name;
+    const char *name = check->output->shared.name;
     char why[256];
     if (name && shared_object_check(name, why, sizeof why) == -EEXIST)
-        refuse_output(judge, "shared", "%s (another name)", why);
+        refuse_output(check, "shared", "%s (another name)", why);
 }
 
-static void judge_sinks(const struct output_judge *judge)
+static void check_sinks(const struct output_check *check)
 {
-    const struct output_config *output = judge->output;
-    judge_group(judge, "group", output->group);
-    judge_sink(judge, "sink", &output->sink);
-    judge_shared(judge);
-    judge_group(judge, "detections.group", output->detections.group);
-    judge_sink(judge, "detections.sink", &output->detections.sink);
+    const struct output_config *output = check->output;
+    check_group(check, "group", output->group);
+    check_sink(check, "sink", &output->sink);
+    check_shared(check);
+    check_group(check, "detections.group", output->detections.group);
+    check_sink(check, "detections.sink", &output->detections.sink);
 }
 
-static void judge_socket(struct mistakes *mistakes, const struct config *config, const char *key,
+static void check_socket(struct mistakes *mistakes, const struct config *config, const char *key,
                          const struct sink_address *address)
 {
-    char why[PATH_MAX + 128];
-    if (!address->path)
-        return;
-    path_wrong(address, why, sizeof why);
+    char why[PATH_MAX + 128] = "";
+    if (address->path)
+        path_wrong(address, why, sizeof why);
     if (why[0])
         mistake(mistakes, object_value_place(&root_table, config, key), key, "%s", why);
 }
 
 // True if the geometry can be checked before the camera is opened: the reach of a matrix does not
 // depend on the picture's size.
-static bool has_fixed_geometry(const struct output_judge *judge)
+static bool has_fixed_geometry(const struct output_check *check)
 {
-    const struct output_config *output = judge->output;
-    return judge->camera->picture.width > 0 ||
+    const struct output_config *output = check->output;
+    return check->camera->picture.width > 0 ||
            (output->affine.set && !output->crop.set && !output->roi.name);
 }
 
 void machine_check_machine(struct mistakes *mistakes, const struct config *config)
 {
     machine_check_process(mistakes, config);
-    judge_socket(mistakes, config, "control", &config->control.at);
-    judge_socket(mistakes, config, "http", &config->http.at);
+    check_socket(mistakes, config, "control", &config->control.at);
+    check_socket(mistakes, config, "http", &config->http.at);
     for (int i = 0; i < config->n_cameras; i++) {
         const struct camera_config *camera = &config->cameras[i];
         const struct image picture = planned_picture(camera);
-        judge_demuxer(mistakes, camera);
+        check_demuxer(mistakes, camera);
         for (int o = 0; o < camera->n_outputs; o++) {
-            const struct output_judge judge = {mistakes, camera,      &camera->outputs[o],
+            const struct output_check check = {mistakes, camera,      &camera->outputs[o],
                                                &picture, "`picture`", false};
-            if (has_fixed_geometry(&judge))
-                judge_geometry(&judge);
-            if (judge.output->is_batch)
+            if (has_fixed_geometry(&check))
+                check_geometry(&check);
+            if (check.output->is_batch)
                 continue; // checked with the batch below
-            judge_sinks(&judge);
+            check_sinks(&check);
         }
     }
     for (int i = 0; i < config->n_batches; i++) {
-        const struct output_judge judge = {.mistakes = mistakes, .output = &config->batches[i]};
-        judge_sinks(&judge);
+        const struct output_check check = {.mistakes = mistakes, .output = &config->batches[i]};
+        check_sinks(&check);
     }
 }

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/view/preview.h"
 #include "daemon/work/geometry.h"
@@ -135,13 +135,6 @@ static void make_previews(struct preview_source *source)
     pthread_mutex_lock(&previews->lock);
 }
 
-static int64_t thread_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 static void *run(void *opaque)
 {
     struct preview_line *line = opaque;
@@ -159,7 +152,7 @@ static void *run(void *opaque)
         preview_begin_work(source);
         make_previews(source);
         preview_end_work(source);
-        atomic_store(&line->busy_ns, (uint64_t)thread_ns());
+        atomic_store(&line->busy_ns, (uint64_t)processor_time_thread_ns());
     }
     pthread_mutex_unlock(&previews->lock);
     return NULL;

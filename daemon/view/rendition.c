@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/base/clock.h"
 #include "daemon/work/geometry.h"
@@ -74,15 +73,11 @@ static void run_op(const struct op *op, void *data, const struct image *source)
 
 static struct rendition_job *open_job(void)
 {
-    pthread_condattr_t attributes;
     struct rendition_job *job = calloc(1, sizeof *job);
     if (!job)
         return NULL;
     pthread_mutex_init(&job->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&job->done, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&job->done);
     return job;
 }
 
@@ -205,11 +200,10 @@ bool rendition_is_busy(const struct rendition *rendition)
 static int wait_for_job(struct rendition_job *job)
 {
     const int64_t until_ns = monotonic_ns() + DEADLINE_S * INT64_C(1000000000);
-    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
     int rc = 0;
     pthread_mutex_lock(&job->lock);
     while (job->busy && rc == 0)
-        rc = -pthread_cond_timedwait(&job->done, &job->lock, &until);
+        rc = condition_wait(&job->done, &job->lock, until_ns);
     if (!job->busy)
         rc = job->status;
     pthread_mutex_unlock(&job->lock);

@@ -52,7 +52,6 @@ struct transform {
 
 int transform_open(struct transform **ret, const struct transform_context *context)
 {
-    pthread_condattr_t attributes;
     struct transform *transform = calloc(1, sizeof *transform);
     if (!transform)
         return -ENOMEM;
@@ -62,10 +61,7 @@ int transform_open(struct transform **ret, const struct transform_context *conte
     for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++)
         transform->in_flight[i].transform = transform;
     pthread_mutex_init(&transform->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&transform->room, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&transform->room);
     crops_list_subscribe(&transform->crops, context->subscriptions, context->lease,
                          context->events);
     *ret = transform;
@@ -263,11 +259,10 @@ static int64_t patience_of(const struct subscriptions *outputs, int rate_num, in
 // reaches `until_ns`.
 static struct in_flight *wait_for_free(struct transform *transform, int64_t until_ns)
 {
-    struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
     struct in_flight *flight;
     while (!(flight = find_free(transform)) && !atomic_load(transform->context.stop) &&
            !atomic_load(&transform->interrupted))
-        if (pthread_cond_timedwait(&transform->room, &transform->lock, &until) != 0)
+        if (condition_wait(&transform->room, &transform->lock, until_ns) != 0)
             return find_free(transform);
     return flight;
 }

@@ -117,6 +117,17 @@ def check_stop(checks, where):
         checks.check(code == 0, f"exit {code} after SIGTERM:\n{framed.errors()[-2000:]}")
 
 
+def check_hanging_close(checks, where):
+    """SIGTERM, and the driver does not return from closing the device: the stop has a limit up to its end."""
+    text = config(where).replace("pace: realtime", "pace: realtime\n    loop: true")
+    with Framed(where, text, {"FRAMED_FAULTS": "close:1"}) as framed:
+        reader = Reader(f"unix:{where}/left.sock", keep=False)
+        checks.check(until(lambda: reader.count > 10, 20), "no frames")
+        code = framed.stop(2.5)
+        said = "the stop hangs: leaving it" in framed.errors()
+        checks.check(code == 0 and said, f"exit {code} after SIGTERM:\n{framed.errors()[-2000:]}")
+
+
 def main():
     checks = Checks("fallback")
     framed_client.BINARY += "-faults"
@@ -131,6 +142,7 @@ def main():
             check_run(checks, where, faults, sound)
         check_refused(checks, where, sound)
         check_stop(checks, where)
+        check_hanging_close(checks, where)
     checks.end()
 
 

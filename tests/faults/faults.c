@@ -8,6 +8,7 @@
 //     refuse  a job is accepted and fails alone: the device goes on
 //     trap    like job, by a real failure of the device; needs a GPU
 //     open    reopening the device fails: it is gone
+//     close   closing the device hangs for ever
 //
 // A failed device stays so until it is reopened. Without a GPU, the CPU backend acts as one, or as
 // FRAMED_GPUS of them.
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/backend.h"
 
@@ -25,7 +27,7 @@ enum { DEVICES = 4 };
 
 struct device {
     _Atomic bool dead;
-    _Atomic int opens, plans, jobs;
+    _Atomic int opens, plans, jobs, closes;
     struct job *_Atomic refused;
     uint8_t uuid[16];
 };
@@ -107,6 +109,10 @@ static int open_device(struct backend **ret, const struct backend_options *optio
 
 static void close_device(struct backend *backend)
 {
+    struct device *device = backend->device;
+    while (is_due("close", device, atomic_load(&device->closes) + 1))
+        pause();
+    atomic_fetch_add(&device->closes, 1);
     real->close(backend->real);
     free(backend);
 }

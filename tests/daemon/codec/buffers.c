@@ -251,12 +251,11 @@ static void test_reaping(void)
 // room, pictures are shown from the next keyframe on.
 static void test_limit(const char *encoder, const char *file)
 {
-    struct memory_reserve reserve;
+    struct memory_reserve reserve = {0};
     struct decode_options options = on_cpu;
     struct frame frame;
     struct run run;
     int refused = 0, notices = 0, shown = 0, rc;
-    memory_reserve_begin(&reserve);
     memory_reserve_plan(&reserve, 3 << 20, 2 << 20);
     options.memory = &reserve;
     options.planned = 1 << 20;
@@ -286,18 +285,16 @@ static void test_limit(const char *encoder, const char *file)
     CHECK(reserve.taken > 1 << 20, "%zu bytes beyond the plan", reserve.taken);
     run_close(&run);
     CHECK(reserve.taken == 0, "%zu bytes are not given back", reserve.taken);
-    memory_reserve_end(&reserve);
 }
 
 // A decoder on the device releases the memory that the CPU's took.
 static void test_trim(void)
 {
-    struct memory_reserve reserve;
+    struct memory_reserve reserve = {0};
     struct buffers *buffers;
     const struct memory_share share = {&reserve, 0, 1, 4};
     AVCodecContext *context = avcodec_alloc_context3(avcodec_find_decoder(AV_CODEC_ID_H264));
     AVFrame *frame = av_frame_alloc();
-    memory_reserve_begin(&reserve);
     memory_reserve_plan(&reserve, 64 << 20, 0);
     CHECK(context && frame && buffers_open(&buffers, &share) == 0, "no memory");
     buffers_serve(buffers, context, NULL);
@@ -323,19 +320,17 @@ static void test_trim(void)
     buffers_close(buffers);
     av_frame_free(&frame);
     avcodec_free_context(&context);
-    memory_reserve_end(&reserve);
 }
 
 // Pictures copied here from another decoder, each in a frame of its own.
 static void test_kept(void)
 {
     enum { FRAMES = 5, FIT = 3, BYTES = 640 * 368 * 3 / 2 };
-    struct memory_reserve reserve;
+    struct memory_reserve reserve = {0};
     struct buffers *buffers;
     const struct memory_share share = {&reserve, 0, 1, 4};
     AVFrame *frame[FRAMES];
     int kept = 0;
-    memory_reserve_begin(&reserve);
     memory_reserve_plan(&reserve, FIT * BYTES + BYTES / 2, 0);
     CHECK(buffers_open(&buffers, &share) == 0, "no memory");
     for (int i = 0; i < FRAMES; i++) {
@@ -349,7 +344,6 @@ static void test_kept(void)
         av_frame_free(&frame[i]);
     buffers_close(buffers);
     CHECK(reserve.taken == 0, "%zu bytes are not given back", reserve.taken);
-    memory_reserve_end(&reserve);
 }
 
 int main(void)

@@ -25,7 +25,7 @@ static inline enum AVPixelFormat choose_format(AVCodecContext *context,
     fake.asked++;
     fair_semaphore_enter(&fake.device.opening);
     usleep((useconds_t)fake.opening_us);
-    fair_semaphore_leave(&fake.device.opening);
+    fair_semaphore_leave(&fake.device.opening, 1);
     if (!fake.refuses)
         return avcodec_default_get_format(context, formats);
     ((struct nvdec *)context->opaque)->refused = true;

@@ -199,7 +199,7 @@ static void test_held_up(const char *file)
     run_close(&run);
 }
 
-// Joins a live camera whose decoder waits in line behind `other`, which has the turn to open.
+// Joins a live camera whose decoder waits for `other`, which has the turn to open.
 static bool join_behind(struct run *run, const char *file, struct nvdec_turn *other)
 {
     struct decode_options options = anywhere;
@@ -208,7 +208,7 @@ static bool join_behind(struct run *run, const char *file, struct nvdec_turn *ot
     got.n = 0;
     if (!run_join(run, file, &options, &with_device))
         return false;
-    CHECK(nvdec_turn_came(other, &fake.device), "the line is empty");
+    CHECK(nvdec_turn_came(other, &fake.device), "another has the turn");
     return true;
 }
 
@@ -242,7 +242,7 @@ static void test_turn(const char *file, int packets, int skipped)
     run_close(&run);
 }
 
-// A live camera that comes from another device does not wait in line: the CPU returns pictures
+// A live camera that comes from another device does not wait: the CPU returns pictures
 // until its turn has come and NVDEC takes over after a keyframe.
 static void test_bridged(const char *file, int before)
 {
@@ -256,7 +256,7 @@ static void test_bridged(const char *file, int before)
         return;
     decode_some(&run, before);
     CHECK(on_device(&run), "%s", decoder_describe(run.decoder));
-    CHECK(nvdec_turn_came(&other, &fake.device), "the line is empty");
+    CHECK(nvdec_turn_came(&other, &fake.device), "another has the turn");
     decoder_leave(run.decoder);
     CHECK(decoder_join(run.decoder, &with_device) == 0 && !on_device(&run), "not on the cpu");
     decode_some(&run, 15);
@@ -270,8 +270,8 @@ static void test_bridged(const char *file, int before)
     run_close(&run);
 }
 
-// A decoder that is closed while it waits leaves the line.
-static void test_closed_in_line(const char *file)
+// A decoder that is closed while it waits gives no turn back that it never had.
+static void test_closed_waiting(const char *file)
 {
     struct nvdec_turn other = {0};
     struct run run;
@@ -279,10 +279,11 @@ static void test_closed_in_line(const char *file)
     if (!join_behind(&run, file, &other))
         return;
     send_next(&run);
-    CHECK(decoder_receive(run.decoder, &frame) == -EAGAIN && fake.device.turns.first, "no line");
+    CHECK(decoder_receive(run.decoder, &frame) == -EAGAIN, "decoded while another has the turn");
     run_close(&run);
+    CHECK(fake.device.turns.room == 0, "the turn was taken from the other");
     nvdec_turn_end(&other);
-    CHECK(fake.device.turns.room == 1 && !fake.device.turns.first, "still in line");
+    CHECK(fake.device.turns.room == 1, "the turn was not given on");
 }
 
 // If more packets wait than can be kept, they are decoded without a turn.
@@ -428,7 +429,7 @@ int main(void)
     TEST(test_bridged("closed.mp4", 5));
     TEST(test_bridged("open.mkv", 20));
     TEST(test_bridged("vp9.mkv", 14));
-    TEST(test_closed_in_line("closed.mp4"));
+    TEST(test_closed_waiting("closed.mp4"));
     TEST(test_begin_late("closed.mp4", 5, 12));
     TEST(test_begin_late("flat.ts", 13, 24));
     clips_make("64x48", 600, "-c:v libx264 -bf 0 -g 400 -x264-params scenecut=0", "long.mp4");

@@ -1,5 +1,5 @@
 // The semaphore admits as many visitors as it may, in the order of their arrival.
-#include "daemon/base/fair_semaphore.h"
+#include "daemon/codec/nvdec.h"
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -23,7 +23,7 @@ static void *visit_once(void *opaque)
     struct visitor *visitor = opaque;
     fair_semaphore_enter(visitor->semaphore);
     visitor->order[(*visitor->arrived)++] = visitor->number;
-    fair_semaphore_leave(visitor->semaphore);
+    fair_semaphore_leave(visitor->semaphore, 1);
     return NULL;
 }
 
@@ -51,7 +51,7 @@ static void test_order(void)
             sched_yield();
     }
     CHECK(arrived == 0, "%d are in too early", arrived);
-    fair_semaphore_leave(&semaphore);
+    fair_semaphore_leave(&semaphore, 1);
     for (int i = 0; i < THREADS; i++)
         pthread_join(visitor[i].id, NULL);
     CHECK(arrived == THREADS, "%d", arrived);
@@ -75,7 +75,7 @@ static void *visit_often(void *opaque)
         if (i % 16 == 0)
             sched_yield();
         atomic_fetch_sub(&inside, 1);
-        fair_semaphore_leave(&crowded);
+        fair_semaphore_leave(&crowded, 1);
         atomic_fetch_add(&visits, 1);
     }
     return NULL;
@@ -94,7 +94,7 @@ static void test_bound(void)
     fair_semaphore_finish(&crowded);
 }
 
-// Reserved places keep others out until they are unreserved; then a waiting visitor gets in.
+// Places taken at once keep others out until they are left; then a waiting visitor gets in.
 static void test_press(void)
 {
     struct fair_semaphore semaphore;
@@ -102,43 +102,34 @@ static void test_press(void)
     int order[1], arrived = 0;
     fair_semaphore_init(&semaphore, ROOM);
     fair_semaphore_enter(&semaphore);
-    fair_semaphore_reserve(&semaphore, ROOM);
+    fair_semaphore_take(&semaphore, ROOM);
     CHECK(semaphore.room == -1, "room %d", semaphore.room);
     struct fair_semaphore_waiter **last = end_of_line(&semaphore);
     visitor = (struct visitor){.semaphore = &semaphore, .order = order, .arrived = &arrived};
     pthread_create(&visitor.id, NULL, visit_once, &visitor);
     while (end_of_line(&semaphore) == last)
         sched_yield();
-    fair_semaphore_leave(&semaphore);
+    fair_semaphore_leave(&semaphore, 1);
     pthread_mutex_lock(&semaphore.mutex);
     CHECK(semaphore.room == 0 && semaphore.first, "room %d", semaphore.room);
     pthread_mutex_unlock(&semaphore.mutex);
-    fair_semaphore_unreserve(&semaphore, ROOM);
+    fair_semaphore_leave(&semaphore, ROOM);
     pthread_join(visitor.id, NULL);
     CHECK(arrived == 1 && semaphore.room == ROOM && !semaphore.first, "room %d", semaphore.room);
     fair_semaphore_finish(&semaphore);
 }
 
-// A waiter that joined without blocking gets in by its turn, or withdraws before.
-static void test_join(void)
+// A visitor that does not wait gets in only if there is room.
+static void test_try(void)
 {
     struct fair_semaphore semaphore;
-    struct fair_semaphore_waiter waiter[4];
-    fair_semaphore_init(&semaphore, 1);
-    for (int i = 0; i < 4; i++) {
-        fair_semaphore_join(&semaphore, &waiter[i]);
-        CHECK(fair_semaphore_is_in(&semaphore, &waiter[i]) == (i == 0), "%d", i);
-    }
-    fair_semaphore_withdraw(&semaphore, &waiter[1]);
-    fair_semaphore_withdraw(&semaphore, &waiter[3]); // the last one in line
-    fair_semaphore_withdraw(&semaphore, &waiter[0]);
-    CHECK(fair_semaphore_is_in(&semaphore, &waiter[2]), "who was second is not in");
-    fair_semaphore_join(&semaphore, &waiter[0]);
-    CHECK(!fair_semaphore_is_in(&semaphore, &waiter[0]), "two are in");
-    fair_semaphore_withdraw(&semaphore, &waiter[2]);
-    CHECK(fair_semaphore_is_in(&semaphore, &waiter[0]), "the line was broken");
-    fair_semaphore_withdraw(&semaphore, &waiter[0]);
-    CHECK(semaphore.room == 1 && !semaphore.first, "room %d", semaphore.room);
+    fair_semaphore_init(&semaphore, 2);
+    CHECK(fair_semaphore_try(&semaphore) && fair_semaphore_try(&semaphore), "there was room");
+    CHECK(!fair_semaphore_try(&semaphore), "three are in");
+    fair_semaphore_leave(&semaphore, 1);
+    CHECK(fair_semaphore_try(&semaphore), "there was room again");
+    fair_semaphore_leave(&semaphore, 2);
+    CHECK(semaphore.room == 2 && !semaphore.first, "room %d", semaphore.room);
     fair_semaphore_finish(&semaphore);
 }
 
@@ -154,8 +145,8 @@ static void test_used(void)
     fair_semaphore_enter(&semaphore);
     int64_t between = monotonic_ns();
     usleep(40000);
-    fair_semaphore_leave(&semaphore);
-    fair_semaphore_leave(&semaphore);
+    fair_semaphore_leave(&semaphore, 1);
+    fair_semaphore_leave(&semaphore, 1);
     int64_t expected = between - before + 2 * (monotonic_ns() - between);
     usleep(40000);
     int64_t used = (int64_t)fair_semaphore_used_ns(&semaphore);
@@ -171,7 +162,7 @@ int main(void)
     TEST(test_used());
     TEST(test_order());
     TEST(test_press());
-    TEST(test_join());
+    TEST(test_try());
     TEST(test_bound());
     return test_end();
 }

@@ -1,25 +1,73 @@
-#include "daemon/device/device_set.h"
+#include "daemon/device/devices.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/base/machine.h"
+#include "daemon/base/retry.h"
+#include "daemon/codec/hardware_record.h"
 #include "kernels/processors.h"
 
-enum { LOGGED_REOPEN_TRIES = 2 };                          // logged failures to reopen a GPU
+enum {
+    LOGGED_REOPEN_TRIES = 2, // logged failures to reopen a GPU
+    HEADROOM = 16,           // divisor of the limit, for device_reserve_spare
+};
 static const int64_t STEADY_NS = 60 * INT64_C(1000000000); // a GPU that worked this long is well
 static const int64_t NEVER_NS = INT64_MAX;
 
-// True if a GPU works.
-static bool devices_have_gpu(const struct devices *devices)
+struct device {
+    const struct backend_driver *driver;
+    struct backend_options options;
+    char label[16];          // for the log: "cpu", "cuda", one of several "cuda:0"
+    _Atomic size_t reserved; // bytes of its memory
+    _Atomic bool failed;     // a GPU, until it is open again; written under the lock
+    // Under the lock; `limit` is constant while there are leases:
+    size_t memory, limit;        // total bytes (0: unknown), and usable bytes
+    uint8_t uuid[16];            // zeros: unknown
+    struct backend *backend;     // NULL: not open
+    struct decode_device *nvdec; // NULL: not open
+    bool has_nvdec;              // NVDEC is open, or was before the device failed
+    bool nvdec_wanted;           // requested by cameras after it failed
+    bool busy;                   // a thread opens or closes it, without the lock
+    int n_leases;
+    struct gpu_share taken;        // planned for the cameras with these leases
+    struct device_lease *watchers; // leases with device_on_failure
+    // For the keeper, of a GPU:
+    struct retry backoff;
+    int64_t opened_ns, next_try_ns;
+    int failed_tries;
+};
+
+struct devices {
+    const struct config *config;
+    struct device device[GPUS_MAX + 1]; // the GPUs, and then the CPU
+    int n_gpus;
+    _Atomic uint64_t fallbacks;
+    struct memory_reserve reserve;
+    struct hardware_record verified_decoders;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; // any change under the lock
+    bool closing;
+    pthread_t keeper;
+    bool has_keeper;
+};
+
+static struct device *device_cpu(struct devices *devices)
 {
-    for (int i = 0; i < devices->n_gpus; i++)
-        if (!atomic_load(&devices->device[i].failed))
-            return true;
-    return false;
+    return &devices->device[devices->n_gpus];
+}
+
+static void log_of_camera(enum log_level level, const char *camera, const char *text)
+{
+    log_camera(camera);
+    log_event(level, "%s", text);
+    log_camera(NULL);
 }
 
 // Returns the first GPU that works, else the CPU.
@@ -46,7 +94,7 @@ static void end_busy(struct devices *devices, struct device *device)
     pthread_cond_broadcast(&devices->changed);
 }
 
-int device_open_backend(struct devices *devices, struct device *device)
+static int open_backend(struct devices *devices, struct device *device)
 {
     const struct backend_driver *driver = device->driver;
     struct backend *backend = NULL;
@@ -70,7 +118,7 @@ int device_open_backend(struct devices *devices, struct device *device)
 
 // Needs the lock, like device_open_backend and device_shut_down: all release it while they call the
 // driver.
-static int device_open_nvdec(struct devices *devices, struct device *device)
+static int open_nvdec(struct devices *devices, struct device *device)
 {
     struct decode_device *nvdec = NULL;
     begin_busy(devices, device);
@@ -84,7 +132,7 @@ static int device_open_nvdec(struct devices *devices, struct device *device)
     return rc;
 }
 
-static void device_shut_down(struct devices *devices, struct device *device)
+static void shut_down(struct devices *devices, struct device *device)
 {
     struct decode_device *const nvdec = device->nvdec;
     struct backend *const backend = device->backend;
@@ -111,7 +159,7 @@ static void plan_next_try(struct device *gpu)
 
 static void close_failed(struct devices *devices, struct device *gpu)
 {
-    device_shut_down(devices, gpu);
+    shut_down(devices, gpu);
     begin_busy(devices, gpu);
     if (gpu->driver->reset)
         gpu->driver->reset(&gpu->options);
@@ -123,11 +171,11 @@ static void close_failed(struct devices *devices, struct device *gpu)
 static void reopen(struct devices *devices, struct device *gpu)
 {
     bool nvdec_missing = false;
-    int rc = device_open_backend(devices, gpu);
+    int rc = open_backend(devices, gpu);
     if (rc == 0 && gpu->has_nvdec)
-        rc = device_open_nvdec(devices, gpu);
+        rc = open_nvdec(devices, gpu);
     if (rc < 0) {
-        device_shut_down(devices, gpu);
+        shut_down(devices, gpu);
         plan_next_try(gpu);
         if (gpu->failed_tries++ < LOGGED_REOPEN_TRIES)
             log_event(LOG_LEVEL_WARNING, "backend %s cannot be opened again: %s%s", gpu->label,
@@ -139,7 +187,7 @@ static void reopen(struct devices *devices, struct device *gpu)
     }
     while (gpu->nvdec_wanted) {
         gpu->nvdec_wanted = false;
-        nvdec_missing = !gpu->has_nvdec && device_open_nvdec(devices, gpu) < 0;
+        nvdec_missing = !gpu->has_nvdec && open_nvdec(devices, gpu) < 0;
     }
     gpu->opened_ns = monotonic_ns();
     atomic_store(&gpu->failed, false);
@@ -157,9 +205,9 @@ static bool tend_device(struct devices *devices, struct device *device, int64_t 
         return false;
     if (!atomic_load(&device->failed)) {
         const bool idle =
-            device->backend && device == device_cpu(devices) && devices_have_gpu(devices);
+            device->backend && device == device_cpu(devices) && first_device(devices) != device;
         if (idle)
-            device_shut_down(devices, device);
+            shut_down(devices, device);
         return idle;
     }
     if (device->backend) {
@@ -175,6 +223,8 @@ static bool tend_device(struct devices *devices, struct device *device, int64_t 
     return false;
 }
 
+// The thread that closes a failed GPU once it has no leases, reopens it with back-off, and closes
+// the CPU while it is not needed.
 static void *keep_devices(void *opaque)
 {
     struct devices *devices = opaque;
@@ -185,24 +235,11 @@ static void *keep_devices(void *opaque)
         bool tended = false;
         for (int i = 0; i <= devices->n_gpus && !devices->closing; i++)
             tended |= tend_device(devices, &devices->device[i], &wake_ns);
-        const struct timespec wake = {.tv_sec = wake_ns / 1000000000,
-                                      .tv_nsec = wake_ns % 1000000000};
         if (!tended && !devices->closing)
-            pthread_cond_timedwait(&devices->changed, &devices->lock, &wake);
+            condition_wait(&devices->changed, &devices->lock, wake_ns);
     }
     pthread_mutex_unlock(&devices->lock);
     return NULL;
-}
-
-// Starts the keeper: a thread that closes a failed GPU once it has no leases, reopens it with
-// back-off, and closes the CPU while it is not needed. Returns 0 or a negative errno.
-static int devices_start_keeper(struct devices *devices)
-{
-    int rc = -pthread_create(&devices->keeper, NULL, keep_devices, devices);
-    devices->has_keeper = rc == 0;
-    if (rc < 0)
-        log_event(LOG_LEVEL_ERROR, "backend: no thread: %s", strerror(-rc));
-    return rc;
 }
 
 // --- from the start to the end
@@ -244,7 +281,7 @@ static int add_gpus(struct devices *devices, const struct backend_driver *gpu)
     const bool demanded = config->backend == BACKEND_CUDA;
     int rc = -ENODEV, missing = 0;
     for (int i = 0; i < wanted.n; i++) {
-        rc = device_open_backend(devices, add_device(devices, gpu, wanted.number[i], wanted.n > 1));
+        rc = open_backend(devices, add_device(devices, gpu, wanted.number[i], wanted.n > 1));
         devices->n_gpus += rc == 0;
         missing += rc < 0;
         if (rc < 0 && is_listed)
@@ -274,7 +311,7 @@ static int add_devices(struct devices *devices, const struct backend_driver *gpu
     // The number is for NVDEC, which may decode for the CPU.
     add_device(devices, cpu, config->cuda.devices.number[0], false);
     if (devices->n_gpus == 0) {
-        rc = device_open_backend(devices, devices->device);
+        rc = open_backend(devices, devices->device);
         if (rc < 0)
             log_event(LOG_LEVEL_ERROR, "backend cpu: %s", strerror(-rc));
     }
@@ -297,7 +334,7 @@ static int add_nvdec_of(struct devices *devices, struct device *device)
     if (device->has_nvdec)
         return 0;
     device->nvdec_wanted = atomic_load(&device->failed);
-    return device->nvdec_wanted ? 0 : device_open_nvdec(devices, device);
+    return device->nvdec_wanted ? 0 : open_nvdec(devices, device);
 }
 
 // Opens NVDEC if frames may stay on the device; else only if a camera demands it. Returns 0, or
@@ -318,7 +355,6 @@ static int add_nvdec(struct devices *devices, const struct config *config, const
 int devices_open_with(struct devices **ret, const struct config *config,
                       const struct backend_driver *gpu, const struct backend_driver *cpu)
 {
-    pthread_condattr_t attributes;
     const char *demanding;
     struct devices *devices = calloc(1, sizeof *devices);
     if (!devices) {
@@ -326,25 +362,23 @@ int devices_open_with(struct devices **ret, const struct config *config,
         return -ENOMEM;
     }
     devices->config = config;
-    memory_reserve_begin(&devices->reserve);
+    memory_reserve_plan(&devices->reserve, SIZE_MAX, 0);
     pthread_mutex_init(&devices->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&devices->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&devices->changed);
     pthread_mutex_lock(&devices->lock);
     int rc = add_devices(devices, gpu, cpu);
     if (rc == 0) {
         rc = add_nvdec(devices, config, &demanding);
-        if (rc < 0) {
-            log_camera(demanding);
-            log_event(LOG_LEVEL_ERROR, "NVDEC is demanded but missing");
-            log_camera(NULL);
-        }
+        if (rc < 0)
+            log_of_camera(LOG_LEVEL_ERROR, demanding, "NVDEC is demanded but missing");
     }
     pthread_mutex_unlock(&devices->lock);
-    if (rc == 0 && devices->n_gpus > 0)
-        rc = devices_start_keeper(devices);
+    if (rc == 0 && devices->n_gpus > 0) {
+        rc = -pthread_create(&devices->keeper, NULL, keep_devices, devices);
+        devices->has_keeper = rc == 0;
+        if (rc < 0)
+            log_event(LOG_LEVEL_ERROR, "backend: no thread: %s", strerror(-rc));
+    }
     if (rc < 0) {
         devices_close(devices);
         return rc;
@@ -428,7 +462,7 @@ void devices_close(struct devices *devices)
         pthread_join(devices->keeper, NULL);
     pthread_mutex_lock(&devices->lock);
     for (int i = 0; i <= devices->n_gpus; i++)
-        device_shut_down(devices, &devices->device[i]);
+        shut_down(devices, &devices->device[i]);
     pthread_mutex_unlock(&devices->lock);
     pthread_cond_destroy(&devices->changed);
     pthread_mutex_destroy(&devices->lock);
@@ -446,14 +480,39 @@ int devices_provide(struct devices *devices, const struct config *config, char *
     return rc;
 }
 
-// Lists the GPUs that work, for the budget; returns their number. Under the lock.
-static int working_gpus(struct devices *devices, struct placement_gpu ret[GPUS_MAX])
+// Under the lock.
+static struct placement_gpu placement_of(const struct device *gpu)
 {
-    int n = 0;
+    struct placement_gpu ret = {
+        .number = gpu->options.device,
+        .uuid = gpu->driver->device_uuid ? gpu->uuid : NULL,
+        .usable = true,
+        .taken = gpu->taken,
+        .limit = gpu->limit,
+    };
+    // A picture may be larger than planned.
+    if (ret.taken.bytes < atomic_load(&gpu->reserved))
+        ret.taken.bytes = atomic_load(&gpu->reserved);
+    return ret;
+}
+
+// The devices that work, for the budget.
+struct machine {
+    const struct backend_driver *driver;
+    bool nvdec;
+    struct placement_gpu gpus[GPUS_MAX];
+    int n_gpus;
+};
+
+// Under the lock.
+static struct machine present_machine(struct devices *devices)
+{
+    const struct device *device = first_device(devices);
+    struct machine machine = {.driver = device->driver, .nvdec = device->has_nvdec};
     for (int i = 0; i < devices->n_gpus; i++)
         if (!atomic_load(&devices->device[i].failed))
-            ret[n++] = device_placement(&devices->device[i]);
-    return n;
+            machine.gpus[machine.n_gpus++] = placement_of(&devices->device[i]);
+    return machine;
 }
 
 // True if one of the GPUs, failed or not, is the camera's choice.
@@ -461,17 +520,10 @@ static bool has_chosen_gpu(const struct devices *devices, const struct gpu_choic
 {
     bool found = choice->by == GPU_AUTO;
     for (int i = 0; i < devices->n_gpus; i++) {
-        const struct placement_gpu gpu = device_placement(&devices->device[i]);
+        const struct placement_gpu gpu = placement_of(&devices->device[i]);
         found |= placement_is_chosen(&gpu, choice);
     }
     return found;
-}
-
-static void warn_of_camera(const char *camera, const char *text)
-{
-    log_camera(camera);
-    log_event(LOG_LEVEL_WARNING, "%s", text);
-    log_camera(NULL);
 }
 
 // Warns of cameras whose chosen GPU is missing or not framed's; backend cuda: returns -ENODEV.
@@ -486,31 +538,230 @@ static int check_choices(struct devices *devices, const struct config *config, c
             snprintf(why, size, "the GPU that camera %s chooses is missing", camera->name);
             return -ENODEV;
         }
-        warn_of_camera(camera->name, "the GPU that `device` chooses is missing: as with auto");
+        log_of_camera(LOG_LEVEL_WARNING, camera->name,
+                      "the GPU that `device` chooses is missing: as with auto");
     }
     return 0;
 }
 
 int devices_admit(struct devices *devices, const struct config *config, char *why, size_t size)
 {
-    struct placement_gpu gpus[GPUS_MAX];
     pthread_mutex_lock(&devices->lock);
-    const struct device *device = first_device(devices);
-    const struct backend_driver *driver = device->driver;
-    const bool nvdec = device->has_nvdec;
-    const int n = working_gpus(devices, gpus);
+    const struct machine machine = present_machine(devices);
     int rc = check_choices(devices, config, why, size);
     pthread_mutex_unlock(&devices->lock);
     if (rc == 0)
-        rc = budget_check(config, driver, nvdec, gpus, n, why, size);
-    if (rc == 0)
-        memory_reserve_plan(&devices->reserve, budget_host_limit(),
-                            budget_reserved(config, driver, nvdec));
+        rc = budget_check(config, machine.driver, machine.nvdec, machine.gpus, machine.n_gpus, why,
+                          size);
+    if (rc < 0)
+        return rc;
+    memory_reserve_plan(&devices->reserve, budget_host_limit(),
+                        budget_reserved(config, machine.driver, machine.nvdec));
     const char *demanding = camera_that_demands_nvdec(config);
-    if (rc == 0 && demanding && devices->n_gpus > 0 && n == 0)
-        warn_of_camera(demanding, "NVDEC is demanded and its device has failed: the cpu decodes "
-                                  "until it is back");
+    if (demanding && devices->n_gpus > 0 && machine.n_gpus == 0)
+        log_of_camera(LOG_LEVEL_WARNING, demanding,
+                      "NVDEC is demanded and its device has failed: the cpu decodes "
+                      "until it is back");
+    return 0;
+}
+
+// --- the device for a camera
+
+static unsigned bit_of(const struct devices *devices, const struct device *gpu)
+{
+    return 1u << (gpu - devices->device);
+}
+
+// True if the camera may go to that GPU now.
+static bool is_usable(const struct devices *devices, const struct device *gpu,
+                      const struct device_place *place)
+{
+    return !atomic_load(&gpu->failed) && !(place->avoided & bit_of(devices, gpu));
+}
+
+static bool has_usable(const struct devices *devices, const struct device_place *place)
+{
+    for (int i = 0; i < devices->n_gpus; i++)
+        if (is_usable(devices, &devices->device[i], place))
+            return true;
+    return false;
+}
+
+// Returns the camera's device for now, under the lock. Its home becomes the GPU that it chooses,
+// else the first that it gets.
+static struct device *choose_device(struct devices *devices, const struct gpu_choice *choice,
+                                    const struct gpu_share *share, struct device_place *place)
+{
+    struct placement_gpu gpus[GPUS_MAX];
+    for (int i = 0; i < devices->n_gpus; i++) {
+        struct device *gpu = &devices->device[i];
+        gpus[i] = placement_of(gpu);
+        gpus[i].usable = is_usable(devices, gpu, place);
+        if (placement_is_chosen(&gpus[i], choice))
+            place->home = gpu;
+    }
+    if (place->home && is_usable(devices, place->home, place))
+        return place->home;
+    const int best = placement_choose(gpus, devices->n_gpus, choice, share->bytes);
+    if (best < 0)
+        return device_cpu(devices);
+    if (!place->home)
+        place->home = &devices->device[best];
+    return &devices->device[best];
+}
+
+static void change_share(struct gpu_share *taken, const struct gpu_share *share, int sign)
+{
+    taken->bytes += (size_t)sign * share->bytes;
+    taken->pixels += (uint64_t)sign * share->pixels;
+    taken->cameras += sign * share->cameras;
+}
+
+int device_acquire(struct devices *devices, const struct camera_config *camera,
+                   struct device_lease *lease)
+{
+    static const struct gpu_choice any = {.by = GPU_AUTO};
+    const struct gpu_choice *choice = camera ? &camera->device : &any;
+    struct gpu_share share = {.cameras = 1};
+    struct device *device;
+    int rc = 0;
+    if (camera && devices->n_gpus > 1) // else there is nothing to choose
+        share = budget_share(camera, devices->device->driver, true);
+    pthread_mutex_lock(&devices->lock);
+    while ((device = choose_device(devices, choice, &share, &lease->place))->busy)
+        pthread_cond_wait(&devices->changed, &devices->lock);
+    if (!device->backend) // the CPU, opened on demand
+        rc = open_backend(devices, device);
+    if (rc == 0) {
+        device->n_leases++;
+        change_share(&device->taken, &share, 1);
+        *lease = (struct device_lease){
+            .device = device,
+            .driver = device->driver,
+            .backend = device->backend,
+            .nvdec = device->nvdec,
+            .number = device == device_cpu(devices) ? -1 : device->options.device,
+            .devices = devices,
+            .share = share,
+            .place = lease->place,
+        };
+    }
+    pthread_mutex_unlock(&devices->lock);
     return rc;
+}
+
+void device_release(struct device_lease *lease)
+{
+    struct devices *devices = lease->devices;
+    struct device *device = lease->device;
+    if (!device)
+        return;
+    pthread_mutex_lock(&devices->lock);
+    struct device_lease **link = &device->watchers;
+    while (*link && *link != lease)
+        link = &(*link)->next;
+    if (*link)
+        *link = lease->next;
+    change_share(&device->taken, &lease->share, -1);
+    if (--device->n_leases == 0)
+        pthread_cond_broadcast(&devices->changed);
+    pthread_mutex_unlock(&devices->lock);
+    *lease = (struct device_lease){.place = lease->place};
+}
+
+bool device_is_stale(const struct device_lease *lease)
+{
+    const struct devices *devices = lease->devices;
+    const struct device_place *place = &lease->place;
+    if (!lease->device)
+        return false;
+    if (place->home && is_usable(devices, place->home, place))
+        return lease->device != place->home;
+    if (lease->device == device_cpu(lease->devices))
+        return has_usable(devices, place);
+    return !is_usable(devices, lease->device, place);
+}
+
+void device_avoid(struct device_lease *lease)
+{
+    lease->place.avoided |= bit_of(lease->devices, lease->device);
+    lease->place.home = NULL;
+}
+
+void device_reconsider(struct device_lease *lease)
+{
+    lease->place.avoided = 0;
+}
+
+// --- failure
+
+void device_on_failure(struct device_lease *lease, void (*failed)(void *), void *opaque)
+{
+    struct device *device = lease->device;
+    lease->failed = failed;
+    lease->opaque = opaque;
+    pthread_mutex_lock(&lease->devices->lock);
+    lease->next = device->watchers;
+    device->watchers = lease;
+    if (atomic_load(&device->failed))
+        failed(opaque);
+    pthread_mutex_unlock(&lease->devices->lock);
+}
+
+// Names the devices that take over from a failed GPU.
+static const char *successor(const struct devices *devices)
+{
+    const struct device *found = NULL;
+    for (int i = 0; i < devices->n_gpus; i++) {
+        const struct device *gpu = &devices->device[i];
+        if (atomic_load(&gpu->failed))
+            continue;
+        if (found)
+            return "the other GPUs take over";
+        found = gpu;
+    }
+    return found ? "the other GPU takes over" : "cpu takes over";
+}
+
+void device_failed(const struct device_lease *lease, int error)
+{
+    struct devices *devices = lease->devices;
+    struct device *device = lease->device;
+    if (device == device_cpu(devices)) {
+        log_event(LOG_LEVEL_ERROR, "backend %s failed: %s", device->label, strerror(-error));
+        return;
+    }
+    pthread_mutex_lock(&devices->lock);
+    const bool first = !atomic_exchange(&device->failed, true);
+    pthread_cond_broadcast(&devices->changed);
+    for (struct device_lease *other = device->watchers; first && other; other = other->next)
+        other->failed(other->opaque);
+    pthread_mutex_unlock(&devices->lock);
+    if (!first)
+        return;
+    atomic_fetch_add(&devices->fallbacks, 1);
+    log_event(LOG_LEVEL_ERROR, "backend %s failed: %s; %s", device->label, strerror(-error),
+              successor(devices));
+}
+
+// --- memory
+
+int device_reserve(const struct device_lease *lease, size_t bytes, size_t *left)
+{
+    struct device *device = lease->device;
+    return memory_take(&device->reserved, device->limit, bytes, left) ? 0 : -ENOSPC;
+}
+
+int device_reserve_spare(const struct device_lease *lease, size_t bytes, size_t *left)
+{
+    struct device *device = lease->device;
+    const size_t limit = device->limit - device->limit / HEADROOM;
+    return memory_take(&device->reserved, limit, bytes, left) ? 0 : -ENOSPC;
+}
+
+void device_unreserve(const struct device_lease *lease, size_t bytes)
+{
+    atomic_fetch_sub(&lease->device->reserved, bytes);
 }
 
 // --- status and metrics
@@ -555,17 +806,13 @@ int devices_status(struct devices *devices, struct device_status ret[DEVICES_MAX
 void devices_memory(struct devices *devices, const struct config *config,
                     struct devices_memory *ret)
 {
-    struct placement_gpu gpus[GPUS_MAX];
     pthread_mutex_lock(&devices->lock);
-    const struct device *device = first_device(devices);
-    const struct backend_driver *driver = device->driver;
-    const bool nvdec = device->has_nvdec;
-    const int n = working_gpus(devices, gpus);
+    const struct machine machine = present_machine(devices);
     pthread_mutex_unlock(&devices->lock);
-    ret->device_limit = n > 0 ? 0 : SIZE_MAX;
-    for (int i = 0; i < n; i++)
-        ret->device_limit += gpus[i].limit;
-    ret->need = budget_sum(config, driver, nvdec);
+    ret->device_limit = machine.n_gpus > 0 ? 0 : SIZE_MAX;
+    for (int i = 0; i < machine.n_gpus; i++)
+        ret->device_limit += machine.gpus[i].limit;
+    ret->need = budget_sum(config, machine.driver, machine.nvdec);
 }
 
 uint64_t devices_fallbacks(const struct devices *devices)

@@ -2,8 +2,8 @@
 // more or less, so that cameras that failed together do not return in the same instant. A camera
 // that returns within 12 s, or hangs up at most nine times, is found again within 2 s. There are 24
 // tries in the first 10 minutes, and 80 an hour later. Pure but for its own state.
-#ifndef FRAMED_DAEMON_SOURCE_RETRY_H
-#define FRAMED_DAEMON_SOURCE_RETRY_H
+#ifndef FRAMED_DAEMON_BASE_RETRY_H
+#define FRAMED_DAEMON_BASE_RETRY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "daemon/source/retry.h"
+#include "daemon/base/retry.h"
 
 static const int milliseconds[] = {1000, 1000, 1500, 1500,  1500,  1500,  1500,
                                    1500, 1500, 5000, 10000, 20000, 30000, 45000};

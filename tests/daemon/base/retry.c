@@ -1,6 +1,6 @@
 // Waits between attempts: their steps, number, jitter and reset, and the slow attempts after a
 // refusal.
-#include "daemon/source/retry.h"
+#include "daemon/base/retry.h"
 #include "tests/test.h"
 
 static bool within(int64_t ns, double seconds)
