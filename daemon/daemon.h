@@ -23,10 +23,12 @@
 //   A thread per such GPU first closes the NVDEC decoders that its cameras left behind.
 // - Each target of `notify` has a thread that delivers alerts to it (alert/delivery.h). It may
 //   block in the network, in a program that it runs, and in the resolver.
-// - libuv's threads run blocking work for the loop (base/loop.h): they write files and to RTSP
-//   servers, read the configuration of a reload, look up groups, open NVDEC, follow links, scan
-//   folders, and release the device of a camera that has ended. Files and servers never get the
-//   last of these threads (output/sink.h).
+// - Each file system with files that outputs write has a thread "disk MAJOR:MINOR", and each RTSP
+//   server that an output publishes to a thread "publish" (output/writer.h). They block in the disk
+//   or the network, and end with the last such output.
+// - libuv's threads run short blocking work for the loop (base/loop.h): they read the configuration
+//   of a reload, look up groups, open NVDEC, follow links, scan folders, and release the device of
+//   a camera that has ended.
 // - While the process stops, a thread ends it if it takes too long: it waits for nothing else.
 //
 // Frames pass from a camera's thread through the backend into an output's pool, where the loop
@@ -39,9 +41,9 @@
 // (work/transform.c), crops (work/crops.h) and their pictures, previews
 // (view/previews.h), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
 // batch too (output/batch.h). The locks of a camera's texts, of its scene report
-// (scene/scene.h), of its pictures and their buffers, a semaphore, the event queue, the
-// alerts' outbox and the log are taken last. Two are held while a thread waits: the lock of a
-// pool's memory, while memory is mapped and pinned, and the lock of the log, while a line is
+// (scene/scene.h), of its pictures and their buffers, a semaphore, the event queue, the writers'
+// jobs, the alerts' outbox and the log are taken last. Two are held while a thread waits: the lock
+// of a pool's memory, while memory is mapped and pinned, and the lock of the log, while a line is
 // written.
 #ifndef FRAMED_DAEMON_DAEMON_H
 #define FRAMED_DAEMON_DAEMON_H

@@ -278,7 +278,7 @@ static void count_leftover(struct leftovers *left, const char *part, int rc)
     }
 }
 
-int segment_finish_leftovers(const struct output_config *config, struct leftovers *ret)
+void segment_finish_leftovers(const struct output_config *config, struct leftovers *ret)
 {
     char folder[PATH_BYTES], path[PATH_BYTES];
     const char *slash = strrchr(config->sink.path, '/');
@@ -286,13 +286,14 @@ int segment_finish_leftovers(const struct output_config *config, struct leftover
     *ret = (struct leftovers){0};
     snprintf(folder, sizeof folder, "%.*s", length, config->sink.path);
     DIR *files = opendir(length ? folder : ".");
-    if (!files)
-        return -errno;
+    if (!files) {
+        ret->unread = -errno;
+        return;
+    }
     for (struct dirent *file; (file = readdir(files));) {
         if (segment_is_leftover(config->sink.path, file->d_name) &&
             snprintf(path, sizeof path, "%s%s", folder, file->d_name) < PATH_BYTES)
             count_leftover(ret, path, finish_leftover(config, path));
     }
     closedir(files);
-    return 0;
 }

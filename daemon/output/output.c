@@ -98,6 +98,7 @@ static int open_packets(struct output *output)
         .before_bytes_max = BEFORE_BYTES,
         .bytes_max = PACKETS_BYTES,
         .waits = output->config->overflow == OVERFLOW_WAIT,
+        .eager = output->config->sink.kind == SINK_RTSP,
         .ledger = &output->ledger,
     };
     return packet_queue_open(&output->packets, &options);

@@ -135,12 +135,31 @@ bool segment_is_written(const char *path)
     return written;
 }
 
+// Returns the bytes of the path's folder, the last slash included; in `to` the folder, "." for 0.
+static int folder_of(const char *path, char to[PATH_BYTES])
+{
+    const char *slash = strrchr(path, '/');
+    const int bytes = slash ? (int)(slash + 1 - path) : 0;
+    snprintf(to, PATH_BYTES, "%.*s", slash ? bytes : 1, slash ? path : ".");
+    return bytes;
+}
+
+int segment_device(const struct output_config *config, dev_t *ret)
+{
+    char folder[PATH_BYTES];
+    struct stat st;
+    folder_of(config->sink.path, folder);
+    if (stat(folder, &st) < 0)
+        return -errno;
+    *ret = st.st_dev;
+    return 0;
+}
+
 static int check_folder(const char *path)
 {
     char folder[PATH_BYTES];
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 0, path);
-    return access(slash ? folder : ".", W_OK | X_OK) < 0 ? -errno : 0;
+    folder_of(path, folder);
+    return access(folder, W_OK | X_OK) < 0 ? -errno : 0;
 }
 
 static int check_plain(const char *path)

@@ -66,6 +66,8 @@ int segment_open(struct segment *, int64_t time_ns);
 // Checks that segment_open can work for the output's path, as far as possible without creating a
 // file. Returns the same errors.
 int segment_check(const struct output_config *);
+// Sets *ret to the file system of the output's folder. Returns 0 or a negative errno.
+int segment_device(const struct output_config *, dev_t *ret);
 bool segment_is_open(const struct segment *);
 // Returns true if `bytes` of that time belong in the open file: of the same run, with room below
 // the size to split at, and the path still names the file.
@@ -102,15 +104,15 @@ int segment_give_name(const char *part);
 
 // --- files left by an earlier process (leftovers.c)
 struct leftovers {
+    int unread; // the folder cannot be read: negative errno
     int finished, stuck;
     int error; // of the first stuck one: negative errno; -EILSEQ: not of the protocol
     char first_stuck[PATH_BYTES];
 };
 
 // Finishes files that an earlier process left under the output's pattern: cuts off partial frames
-// and gives them their names. Files for which that fails stay unchanged. Returns 0, or a negative
-// errno if the folder cannot be read.
-int segment_finish_leftovers(const struct output_config *, struct leftovers *ret);
+// and gives them their names. Files for which that fails stay unchanged.
+void segment_finish_leftovers(const struct output_config *, struct leftovers *ret);
 // Returns true if a file of that name, without its folder, is such a leftover.
 bool segment_is_leftover(const char *pattern, const char *name);
 
