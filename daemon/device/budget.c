@@ -208,6 +208,22 @@ static size_t copy_bytes(const struct output_config *output, int packet_bytes)
     return COPY_BYTES + (size_t)seconds * PACKETS_A_SECOND * (size_t)packet_bytes;
 }
 
+// Packets that wait while the disk or server of a copy hangs; a clip adds all that it remembers.
+static size_t waiting_bytes(const struct camera_config *camera)
+{
+    const struct stream_memory stream = budget_stream(camera);
+    size_t bytes = 0;
+    for (int i = 0; !camera->paused.line && i < camera->n_outputs; i++) {
+        const struct output_config *output = &camera->outputs[i];
+        if (output->kernel != KERNEL_COPY)
+            continue;
+        bytes += COPY_WAITING_BYTES;
+        if (output->before.ns > 0)
+            bytes += copy_bytes(output, stream.packet_bytes) - COPY_BYTES;
+    }
+    return bytes;
+}
+
 int budget_kept_pictures(const struct crops_config *crops, int num, int den)
 {
     const double rate = num > 0 && den > 0 ? (double)num / den : PICTURES_A_SECOND;
@@ -325,6 +341,7 @@ struct memory_need budget_camera(const struct camera_config *camera,
     const struct image source = picture_of(&stream, driver, nvdec);
     struct memory_need need = outputs_need(camera, driver, &stream, &source);
     add(&need, pictures_need(camera, driver, nvdec));
+    need.pinned += waiting_bytes(camera);
     if (camera_config_analyses(camera)) {
         need.pinned += ANALYSIS_BYTES;
         need.device += nvdec ? ANALYSIS_BYTES : 0;
@@ -341,12 +358,13 @@ bool budget_wants_nvdec(const struct camera_config *camera, const struct backend
            (camera->decode.by == DECODE_AUTO && driver->takes_cuda);
 }
 
-// Leaves out memory that the camera takes only with its first picture, if any.
+// Leaves out memory that the camera takes only with its first picture, or while a disk hangs.
 static struct memory_need certain_need(const struct camera_config *camera,
                                        const struct backend_driver *driver, bool nvdec)
 {
     const bool decodes = nvdec && budget_wants_nvdec(camera, driver);
     struct memory_need need = budget_camera(camera, driver, decodes);
+    need.pinned -= waiting_bytes(camera);
     if (reserves_later(camera)) {
         const struct memory_need later = pictures_need(camera, driver, decodes);
         need.device -= later.device;
@@ -429,6 +447,7 @@ size_t budget_reserved(const struct config *config, const struct backend_driver 
     size_t sum = budget_sum(config, driver, nvdec).pinned;
     for (int i = 0; i < config->n_cameras; i++) {
         const struct camera_config *camera = &config->cameras[i];
+        sum -= waiting_bytes(camera);
         if (camera->paused.line || (nvdec && budget_wants_nvdec(camera, driver)))
             continue;
         sum += budget_decoder(camera) - pictures_need(camera, driver, false).pinned;
