@@ -109,7 +109,7 @@ static int write_held(struct copier *copier, int64_t duration_ns)
 
 static void settle_file(struct copier *copier)
 {
-    segment_settle(&copier->writer.segment, muxer_bytes(copier->muxer));
+    copier->writer.segment.whole = muxer_bytes(copier->muxer);
     copier->writer.status = 0;
     for (; copier->unsettled > 0; copier->unsettled--)
         ledger_emit(copier->writer.sink.context.ledger);
@@ -362,7 +362,7 @@ static bool has_work(struct writer *writer)
         return has_next && !writer->finishing; // unsent packets are useless after the end
     writer->due = false;
     return due && !writer->finishing &&
-           (has_next || copier->muxer || segment_keep_is_due(&writer->segment));
+           (has_next || copier->muxer || keep_is_due(&writer->segment.keep, writer->segment.whole));
 }
 
 // Writes all waiting packets. Those in files can be played when it returns.
@@ -385,7 +385,7 @@ static void write_packets(struct writer *writer)
         if (rc < 0)
             abandon(copier, rc);
     }
-    segment_keep(&writer->segment);
+    keep_enforce(&writer->segment.keep, writer->segment.whole);
 }
 
 static int finish_copy(struct writer *writer)
@@ -397,7 +397,7 @@ static int finish_copy(struct writer *writer)
     }
     write_packets(writer);
     const int rc = copier->muxer ? end_file(copier) : writer->unfinished;
-    segment_keep(&writer->segment);
+    keep_enforce(&writer->segment.keep, writer->segment.whole);
     return rc;
 }
 

@@ -3,9 +3,11 @@
 // second, and then one job is tried.
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/output/protocol.h"
 #include "daemon/output/writer.h"
 
 enum { LINES_BYTES = 256 << 10 };           // most bytes of one job; a line has fewer
@@ -19,6 +21,7 @@ struct file_sink {
     // Frames:
     const struct result *result;     // being written, held; NULL for lines
     struct stream_position position; // of the frames written
+    struct result_format format;     // of the open file's first frame
 
     // Lines:
     uint64_t next;   // number of the next line
@@ -27,6 +30,11 @@ struct file_sink {
     int64_t time_ns; // of the first; all are of the same second
     char text[];     // room for LINES_BYTES
 };
+
+static const struct output_config *config_of(const struct file_sink *file)
+{
+    return file->writer.sink.context.config;
+}
 
 // --- the pieces, on the loop
 
@@ -106,48 +114,59 @@ static int64_t time_of_piece(const struct file_sink *file)
     return file->result ? protocol_first_item(file->result)->frame.capture_ns : file->time_ns;
 }
 
-static bool piece_continues(const struct file_sink *file)
+static size_t room_for_piece(const struct file_sink *file)
 {
-    const struct segment *segment = &file->writer.segment;
-    return file->result ? segment_takes(segment, file->result)
-                        : segment_continues(segment, file->time_ns, (int64_t)file->bytes);
+    return file->result ? protocol_header_max(file->result) +
+                              protocol_payload_size(config_of(file), file->result)
+                        : file->bytes;
 }
 
-// A failed frame keeps the position: the file's next frame counts it as lost.
-static int append_frame(struct file_sink *file)
+// Returns true if the open file cannot hold the frame's geometry.
+static bool frame_differs(const struct file_sink *file)
 {
-    struct stream_position position = file->position;
-    stream_advance(&position, file->result);
-    int rc = segment_append(&file->writer.segment, file->result, &position);
-    if (rc == 0)
-        file->position = position;
-    return rc;
-}
-
-static int append_lines(struct file_sink *file)
-{
-    struct segment *segment = &file->writer.segment;
-    int rc = segment_write(segment, file->text, file->bytes, segment->whole);
-    if (rc == 0)
-        segment_settle(segment, segment->whole + (off_t)file->bytes);
-    else
-        segment_cut(segment);
-    return rc;
+    return file->result && file->writer.segment.whole > 0 &&
+           !protocol_continues(config_of(file)->protocol, &file->format, &file->result->format);
 }
 
 // Opens the file that the piece belongs in. -EXFULL: the stream changes too often.
 static int choose_file(struct file_sink *file)
 {
     struct segment *segment = &file->writer.segment;
+    const int64_t time_ns = time_of_piece(file);
+    const bool differs = frame_differs(file);
     int rc = 0;
-    const bool changes =
-        file->result && segment_is_open(segment) && segment_differs(segment, file->result);
-    if (changes && !segment_may_change(segment))
+    if (differs && !segment_may_change(segment))
         return -EXFULL;
-    if (segment_is_open(segment) && !piece_continues(file))
+    if (segment_is_open(segment) &&
+        (differs || !segment_continues(segment, time_ns, (int64_t)room_for_piece(file))))
         rc = segment_finish(segment);
     if (rc == 0 && !segment_is_open(segment))
-        rc = segment_open(segment, time_of_piece(file));
+        rc = segment_open(segment, time_ns);
+    return rc;
+}
+
+// A failed frame keeps the position: the file's next frame counts it as lost.
+static int append_frame(struct file_sink *file)
+{
+    struct segment *segment = &file->writer.segment;
+    const struct output_config *config = config_of(file);
+    const struct result *result = file->result;
+    const bool first = segment->whole == 0;
+    struct stream_position position = file->position;
+    char *header = malloc(protocol_header_max(result));
+    if (!header)
+        return -ENOMEM;
+    stream_advance(&position, result);
+    struct iovec pieces[] = {
+        {header, protocol_header(config, result, &position, first, header)},
+        {result->data, protocol_payload_size(config, result)},
+    };
+    int rc = segment_append(segment, pieces, 2);
+    if (rc == 0 && first)
+        file->format = result->format;
+    if (rc == 0)
+        file->position = position;
+    free(header);
     return rc;
 }
 
@@ -156,7 +175,9 @@ static int append_piece(struct file_sink *file)
     int rc = choose_file(file);
     if (rc < 0)
         return rc;
-    return file->result ? append_frame(file) : append_lines(file);
+    return file->result
+               ? append_frame(file)
+               : segment_append(&file->writer.segment, &(struct iovec){file->text, file->bytes}, 1);
 }
 
 // A file at its size limit does not mean a full disk: another one begins.
@@ -175,7 +196,7 @@ static void write_piece(struct writer *writer)
         writer->status = rc;
     if (rc < 0 && rc != -EXFULL)
         file->retry_ns = monotonic_ns() + RETRY_NS;
-    segment_keep(segment);
+    keep_enforce(&segment->keep, segment->whole);
 }
 
 static int finish_file(struct writer *writer)

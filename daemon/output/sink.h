@@ -13,7 +13,6 @@
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
 #include "daemon/output/results.h"
-#include "daemon/output/segment.h"
 
 struct sink;
 
