@@ -3,7 +3,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,16 +253,12 @@ static int cut_and_name(const struct output_config *config, const char *part, in
 
 bool segment_is_leftover(const char *pattern, const char *name)
 {
-    static const char *const numbers[] = {"", ".[0-9]*"};
-    char glob[PATH_BYTES], with_part[PATH_BYTES + sizeof SEGMENT_PART];
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        if (pattern_glob(pattern, numbers[i], glob, sizeof glob) < 0)
-            continue;
-        snprintf(with_part, sizeof with_part, "%s" SEGMENT_PART, glob);
-        if (fnmatch(with_part, name, 0) == 0)
-            return true;
-    }
-    return false;
+    char plain[PATH_BYTES];
+    const size_t bytes = strlen(name), part = strlen(SEGMENT_PART);
+    if (bytes < part || strcmp(name + bytes - part, SEGMENT_PART) != 0)
+        return false;
+    snprintf(plain, sizeof plain, "%.*s", (int)(bytes - part), name);
+    return pattern_matches(pattern, plain);
 }
 
 struct leftover_search {
