@@ -31,7 +31,7 @@ struct copier {
     bool broken;      // packets up to the next keyframe are lost...
     enum loss reason; // ...for this reason
     int64_t retry_ns; // CLOCK_MONOTONIC: nothing is opened before this
-    char why[400];    // why the last try failed, if `status` does not say it
+    char why[400];    // why a try failed; "": its error says it
 
     // Files:
     struct queued_packet *held; // not written so far: the next packet determines its duration
@@ -45,11 +45,6 @@ struct copier {
     int64_t connected_ns; // CLOCK_MONOTONIC
 };
 
-static const struct output_config *config_of(const struct copier *copier)
-{
-    return copier->writer.sink.context.config;
-}
-
 static struct packet_queue *packets_of(const struct copier *copier)
 {
     return copier->writer.sink.context.packets;
@@ -57,7 +52,7 @@ static struct packet_queue *packets_of(const struct copier *copier)
 
 static bool is_server(const struct copier *copier)
 {
-    return config_of(copier)->sink.kind == SINK_RTSP;
+    return writer_is_server(&copier->writer);
 }
 
 static void lose_packet(const struct copier *copier, enum loss reason)
@@ -171,8 +166,8 @@ static int open_file(struct copier *copier, const struct queued_packet *keyframe
     if (rc < 0)
         return rc;
     copier->clip = keyframe->clip;
-    return muxer_open_file(&copier->muxer, config_of(copier)->protocol, keyframe->stream,
-                           keyframe->capture_ns, write_part, copier);
+    return muxer_open_file(&copier->muxer, writer_config(&copier->writer)->protocol,
+                           keyframe->stream, keyframe->capture_ns, write_part, copier);
 }
 
 // Takes ownership of the packet, on success.
@@ -211,7 +206,7 @@ static void abandon_server(struct copier *copier, int rc)
 static int connect_server(struct copier *copier, const struct queued_packet *keyframe)
 {
     close_muxer(copier);
-    int rc = muxer_open_server(&copier->muxer, config_of(copier), keyframe->stream,
+    int rc = muxer_open_server(&copier->muxer, writer_config(&copier->writer), keyframe->stream,
                                &copier->writer.stop, copier->why, sizeof copier->why);
     if (rc < 0)
         return rc;
@@ -236,8 +231,24 @@ static int send_packet(struct copier *copier, struct queued_packet *packet,
 
 // --- from packet to packet
 
+static void explain_failure(struct copier *copier, int rc)
+{
+    char *to = copier->writer.why;
+    const size_t size = sizeof copier->writer.why;
+    if (is_server(copier))
+        snprintf(to, size, "%s; tried again until it works", copier->why);
+    else if (rc == -ENOTSUP)
+        snprintf(to, size, "%s", copier->why);
+    else
+        snprintf(to, size, "cannot write %s: %s: packets are lost",
+                 writer_config(&copier->writer)->sink.path,
+                 rc == -EINVAL ? "the stream lacks its size or readable parameter sets"
+                               : strerror(-rc));
+}
+
 static void abandon(struct copier *copier, int rc)
 {
+    explain_failure(copier, rc);
     if (is_server(copier))
         abandon_server(copier, rc);
     else
@@ -271,8 +282,8 @@ static int complete_stream(struct copier *copier, const struct queued_packet *ke
     int rc = muxer_complete_stream(keyframe->stream, keyframe->av);
     if (rc < 0 && is_server(copier))
         snprintf(copier->why, sizeof copier->why, "cannot publish to %s: no parameters of %s: %s",
-                 config_sink_url(config_of(copier), url, sizeof url), avcodec_get_name(codec),
-                 strerror(-rc));
+                 config_sink_url(writer_config(&copier->writer), url, sizeof url),
+                 avcodec_get_name(codec), strerror(-rc));
     return rc;
 }
 
@@ -401,45 +412,18 @@ static int finish_copy(struct writer *writer)
     return rc;
 }
 
-static void explain_failure(const struct writer *writer, char *why, size_t size)
+static void begin_copier(struct writer *writer)
 {
-    const struct copier *copier = (const struct copier *)writer;
-    const char *path = config_of(copier)->sink.path;
-    if (is_server(copier))
-        snprintf(why, size, "%s; tried again until it works", copier->why);
-    else if (writer->status == -ENOTSUP)
-        snprintf(why, size, "%s", copier->why);
-    else
-        snprintf(why, size, "cannot write %s: %s: packets are lost", path,
-                 writer->status == -EINVAL ? "the stream lacks its size or readable parameter sets"
-                                           : strerror(-writer->status));
-}
-
-static const struct writer_kind copier_kind = {
-    .size = sizeof(struct copier),
-    .acquire = has_work,
-    .write = write_packets,
-    .finish = finish_copy,
-    .explain = explain_failure,
-};
-
-static int open_sink(struct sink **ret, const struct sink_context *context, char *why, size_t size)
-{
-    struct writer *writer;
-    const int rc = writer_open(&writer, &copier_kind, &copier_sink, context, 0, why, size);
-    if (rc < 0)
-        return rc;
     struct copier *copier = (struct copier *)writer;
     copier->broken = true;
     copier->reason = LOSS_DAMAGED;
     copier->retry.seed = (uint32_t)monotonic_ns();
-    *ret = &writer->sink;
-    return 0;
 }
 
-const struct sink_driver copier_sink = {
-    .open = open_sink,
-    .pump = writer_pump,
-    .finish = writer_finish,
-    .clients = writer_clients,
+const struct writer_kind copier_kind = {
+    .size = sizeof(struct copier),
+    .begin = begin_copier,
+    .acquire = has_work,
+    .write = write_packets,
+    .finish = finish_copy,
 };

@@ -24,17 +24,12 @@ struct file_sink {
     struct result_format format;     // of the open file's first frame
 
     // Lines:
-    uint64_t next;   // number of the next line
-    size_t bytes;    // being written, like:
-    int n;           // lines
-    int64_t time_ns; // of the first; all are of the same second
-    char text[];     // room for LINES_BYTES
+    uint64_t next;          // number of the next line
+    size_t bytes;           // being written, like:
+    int n;                  // lines
+    int64_t time_ns;        // of the first; all are of the same second
+    char text[LINES_BYTES]; // takes no memory before it is written
 };
-
-static const struct output_config *config_of(const struct file_sink *file)
-{
-    return file->writer.sink.context.config;
-}
 
 // --- the pieces, on the loop
 
@@ -117,7 +112,7 @@ static int64_t time_of_piece(const struct file_sink *file)
 static size_t room_for_piece(const struct file_sink *file)
 {
     return file->result ? protocol_header_max(file->result) +
-                              protocol_payload_size(config_of(file), file->result)
+                              protocol_payload_size(writer_config(&file->writer), file->result)
                         : file->bytes;
 }
 
@@ -125,7 +120,8 @@ static size_t room_for_piece(const struct file_sink *file)
 static bool frame_differs(const struct file_sink *file)
 {
     return file->result && file->writer.segment.whole > 0 &&
-           !protocol_continues(config_of(file)->protocol, &file->format, &file->result->format);
+           !protocol_continues(writer_config(&file->writer)->protocol, &file->format,
+                               &file->result->format);
 }
 
 // Opens the file that the piece belongs in. -EXFULL: the stream changes too often.
@@ -149,7 +145,7 @@ static int choose_file(struct file_sink *file)
 static int append_frame(struct file_sink *file)
 {
     struct segment *segment = &file->writer.segment;
-    const struct output_config *config = config_of(file);
+    const struct output_config *config = writer_config(&file->writer);
     const struct result *result = file->result;
     const bool first = segment->whole == 0;
     struct stream_position position = file->position;
@@ -194,8 +190,12 @@ static void write_piece(struct writer *writer)
     file->written = rc == 0;
     if (rc != -EXFULL)
         writer->status = rc;
-    if (rc < 0 && rc != -EXFULL)
+    if (rc < 0 && rc != -EXFULL) {
         file->retry_ns = monotonic_ns() + RETRY_NS;
+        snprintf(writer->why, sizeof writer->why, "cannot write %s: %s: %s are lost",
+                 writer_config(writer)->sink.path, strerror(-rc),
+                 file->result ? "frames" : "lines");
+    }
     keep_enforce(&segment->keep, segment->whole);
 }
 
@@ -206,36 +206,11 @@ static int finish_file(struct writer *writer)
     return rc;
 }
 
-static void explain_failure(const struct writer *writer, char *why, size_t size)
-{
-    const struct sink_context *context = &writer->sink.context;
-    snprintf(why, size, "cannot write %s: %s: %s are lost", context->config->sink.path,
-             strerror(-writer->status), context->lines ? "lines" : "frames");
-}
-
-static const struct writer_kind file_kind = {
+const struct writer_kind file_kind = {
     .size = sizeof(struct file_sink),
     .acquire = acquire_next,
     .write = write_piece,
     .release = release_written,
     .finish = finish_file,
     .stop = lose_lines,
-    .explain = explain_failure,
-};
-
-static int open_sink(struct sink **ret, const struct sink_context *context, char *why, size_t size)
-{
-    struct writer *writer;
-    const size_t text = context->lines ? LINES_BYTES : 0;
-    const int rc = writer_open(&writer, &file_kind, &file_sink, context, text, why, size);
-    if (rc == 0)
-        *ret = &writer->sink;
-    return rc;
-}
-
-const struct sink_driver file_sink = {
-    .open = open_sink,
-    .pump = writer_pump,
-    .finish = writer_finish,
-    .clients = writer_clients,
 };

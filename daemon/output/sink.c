@@ -8,14 +8,11 @@ int sink_open(struct sink **ret, const struct sink_context *context, char *why, 
 {
     static const struct sink_driver *const drivers[] = {
         [SINK_UNIX] = &socket_sink, [SINK_TCP] = &socket_sink,  [SINK_RING] = &ring_sink,
-        [SINK_FILE] = &file_sink,   [SINK_RTSP] = &copier_sink,
+        [SINK_FILE] = &writer_sink, [SINK_RTSP] = &writer_sink,
     };
     const struct output_config *config = context->config;
-    const bool copies = config->kernel == KERNEL_COPY;
     const bool lines = config->protocol == PROTOCOL_LINES && config->sink.kind != SINK_FILE;
-    const struct sink_driver *driver = copies  ? &copier_sink
-                                       : lines ? &line_sink
-                                               : drivers[config->sink.kind];
+    const struct sink_driver *driver = lines ? &line_sink : drivers[config->sink.kind];
     return driver->open(ret, context, why, size);
 }
 

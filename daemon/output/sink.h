@@ -56,7 +56,7 @@ struct sink_driver {
     void (*yield)(struct sink *, struct listener *ret);
 };
 
-extern const struct sink_driver socket_sink, ring_sink, line_sink, file_sink, copier_sink;
+extern const struct sink_driver socket_sink, ring_sink, line_sink, writer_sink;
 
 // The first member of every sink.
 struct sink {

@@ -152,30 +152,23 @@ static bool job_is_over(struct writer *writer)
 
 static const char *path_of(const struct writer *writer)
 {
-    return writer->sink.context.config->sink.path;
-}
-
-static bool is_server(const struct writer *writer)
-{
-    return writer->sink.context.config->sink.kind == SINK_RTSP;
+    return writer_config(writer)->sink.path;
 }
 
 static void log_status(struct writer *writer)
 {
-    char text[512];
+    char url[512];
     const bool fails = writer->status < 0;
-    if (fails == writer->failing || (writer->finishing && is_server(writer)))
+    if (fails == writer->failing || (writer->finishing && writer_is_server(writer)))
         return;
     writer->failing = fails;
-    if (fails) {
-        writer->kind->explain(writer, text, sizeof text);
-        sink_event(&writer->sink, LOG_LEVEL_ERROR, "%s", text);
-    } else if (is_server(writer)) {
+    if (fails)
+        sink_event(&writer->sink, LOG_LEVEL_ERROR, "%s", writer->why);
+    else if (writer_is_server(writer))
         sink_event(&writer->sink, LOG_LEVEL_INFO, "publishing to %s again",
-                   config_sink_url(writer->sink.context.config, text, sizeof text));
-    } else {
+                   config_sink_url(writer_config(writer), url, sizeof url));
+    else
         sink_event(&writer->sink, LOG_LEVEL_INFO, "writing %s again", path_of(writer));
-    }
 }
 
 static void log_leftovers(struct writer *writer)
@@ -222,7 +215,7 @@ static void log_files(struct writer *writer)
 
 static void finish_leftovers(struct writer *writer)
 {
-    segment_finish_leftovers(writer->sink.context.config, &writer->leftovers);
+    segment_finish_leftovers(writer_config(writer), &writer->leftovers);
 }
 
 static void finish_last(struct writer *writer)
@@ -294,7 +287,7 @@ static void job_is_done(uv_async_t *async)
     log_leftovers(writer);
     log_status(writer);
     log_files(writer);
-    if (!is_server(writer))
+    if (!writer_is_server(writer))
         follow_device(writer);
     if (writer->ending)
         close_writer(writer);
@@ -302,7 +295,7 @@ static void job_is_done(uv_async_t *async)
         start_next(writer);
 }
 
-void writer_pump(struct sink *sink)
+static void pump_writer(struct sink *sink)
 {
     struct writer *writer = (struct writer *)sink;
     writer->due = true;
@@ -311,7 +304,7 @@ void writer_pump(struct sink *sink)
 
 static void time_to_look(uv_timer_t *timer)
 {
-    writer_pump(timer->data);
+    pump_writer(timer->data);
 }
 
 static void grace_is_over(uv_timer_t *timer)
@@ -322,7 +315,7 @@ static void grace_is_over(uv_timer_t *timer)
 }
 
 // Packets are written however long it takes: a disk call cannot be interrupted.
-void writer_finish(struct sink *sink, int grace_ms)
+static void finish_writer(struct sink *sink, int grace_ms)
 {
     struct writer *writer = (struct writer *)sink;
     if (writer->ending)
@@ -335,10 +328,11 @@ void writer_finish(struct sink *sink, int grace_ms)
     start_next(writer);
 }
 
-int writer_clients(const struct sink *sink)
+// A server that cannot be reached is no client.
+static int count_clients(const struct sink *sink)
 {
     const struct writer *writer = (const struct writer *)sink;
-    return !is_server(writer) || !writer->failing;
+    return !writer_is_server(writer) || !writer->failing;
 }
 
 // --- opening
@@ -383,21 +377,21 @@ static int open_files(struct writer *writer, dev_t *device, char *why, size_t si
     return explain_path(config->sink.path, rc, why, size);
 }
 
-int writer_open(struct writer **ret, const struct writer_kind *kind,
-                const struct sink_driver *driver, const struct sink_context *context, size_t extra,
-                char *why, size_t size)
+static int open_writer(struct sink **ret, const struct sink_context *context, char *why,
+                       size_t size)
 {
-    struct writer *writer = calloc(1, kind->size + extra);
+    const struct writer_kind *kind = context->packets ? &copier_kind : &file_kind;
+    struct writer *writer = calloc(1, kind->size);
     dev_t device = 0;
     if (!writer) {
         snprintf(why, size, "out of memory");
         return -ENOMEM;
     }
-    writer->sink = (struct sink){.driver = driver, .context = *context};
+    writer->sink = (struct sink){.driver = &writer_sink, .context = *context};
     writer->kind = kind;
     writer->segment.fd = -1;
-    int rc = is_server(writer) ? 0 : open_files(writer, &device, why, size);
-    if (rc == 0 && (rc = join_lane(&writer->lane, !is_server(writer), device)) < 0)
+    int rc = writer_is_server(writer) ? 0 : open_files(writer, &device, why, size);
+    if (rc == 0 && (rc = join_lane(&writer->lane, !writer_is_server(writer), device)) < 0)
         snprintf(why, size, "no thread to write: %s", strerror(-rc));
     if (rc < 0) {
         segment_finish(&writer->segment);
@@ -408,12 +402,21 @@ int writer_open(struct writer **ret, const struct writer_kind *kind,
     uv_timer_init(context->loop, &writer->timer);
     uv_async_init(context->loop, &writer->done, job_is_done);
     writer->timer.data = writer->done.data = writer;
+    if (kind->begin)
+        kind->begin(writer);
     if (context->packets)
         uv_timer_start(&writer->timer, time_to_look, LOOK_MS, LOOK_MS);
     if (context->pool)
         pool_attach(context->pool, &writer->consumer);
     if (context->config->sink.timed)
         start_job(writer, finish_leftovers);
-    *ret = writer;
+    *ret = &writer->sink;
     return 0;
 }
+
+const struct sink_driver writer_sink = {
+    .open = open_writer,
+    .pump = pump_writer,
+    .finish = finish_writer,
+    .clients = count_clients,
+};

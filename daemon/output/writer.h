@@ -14,10 +14,11 @@ struct writer;
 
 // What a kind of writer does.
 struct writer_kind {
-    size_t size; // of the struct that begins with the writer
+    size_t size;                    // of the struct that begins with the writer
+    void (*begin)(struct writer *); // sets what is not zero at first; NULL: nothing
     // Acquires the next piece to write, until `release`. Returns false if there is none.
     bool (*acquire)(struct writer *);
-    // On the writer's thread: writes the piece and sets `status`.
+    // On the writer's thread: writes the piece; sets `status`, and `why` if it is an error.
     void (*write)(struct writer *);
     // Counts the piece after `write`. NULL: `write` counts it.
     void (*release)(struct writer *);
@@ -26,9 +27,9 @@ struct writer_kind {
     int (*finish)(struct writer *);
     // Loses what waits; the pool or the packet queue has stopped. May be called twice. NULL: no-op.
     void (*stop)(struct writer *);
-    // Describes `status`, an error, in one sentence.
-    void (*explain)(const struct writer *, char *why, size_t size);
 };
+
+extern const struct writer_kind file_kind, copier_kind;
 
 // The first member of each such sink.
 struct writer {
@@ -43,6 +44,7 @@ struct writer {
     _Atomic bool stop; // set when finishing; any thread
     bool busy;         // a job owns the members below and those of its kind, else the loop does
     int status;        // of the last try to write: 0 or a negative errno
+    char why[512];     // the error in one sentence
     int unfinished;    // error of a file that could not be finished; 0: none, or it was logged
     struct segment segment;
     struct leftovers leftovers; // found by the first job
@@ -54,13 +56,14 @@ struct writer {
     struct writer *next;
 };
 
-// Makes a writer with `extra` bytes behind its kind's struct. Opens an untimed file of frames or
-// lines at once; checks other files. Returns 0 or a negative errno, with one sentence in `why`.
-int writer_open(struct writer **ret, const struct writer_kind *, const struct sink_driver *,
-                const struct sink_context *, size_t extra, char *why, size_t size);
-// The functions of their drivers.
-void writer_pump(struct sink *);
-void writer_finish(struct sink *, int grace_ms);
-int writer_clients(const struct sink *); // 1; 0 for a server that cannot be reached
+static inline const struct output_config *writer_config(const struct writer *writer)
+{
+    return writer->sink.context.config;
+}
+
+static inline bool writer_is_server(const struct writer *writer)
+{
+    return writer_config(writer)->sink.kind == SINK_RTSP;
+}
 
 #endif
