@@ -347,7 +347,7 @@ static const struct {
     {'%', "%"},
 };
 
-// Returns the fnmatch pattern for the conversion at "%X", or NULL.
+// Returns the glob for the conversion at "%X", or NULL.
 static const char *glob_of(const char *percent)
 {
     for (size_t i = 0; i < sizeof conversions / sizeof *conversions; i++) {
@@ -394,18 +394,6 @@ int pattern_at(const char *path, time_t time, char *to, size_t size)
     return strftime(to, size, path, &local) > 0 ? 0 : -ENAMETOOLONG;
 }
 
-static void print_glob(FILE *f, const char *from, const char *end)
-{
-    for (const char *p = from; p < end; p++) {
-        if (*p == '%')
-            fputs(glob_of(p++), f);
-        else if (strchr("*?[]\\", *p))
-            fprintf(f, "\\%c", *p);
-        else
-            fputc(*p, f);
-    }
-}
-
 // Returns the bytes of `name` that match the glob of a conversion of fixed length; 0: no match.
 static size_t match_glob(const char *glob, const char *name)
 {
@@ -444,20 +432,4 @@ bool pattern_matches(const char *path, const char *name)
 {
     const char *pattern = name_in_folder(path), *dot = strrchr(pattern, '.');
     return matches_from(pattern, dot && dot > pattern ? dot : pattern + strlen(pattern), name);
-}
-
-int pattern_glob(const char *path, const char *more, char *to, size_t size)
-{
-    const char *name = name_in_folder(path), *end = name + strlen(name);
-    const char *dot = strrchr(name, '.');
-    dot = dot && dot > name ? dot : end;
-    FILE *f = fmemopen(to, size, "w");
-    if (!f)
-        return -errno;
-    print_glob(f, name, dot);
-    fputs(more, f);
-    print_glob(f, dot, end);
-    long length = fflush(f) == 0 ? ftell(f) : -1;
-    fclose(f);
-    return length >= 0 && (size_t)length < size - 1 ? 0 : -ENAMETOOLONG;
 }

@@ -16,7 +16,6 @@
 #include "daemon/cli/commands.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/device/devices.h"
-#include "daemon/output/sink.h"
 #include "daemon/service/metrics.h"
 #include "daemon/service/notify.h"
 #include "daemon/service/service.h"
@@ -654,7 +653,7 @@ int daemon_run(struct config *config, const struct daemon_options *options)
     log_event(LOG_LEVEL_INFO, "framed %s", FRAMED_VERSION_TEXT);
     warn_of_readers(config);
     reload_warn_of_gone(config);
-    writers_prepare(config);
+    setenv("UV_THREADPOOL_SIZE", "8", 0); // of the kinds of work for the loop, each may hang
     groups_look_up(config);
     int rc = open_loop(&daemon);
     if (rc < 0) {

@@ -32,10 +32,12 @@
 //   the network, in a program that it runs, and in the resolver.
 // - "cluster" (daemon/cluster/member.c): waits for etcd, a bounded time for each request.
 // - "stop" (daemon/daemon.c): ends a stop that takes too long. Waits for nothing else.
-// - libuv's threads run short blocking work for the loop (base/loop.h): they write files and to
-//   RTSP servers, read the configuration of a reload, look up groups, open NVDEC, follow links,
-//   scan folders, and release the device of a camera that has ended. Files and servers never get
-//   the last of these threads (output/sink.h).
+// - "disk MAJOR:MINOR" or "publish" (daemon/output/writer.c), one for each file system with files
+//   that outputs write, and one for each RTSP server that an output publishes to: block in the disk
+//   or the network, and end with the last such output.
+// - libuv's threads run short blocking work for the loop (base/loop.h): they read the configuration
+//   of a reload, look up groups, open NVDEC, follow links, scan folders, and release the device of
+//   a camera that has ended.
 //
 // Frames pass from a camera's thread through the backend into an output's pool, where the loop
 // takes them. Nothing calls an earlier stage. Only data goes back: events in the loop's queue
@@ -47,9 +49,9 @@
 // (work/transform.c), crops (work/crops.h) and their pictures, previews
 // (view/previews.h), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
 // batch too (output/batch.h). The locks of a camera's texts, of its scene report
-// (scene/scene.h), of the buffers of its pictures, a semaphore, the event queue, the
-// alerts' outbox and the log are taken last. Two are held while a thread waits: the lock of a
-// pool's memory, while memory is mapped and pinned, and the lock of the log, while a line is
+// (scene/scene.h), of the buffers of its pictures, a semaphore, the event queue, the writers' jobs,
+// the alerts' outbox and the log are taken last. Two are held while a thread waits: the lock
+// of a pool's memory, while memory is mapped and pinned, and the lock of the log, while a line is
 // written.
 #ifndef FRAMED_DAEMON_DAEMON_H
 #define FRAMED_DAEMON_DAEMON_H

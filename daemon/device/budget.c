@@ -204,6 +204,22 @@ static size_t copy_bytes(const struct output_config *output, int packet_bytes)
     return COPY_BYTES + (size_t)seconds * PACKETS_A_SECOND * (size_t)packet_bytes;
 }
 
+// Packets that wait while the disk or server of a copy hangs; a clip adds all that it remembers.
+static size_t waiting_bytes(const struct camera_config *camera)
+{
+    const struct stream_memory stream = budget_stream(camera);
+    size_t bytes = 0;
+    for (int i = 0; !camera->paused.line && i < camera->n_outputs; i++) {
+        const struct output_config *output = &camera->outputs[i];
+        if (output->kernel != KERNEL_COPY)
+            continue;
+        bytes += COPY_WAITING_BYTES;
+        if (output->before.ns > 0)
+            bytes += copy_bytes(output, stream.packet_bytes) - COPY_BYTES;
+    }
+    return bytes;
+}
+
 int budget_kept_pictures(const struct crops_config *crops, int num, int den)
 {
     const double rate = num > 0 && den > 0 ? (double)num / den : PICTURES_A_SECOND;
@@ -335,6 +351,7 @@ struct memory_need budget_camera(const struct camera_config *camera,
         return (struct memory_need){0}; // it is checked once resumed
     struct memory_need need = other_need(camera, driver, nvdec);
     add(&need, pictures_need(camera, driver, nvdec));
+    need.pinned += waiting_bytes(camera);
     return need;
 }
 
@@ -344,13 +361,18 @@ bool budget_wants_nvdec(const struct camera_config *camera, const struct backend
            (camera->decode.by == DECODE_AUTO && driver->takes_cuda);
 }
 
-// Leaves out memory that the camera takes only with its first picture, if any.
+// Leaves out memory that the camera takes only with its first picture, or while a disk hangs.
 static struct memory_need certain_need(const struct camera_config *camera,
                                        const struct backend_driver *driver, bool nvdec)
 {
     const bool decodes = nvdec && budget_wants_nvdec(camera, driver);
-    return reserves_later(camera) && !camera->paused.line ? other_need(camera, driver, decodes)
-                                                          : budget_camera(camera, driver, decodes);
+    struct memory_need need = {0};
+    if (camera->paused.line)
+        return need;
+    need = other_need(camera, driver, decodes);
+    if (!reserves_later(camera))
+        add(&need, pictures_need(camera, driver, decodes));
+    return need;
 }
 
 struct gpu_share budget_share(const struct camera_config *camera,
@@ -427,7 +449,10 @@ size_t budget_reserved(const struct config *config, const struct backend_driver 
     size_t sum = budget_sum(config, driver, nvdec).pinned;
     for (int i = 0; i < config->n_cameras; i++) {
         const struct camera_config *camera = &config->cameras[i];
-        if (!camera->paused.line && !(nvdec && budget_wants_nvdec(camera, driver)))
+        if (camera->paused.line)
+            continue;
+        sum -= waiting_bytes(camera);
+        if (!(nvdec && budget_wants_nvdec(camera, driver)))
             sum += budget_decoder(camera) - pictures_need(camera, driver, false).pinned;
     }
     return sum;

@@ -42,6 +42,10 @@ enum {
     FRAMES_HELD_MAX = FRAMES_IN_FLIGHT_MAX + 1, // plus the one that previews are made of
 };
 
+// The most memory of one copy's packets: that wait for a disk or server, a minute at 4 Mbit/s; and
+// that are remembered for clips.
+enum { COPY_WAITING_BYTES = 32 << 20, COPY_BEFORE_BYTES = 256 << 20 };
+
 // Returns how many frames of one camera this backend has at once: more would only hold memory.
 int frames_in_flight(const struct backend_driver *);
 
@@ -86,8 +90,8 @@ struct memory_need budget_shared(const struct config *, const struct backend_dri
 // Returns the sum of all cameras, batches and shared memory; `nvdec`: this machine has NVDEC.
 struct memory_need budget_sum(const struct config *, const struct backend_driver *, bool nvdec);
 
-// Returns the host bytes of that sum with each cpu decoder counted by budget_decoder: decoders that
-// need more take it from the memory_reserve.
+// Returns the host bytes of that sum without packets that wait for a disk that hangs, and with each
+// cpu decoder counted by budget_decoder: decoders that need more take it from the memory_reserve.
 size_t budget_reserved(const struct config *, const struct backend_driver *, bool nvdec);
 
 // Returns the usable memory of a device that has `device_bytes` (0: unknown): `cuda.memory`, but
@@ -99,7 +103,8 @@ size_t budget_host_limit(void);
 
 // Checks that all cameras have room: on each GPU within its limit (budget_limit), placed in their
 // order by placement_choose, and in the memory of this machine and its control group. A file
-// without `picture` counts without its decoder, at a reload too. n 0: no GPU. `framed check` and
+// without `picture` counts without its decoder, at a reload too, and a copy without packets that
+// wait for a disk that hangs. n 0: no GPU. `framed check` and
 // `framed run` call it before a camera starts. Returns 0, or -ENOSPC with a sentence in `why`:
 // "cameras need 151.2 GiB of device memory, cuda.memory allows 139.0 GiB", and the keys.
 int budget_check(const struct config *, const struct backend_driver *, bool nvdec,

@@ -1,10 +1,8 @@
 // Files that an earlier process left unfinished: finds their whole frames, cuts off the rest, and
 // gives them their names.
-#include <dirent.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +109,24 @@ static off_t y4m_whole(int fd, off_t end)
     return frames > 0 ? header + frames * frame : header < 0 ? header : 0;
 }
 
+static off_t sum_records(off_t record(int fd, off_t offset, off_t end), int fd, off_t end)
+{
+    off_t whole = 0, size;
+    while ((size = record(fd, whole, end)) > 0)
+        whole += size;
+    return size < 0 ? size : whole;
+}
+
+static off_t framed_whole(int fd, off_t end)
+{
+    return sum_records(framed_record, fd, end);
+}
+
+static off_t npy_whole(int fd, off_t end)
+{
+    return sum_records(npy_record, fd, end);
+}
+
 // --- containers, whose parts are written one by one
 
 // MP4: up to the last whole mdat, whose samples the moof before it describes.
@@ -167,14 +183,6 @@ static off_t mkv_whole(int fd, off_t end)
     return n < 0 ? n : whole;
 }
 
-static off_t sum_records(off_t record(int fd, off_t offset, off_t end), int fd, off_t end)
-{
-    off_t whole = 0, size;
-    while ((size = record(fd, whole, end)) > 0)
-        whole += size;
-    return size < 0 ? size : whole;
-}
-
 // Lines: up to the last newline.
 static off_t lines_whole(int fd, off_t end)
 {
@@ -192,36 +200,38 @@ static off_t lines_whole(int fd, off_t end)
     return 0;
 }
 
-// Returns the bytes of the whole frames at the file's start, headers included; all bytes of a raw
-// file, which has no frame boundaries; -EILSEQ if the file is not of this protocol; or another
-// negative errno.
-static off_t count_whole(enum protocol protocol, int fd)
+static off_t raw_whole(int fd, off_t end)
 {
-    static const char *const magics[] = {
-        [PROTOCOL_FRAMED] = FRAMED_MAGIC, [PROTOCOL_Y4M] = "YUV4MPEG2 ",
-        [PROTOCOL_NPY] = "\x93NUMPY",     [PROTOCOL_RAW] = "",
-        [PROTOCOL_MP4] = "ftyp",          [PROTOCOL_MKV] = "\x1a\x45\xdf\xa3",
-        [PROTOCOL_LINES] = "{\"camera\":"};
-    const off_t behind = protocol == PROTOCOL_MP4 ? 4 : 0; // the magic follows a size
+    (void)fd; // it does not show where a frame ends
+    return end;
+}
+
+static const struct {
+    const char *magic;
+    off_t at; // of the magic
+    off_t (*whole)(int fd, off_t end);
+} formats[] = {
+    [PROTOCOL_FRAMED] = {FRAMED_MAGIC, 0, framed_whole},
+    [PROTOCOL_Y4M] = {"YUV4MPEG2 ", 0, y4m_whole},
+    [PROTOCOL_NPY] = {"\x93NUMPY", 0, npy_whole},
+    [PROTOCOL_RAW] = {"", 0, raw_whole},
+    [PROTOCOL_MP4] = {"ftyp", 4, mp4_whole},
+    [PROTOCOL_MKV] = {"\x1a\x45\xdf\xa3", 0, mkv_whole},
+    [PROTOCOL_LINES] = {"{\"camera\":", 0, lines_whole},
+};
+
+// Returns the bytes of the whole frames at the file's start, headers included; -EILSEQ if the file
+// is not of this protocol; or another negative errno.
+static off_t count_whole(enum protocol protocol, int fd, off_t end)
+{
     char start[16];
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    ssize_t n = read_at(fd, start, sizeof start, behind);
+    ssize_t n = read_at(fd, start, sizeof start, formats[protocol].at);
     if (n < 0)
         return n;
-    if (!begins_like(start, n, magics[protocol]) &&
+    if (!begins_like(start, n, formats[protocol].magic) &&
         !(protocol == PROTOCOL_FRAMED && begins_like(start, n, FRAMED_BATCH_MAGIC)))
         return -EILSEQ;
-    if (protocol == PROTOCOL_RAW)
-        return st.st_size;
-    if (protocol == PROTOCOL_LINES)
-        return lines_whole(fd, st.st_size);
-    return protocol == PROTOCOL_MP4   ? mp4_whole(fd, st.st_size)
-           : protocol == PROTOCOL_MKV ? mkv_whole(fd, st.st_size)
-           : protocol == PROTOCOL_Y4M ? y4m_whole(fd, st.st_size)
-           : protocol == PROTOCOL_NPY ? sum_records(npy_record, fd, st.st_size)
-                                      : sum_records(framed_record, fd, st.st_size);
+    return formats[protocol].whole(fd, end);
 }
 
 // --- the files
@@ -231,7 +241,7 @@ static int cut_and_name(const struct output_config *config, const char *part, in
     struct stat st;
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
         return -errno;
-    off_t whole = S_ISREG(st.st_mode) ? count_whole(config->protocol, fd) : -EILSEQ;
+    off_t whole = S_ISREG(st.st_mode) ? count_whole(config->protocol, fd, st.st_size) : -EILSEQ;
     if (whole < 0)
         return (int)whole;
     if (whole == 0)
@@ -241,58 +251,44 @@ static int cut_and_name(const struct output_config *config, const char *part, in
     return segment_give_name(part);
 }
 
-static int finish_leftover(const struct output_config *config, const char *part)
-{
-    int fd = open(part, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    int rc = cut_and_name(config, part, fd);
-    close(fd);
-    return rc;
-}
-
 bool segment_is_leftover(const char *pattern, const char *name)
 {
-    static const char *const numbers[] = {"", ".[0-9]*"};
-    char glob[PATH_BYTES], with_part[PATH_BYTES + sizeof SEGMENT_PART];
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        if (pattern_glob(pattern, numbers[i], glob, sizeof glob) < 0)
-            continue;
-        snprintf(with_part, sizeof with_part, "%s" SEGMENT_PART, glob);
-        if (fnmatch(with_part, name, 0) == 0)
-            return true;
-    }
-    return false;
+    char plain[PATH_BYTES];
+    const size_t bytes = strlen(name), part = strlen(SEGMENT_PART);
+    if (bytes < part || strcmp(name + bytes - part, SEGMENT_PART) != 0)
+        return false;
+    snprintf(plain, sizeof plain, "%.*s", (int)(bytes - part), name);
+    return pattern_matches(pattern, plain);
 }
 
+struct leftover_search {
+    const struct output_config *config;
+    struct leftovers *left;
+};
+
 // A locked file is being written and a missing one was finished, both elsewhere: neither is stuck.
-static void count_leftover(struct leftovers *left, const char *part, int rc)
+static int finish_leftover(void *opaque, const char *part)
 {
-    if (rc == 0)
-        left->finished++;
+    const struct leftover_search *search = opaque;
+    struct leftovers *left = search->left;
+    int fd = open(part, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    const int rc = fd < 0 ? -errno : cut_and_name(search->config, part, fd);
+    if (fd >= 0)
+        close(fd);
+    left->finished += rc == 0;
     if (rc == 0 || rc == -EWOULDBLOCK || rc == -ENOENT)
-        return;
+        return 0;
     if (left->stuck++ == 0) {
         left->error = rc;
         snprintf(left->first_stuck, sizeof left->first_stuck, "%s", part);
     }
+    return 0;
 }
 
-int segment_finish_leftovers(const struct output_config *config, struct leftovers *ret)
+void segment_finish_leftovers(const struct output_config *config, struct leftovers *ret)
 {
-    char folder[PATH_BYTES], path[PATH_BYTES];
-    const char *slash = strrchr(config->sink.path, '/');
-    int length = slash ? (int)(slash + 1 - config->sink.path) : 0;
+    struct leftover_search search = {config, ret};
     *ret = (struct leftovers){0};
-    snprintf(folder, sizeof folder, "%.*s", length, config->sink.path);
-    DIR *files = opendir(length ? folder : ".");
-    if (!files)
-        return -errno;
-    for (struct dirent *file; (file = readdir(files));) {
-        if (segment_is_leftover(config->sink.path, file->d_name) &&
-            snprintf(path, sizeof path, "%s%s", folder, file->d_name) < PATH_BYTES)
-            count_leftover(ret, path, finish_leftover(config, path));
-    }
-    closedir(files);
-    return 0;
+    ret->unread =
+        segment_each_file(config->sink.path, segment_is_leftover, finish_leftover, &search);
 }

@@ -8,6 +8,7 @@
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/device/budget.h"
 #include "daemon/wire.h"
 
 // Makes no line without a reader.
@@ -86,18 +87,14 @@ static int open_batch(struct output *output)
     return batch_open(&output->batch, &options);
 }
 
-enum {
-    PACKETS_BYTES = 32 << 20, // that wait for a disk or server: a minute at 4 Mbit/s
-    BEFORE_BYTES = 256 << 20,
-};
-
 static int open_packets(struct output *output)
 {
     struct packet_queue_options options = {
         .before_ns = output->config->before.ns,
-        .before_bytes_max = BEFORE_BYTES,
-        .bytes_max = PACKETS_BYTES,
+        .before_bytes_max = COPY_BEFORE_BYTES,
+        .bytes_max = COPY_WAITING_BYTES,
         .waits = output->config->overflow == OVERFLOW_WAIT,
+        .eager = output->config->sink.kind == SINK_RTSP,
         .ledger = &output->ledger,
     };
     return packet_queue_open(&output->packets, &options);

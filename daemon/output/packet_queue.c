@@ -7,7 +7,10 @@
 
 #include "daemon/base/clock.h"
 
-enum { WAKE_PART = 4 }; // the writer is woken when this fraction of the room is used
+enum {
+    WAKE_PART = 4,      // the writer is woken when this fraction of the room is used
+    RECORD_BYTES = 320, // libavutil's private record of a buffer, and malloc's share
+};
 static const int64_t GLANCE_NS = 50000000; // interval at which a wait checks *stop
 
 // Packets in decoding order.
@@ -24,7 +27,6 @@ struct packet_queue {
     struct packet_list recent; // of the last before_ns, from a keyframe on
     bool recent_broken;        // packets up to the next keyframe are not added to `recent`
     enum pool_sink sink;
-    bool eager;
     bool broken;      // packets up to the next keyframe are lost...
     enum loss reason; // ...for this reason
     uint32_t clip;
@@ -52,7 +54,7 @@ static void list_append(struct packet_list *list, struct queued_packet *packet)
     packet->next = NULL;
     *list->last = packet;
     list->last = &packet->next;
-    list->bytes += (size_t)packet->av->size;
+    list->bytes += packet->memory;
 }
 
 static struct queued_packet *list_take(struct packet_list *list)
@@ -60,7 +62,7 @@ static struct queued_packet *list_take(struct packet_list *list)
     struct queued_packet *packet = list->first;
     if (!packet)
         return NULL;
-    list->bytes -= (size_t)packet->av->size;
+    list->bytes -= packet->memory;
     if (!(list->first = packet->next))
         list->last = &list->first;
     return packet;
@@ -69,6 +71,18 @@ static struct queued_packet *list_take(struct packet_list *list)
 static bool is_keyframe(const struct queued_packet *packet)
 {
     return packet->stream != NULL;
+}
+
+// A small picture takes far less than its buffer, which is a power of two, and the records of it.
+static size_t memory_of(const struct queued_packet *packet)
+{
+    size_t bytes = sizeof *packet + sizeof *packet->av + sizeof *packet->av->buf + RECORD_BYTES;
+    bytes += packet->av->buf ? packet->av->buf->size : (size_t)packet->av->size;
+    for (int i = 0; i < packet->av->side_data_elems; i++)
+        bytes += packet->av->side_data[i].size + RECORD_BYTES;
+    if (packet->stream)
+        bytes += sizeof *packet->stream + (size_t)packet->stream->extradata_size + RECORD_BYTES;
+    return bytes;
 }
 
 // Returns a copy with its own references, or NULL without memory.
@@ -86,6 +100,7 @@ static struct queued_packet *copy_packet(const struct queued_packet *from)
         queued_packet_free(copy);
         return NULL;
     }
+    copy->memory = memory_of(copy);
     return copy;
 }
 
@@ -197,23 +212,23 @@ bool packet_queue_request(struct packet_queue *queue, int64_t until_ns)
 // --- adding
 
 // Leaves room for a new clip, which adds all remembered packets at once.
-static bool has_room(const struct packet_queue *queue, const struct packet *packet)
+static bool has_room(const struct packet_queue *queue, size_t memory)
 {
-    const size_t bytes = queue->wait.bytes + (size_t)packet->av->size;
-    return !queue->wait.first || bytes <= queue->options.bytes_max + queue->recent.bytes;
+    return !queue->wait.first ||
+           queue->wait.bytes + memory <= queue->options.bytes_max + queue->recent.bytes;
 }
 
-static void wait_for_room(struct packet_queue *queue, const struct packet *packet,
-                          const _Atomic bool *stop)
+static void wait_for_room(struct packet_queue *queue, size_t memory, const _Atomic bool *stop)
 {
-    while (queue->options.waits && queue->sink == POOL_SINK_OPEN && !has_room(queue, packet) &&
+    while (queue->options.waits && queue->sink == POOL_SINK_OPEN && !has_room(queue, memory) &&
            !atomic_load(stop)) {
         condition_wait(&queue->room, &queue->lock, monotonic_ns() + GLANCE_NS);
     }
 }
 
-// Returns the reason to drop the packet, or LOSSES to queue it.
-static enum loss loss_of(const struct packet_queue *queue, const struct packet *packet)
+// Returns the reason to drop the packet, or LOSSES to queue it. `copy` NULL: memory ran out.
+static enum loss loss_of(const struct packet_queue *queue, const struct packet *packet,
+                         const struct queued_packet *copy)
 {
     if (queue->sink == POOL_SINK_REFUSED)
         return LOSS_SINK;
@@ -221,7 +236,7 @@ static enum loss loss_of(const struct packet_queue *queue, const struct packet *
         return LOSS_STOPPING;
     if (queue->broken && !packet->keyframe)
         return queue->reason;
-    return has_room(queue, packet) ? LOSSES : LOSS_OVERFLOW;
+    return copy && has_room(queue, copy->memory) ? LOSSES : LOSS_OVERFLOW;
 }
 
 // Packets up to the next keyframe depend on the old one, which is not recorded again.
@@ -251,11 +266,9 @@ bool packet_queue_add(struct packet_queue *queue, const struct packet *packet,
     struct queued_packet *remembered = queue->options.before_ns > 0 ? copy_packet(&all) : NULL;
     pthread_mutex_lock(&queue->lock);
     const bool idle = is_idle(queue, packet->received_ns);
-    if (!idle)
-        wait_for_room(queue, packet, stop);
-    enum loss reason = idle ? LOSSES : loss_of(queue, packet);
-    if (reason == LOSSES && !copy)
-        reason = LOSS_OVERFLOW;
+    if (!idle && copy)
+        wait_for_room(queue, copy->memory, stop);
+    const enum loss reason = idle ? LOSSES : loss_of(queue, packet, copy);
     if (!idle)
         ledger_offer(queue->options.ledger);
     if (reason != LOSSES) {
@@ -269,8 +282,9 @@ bool packet_queue_add(struct packet_queue *queue, const struct packet *packet,
         queue->broken = false;
     }
     remember(queue, remembered);
-    const bool wakes = queue->wait.first &&
-                       (queue->eager || queue->wait.bytes > queue->options.bytes_max / WAKE_PART);
+    const bool wakes =
+        queue->wait.first &&
+        (queue->options.eager || queue->wait.bytes > queue->options.bytes_max / WAKE_PART);
     pthread_mutex_unlock(&queue->lock);
     queued_packet_free(copy);
     return wakes;
@@ -285,13 +299,6 @@ void packet_queue_set_sink(struct packet_queue *queue, enum pool_sink sink)
     if (sink == POOL_SINK_REFUSED || sink == POOL_SINK_STOPPED)
         lose_waiting(queue, sink == POOL_SINK_REFUSED ? LOSS_SINK : LOSS_STOPPING);
     pthread_cond_signal(&queue->room);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-void packet_queue_set_eager(struct packet_queue *queue, bool eager)
-{
-    pthread_mutex_lock(&queue->lock);
-    queue->eager = eager;
     pthread_mutex_unlock(&queue->lock);
 }
 

@@ -24,14 +24,16 @@ struct queued_packet {
     int64_t received_ns;              // CLOCK_MONOTONIC
     int64_t capture_ns;               // since 1970
     uint32_t clip;                    // counts clips; 0 without `before`
+    size_t memory;                    // bytes that it keeps allocated, shared or not
     struct queued_packet *next;       // private
 };
 
 struct packet_queue_options {
     int64_t before_ns;       // length remembered for clips; 0: everything is copied
-    size_t before_bytes_max; // most remembered bytes; beyond it clips begin later
-    size_t bytes_max;        // most bytes that wait for the writer
+    size_t before_bytes_max; // most memory of remembered packets; beyond it clips begin later
+    size_t bytes_max;        // most memory of packets that wait for the writer
     bool waits;              // the camera's thread waits for room, and nothing is lost
+    bool eager;              // each packet wakes the writer, not only when many wait
     struct ledger *ledger;
 };
 
@@ -49,8 +51,6 @@ bool packet_queue_add(struct packet_queue *, const struct packet *,
 // Sets the sink's state, initially POOL_SINK_OPEN. Refused: packets are lost as LOSS_SINK, waiting
 // ones too. Finishing: no more are added. Stopped: waiting packets are lost as LOSS_STOPPING.
 void packet_queue_set_sink(struct packet_queue *, enum pool_sink);
-// Makes packet_queue_add wake the writer for every packet, not only when many wait.
-void packet_queue_set_eager(struct packet_queue *, bool);
 // Extends the clip until `until_ns` (CLOCK_MONOTONIC), or begins one. Returns false if the queue
 // has no `before` or its sink is not open.
 bool packet_queue_request(struct packet_queue *, int64_t until_ns);

@@ -78,7 +78,7 @@ void segment_init(struct segment *segment, const struct output_config *config, g
     segment->group = group;
     segment->fd = -1;
     segment->change_ns = INT64_MIN;
-    keep_init(&segment->keep, config);
+    segment->keep.config = config;
 }
 
 bool segment_may_change(struct segment *segment)
@@ -91,12 +91,6 @@ bool segment_may_change(struct segment *segment)
         return false;
     segment->change_ns = last_ns + minute_ns;
     return true;
-}
-
-bool segment_differs(const struct segment *segment, const struct result *result)
-{
-    return segment->whole > 0 &&
-           !protocol_continues(segment->config->protocol, &segment->format, &result->format);
 }
 
 bool segment_is_open(const struct segment *segment)
@@ -135,12 +129,47 @@ bool segment_is_written(const char *path)
     return written;
 }
 
+// Returns the bytes of the path's folder, the last slash included; in `to` the folder, "." for 0.
+static int folder_of(const char *path, char to[PATH_BYTES])
+{
+    const char *slash = strrchr(path, '/');
+    const int bytes = slash ? (int)(slash + 1 - path) : 0;
+    snprintf(to, PATH_BYTES, "%.*s", slash ? bytes : 1, slash ? path : ".");
+    return bytes;
+}
+
+int segment_each_file(const char *pattern, bool matches(const char *pattern, const char *name),
+                      int each(void *opaque, const char *path), void *opaque)
+{
+    char folder[PATH_BYTES], path[PATH_BYTES];
+    const int bytes = folder_of(pattern, folder);
+    DIR *files = opendir(folder);
+    int rc = files ? 0 : -errno;
+    for (struct dirent *file; rc == 0 && (file = readdir(files));)
+        if (matches(pattern, file->d_name) &&
+            snprintf(path, sizeof path, "%.*s%s", bytes, pattern, file->d_name) < PATH_BYTES)
+            rc = each(opaque, path);
+    if (files)
+        closedir(files);
+    return rc;
+}
+
+int segment_device(const struct output_config *config, dev_t *ret)
+{
+    char folder[PATH_BYTES];
+    struct stat st;
+    folder_of(config->sink.path, folder);
+    if (stat(folder, &st) < 0)
+        return -errno;
+    *ret = st.st_dev;
+    return 0;
+}
+
 static int check_folder(const char *path)
 {
     char folder[PATH_BYTES];
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 0, path);
-    return access(slash ? folder : ".", W_OK | X_OK) < 0 ? -errno : 0;
+    folder_of(path, folder);
+    return access(folder, W_OK | X_OK) < 0 ? -errno : 0;
 }
 
 static int check_plain(const char *path)
@@ -261,7 +290,7 @@ int segment_open(struct segment *segment, int64_t time_ns)
     return 0;
 }
 
-// --- its frames
+// --- its content
 
 // Accepts the run before as well, since times go back slightly when the camera's own clock becomes
 // known. Another run begins a file, and so does a change to or from summer time.
@@ -283,15 +312,6 @@ bool segment_continues(const struct segment *segment, int64_t time_ns, int64_t b
     return is_in_place(segment) && is_of_run(segment, time_ns) && has_room(segment, bytes);
 }
 
-bool segment_takes(const struct segment *segment, const struct result *result)
-{
-    const struct output_config *config = segment->config;
-    const size_t size = protocol_header_max(result) + protocol_payload_size(config, result);
-    return segment_continues(segment, protocol_first_item(result)->frame.capture_ns,
-                             (int64_t)size) &&
-           !segment_differs(segment, result);
-}
-
 static int write_all(int fd, struct iovec *piece, int n, off_t offset)
 {
     while (n > 0) {
@@ -311,26 +331,16 @@ static int write_all(int fd, struct iovec *piece, int n, off_t offset)
     return 0;
 }
 
-int segment_append(struct segment *segment, const struct result *result,
-                   const struct stream_position *position)
+int segment_append(struct segment *segment, struct iovec *pieces, int n)
 {
-    const struct output_config *config = segment->config;
-    char *header = malloc(protocol_header_max(result));
-    if (!header)
-        return -ENOMEM;
-    const size_t header_size =
-        protocol_header(config, result, position, segment->whole == 0, header);
-    const size_t payload_size = protocol_payload_size(config, result);
-    struct iovec piece[2] = {{header, header_size}, {result->data, payload_size}};
-    int rc = write_all(segment->fd, piece, 2, segment->whole);
-    if (rc == 0) {
-        if (segment->whole == 0)
-            segment->format = result->format;
-        segment->whole += (off_t)(header_size + payload_size);
-    } else {
+    off_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += (off_t)pieces[i].iov_len;
+    int rc = write_all(segment->fd, pieces, n, segment->whole);
+    if (rc == 0)
+        segment->whole += bytes;
+    else
         segment_cut(segment);
-    }
-    free(header);
     return rc;
 }
 
@@ -338,11 +348,6 @@ int segment_write(struct segment *segment, const void *data, size_t size, off_t 
 {
     struct iovec piece = {(void *)data, size};
     return write_all(segment->fd, &piece, 1, offset);
-}
-
-void segment_settle(struct segment *segment, off_t bytes)
-{
-    segment->whole = bytes;
 }
 
 void segment_cut(struct segment *segment)
@@ -367,21 +372,11 @@ int segment_finish(struct segment *segment)
             rc = unlink(segment->path) < 0 ? -errno : 0;
         else if (is_timed(segment))
             rc = segment_give_name(segment->path);
-        keep_file_finished(&segment->keep);
+        segment->keep.next_ns = 0;
     }
     if (rc == 0)
         segment_close(segment);
     return rc;
-}
-
-void segment_keep(struct segment *segment)
-{
-    keep_enforce(&segment->keep, segment->fd < 0 ? 0 : segment->whole);
-}
-
-bool segment_keep_is_due(const struct segment *segment)
-{
-    return keep_is_due(&segment->keep, segment->fd < 0 ? 0 : segment->whole);
 }
 
 // --- finished files that are kept
@@ -399,16 +394,6 @@ struct kept_files {
     int64_t bytes; // of all files
 };
 
-void keep_init(struct keep *keep, const struct output_config *config)
-{
-    *keep = (struct keep){.config = config};
-}
-
-void keep_file_finished(struct keep *keep)
-{
-    keep->next_ns = 0;
-}
-
 bool keep_is_due(const struct keep *keep, int64_t writing_bytes)
 {
     const struct split *limit = &keep->config->keep;
@@ -418,8 +403,9 @@ bool keep_is_due(const struct keep *keep, int64_t writing_bytes)
                                                keep->finished_bytes + writing_bytes > limit->bytes);
 }
 
-static int add_file(struct kept_files *files, const char *path)
+static int add_file(void *opaque, const char *path)
 {
+    struct kept_files *files = opaque;
     struct stat st;
     if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;
@@ -444,24 +430,6 @@ static int add_file(struct kept_files *files, const char *path)
     return 0;
 }
 
-static int find_files(const char *pattern, struct kept_files *files)
-{
-    char folder[PATH_BYTES], path[PATH_BYTES];
-    const char *slash = strrchr(pattern, '/');
-    const int length = slash ? (int)(slash + 1 - pattern) : 0;
-    snprintf(folder, sizeof folder, "%.*s", length, pattern);
-    DIR *entries = opendir(length ? folder : ".");
-    if (!entries)
-        return -errno;
-    int rc = 0;
-    for (struct dirent *entry; rc == 0 && (entry = readdir(entries));)
-        if (pattern_matches(pattern, entry->d_name) &&
-            snprintf(path, sizeof path, "%s%s", folder, entry->d_name) < PATH_BYTES)
-            rc = add_file(files, path);
-    closedir(entries);
-    return rc;
-}
-
 static int compare_ages(const void *a, const void *b)
 {
     const struct kept_file *first = a, *second = b;
@@ -478,7 +446,7 @@ void keep_enforce(struct keep *keep, int64_t writing_bytes)
         return;
     keep->next_ns = monotonic_ns() + LOOK_NS;
     keep->failed[0] = 0;
-    keep->error = find_files(keep->config->sink.path, &files);
+    keep->error = segment_each_file(keep->config->sink.path, pattern_matches, add_file, &files);
     if (files.n > 0)
         qsort(files.list, files.n, sizeof *files.list, compare_ages);
     const int64_t now_ns = realtime_ns();

@@ -6,9 +6,9 @@
 #define FRAMED_DAEMON_OUTPUT_SEGMENT_H
 
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include "config/config.h"
-#include "daemon/output/protocol.h"
 
 #define SEGMENT_PART ".part"
 enum { PATH_BYTES = 4096 };
@@ -19,16 +19,13 @@ enum { PATH_BYTES = 4096 };
 // other names.
 struct keep {
     const struct output_config *config; // outlives it
-    int64_t next_ns;                    // CLOCK_MONOTONIC: latest time of the next scan
+    int64_t next_ns;                    // CLOCK_MONOTONIC: latest time of the next scan; 0: now
     int64_t finished_bytes;             // of all finished files at the last scan; 0: still too many
     int error;        // of the last scan: negative errno; 0: everything due was deleted
     char failed[256]; // first file that could not be deleted; "": the folder could not be read
     bool logged;      // owned by the caller: `error` was logged
 };
 
-void keep_init(struct keep *, const struct output_config *);
-// Reports a finished file: the next keep_enforce scans the folder.
-void keep_file_finished(struct keep *);
 // Returns true if keep_enforce would scan: once a minute, after a file was finished, and when
 // finished files and the `writing_bytes` of the open file exceed the limit together.
 bool keep_is_due(const struct keep *, int64_t writing_bytes);
@@ -48,10 +45,9 @@ struct segment {
     int fd; // -1: no file is open, and the rest is invalid
     dev_t device;
     ino_t inode;
-    off_t whole; // bytes of whole frames; the rest may be cut off
+    off_t whole; // bytes of whole frames or fragments; the rest may be cut off; 0: no file is open
     char path[PATH_BYTES];
     struct segment_run run;
-    struct result_format format;        // of its first frame
     struct keep keep;                   // of finished files
     int64_t change_ns;                  // CLOCK_MONOTONIC: private to segment_may_change
     bool refused_change, logged_change; // a change was refused; logged by the caller
@@ -66,6 +62,8 @@ int segment_open(struct segment *, int64_t time_ns);
 // Checks that segment_open can work for the output's path, as far as possible without creating a
 // file. Returns the same errors.
 int segment_check(const struct output_config *);
+// Sets *ret to the file system of the output's folder. Returns 0 or a negative errno.
+int segment_device(const struct output_config *, dev_t *ret);
 bool segment_is_open(const struct segment *);
 // Returns true if `bytes` of that time belong in the open file: of the same run, with room below
 // the size to split at, and the path still names the file.
@@ -73,26 +71,17 @@ bool segment_continues(const struct segment *, int64_t time_ns, int64_t bytes);
 // Returns true if a file may end because the stream changed. The limit keeps a camera that changes
 // its stream with each picture from filling the disk with files.
 bool segment_may_change(struct segment *);
-// Returns true if the open file cannot hold the frame's geometry.
-bool segment_differs(const struct segment *, const struct result *);
-// Returns true if the frame belongs in the open file: its time, size and geometry fit, and the path
-// still names the file.
-bool segment_takes(const struct segment *, const struct result *);
-// Writes the whole frame or nothing. -EFBIG: the file is full, another one may work. If a partial
-// frame cannot be cut off, the file is closed with it.
-int segment_append(struct segment *, const struct result *, const struct stream_position *);
-// Writes a part of a container, not counted before segment_settle. Returns 0 or a negative errno.
+// Writes all pieces at the end or nothing, and changes them. -EFBIG: the file is full, another one
+// may work. If partly written pieces cannot be cut off, the file is closed with them.
+int segment_append(struct segment *, struct iovec *pieces, int n);
+// Writes a part of a container, which the caller adds to `whole` later. Returns 0 or a negative
+// errno.
 int segment_write(struct segment *, const void *data, size_t size, off_t offset);
-// Marks the file's first bytes as complete: they are kept.
-void segment_settle(struct segment *, off_t bytes);
-// Cuts off everything unsettled; if that fails, closes the file with it.
+// Cuts off everything behind `whole`; if that fails, closes the file with it.
 void segment_cut(struct segment *);
 // Gives the file its name and closes it; deletes an empty one. On error it stays open.
 int segment_finish(struct segment *);
 void segment_close(struct segment *); // without any change
-// Deletes finished files by `keep`; cheap if there is nothing to do.
-void segment_keep(struct segment *);
-bool segment_keep_is_due(const struct segment *);
 // Returns true if an output of this or another process writes the file; false if unknown. Takes the
 // file's lock for a moment.
 bool segment_is_written(const char *path);
@@ -102,15 +91,19 @@ int segment_give_name(const char *part);
 
 // --- files left by an earlier process (leftovers.c)
 struct leftovers {
+    int unread; // the folder cannot be read: negative errno
     int finished, stuck;
     int error; // of the first stuck one: negative errno; -EILSEQ: not of the protocol
     char first_stuck[PATH_BYTES];
 };
 
 // Finishes files that an earlier process left under the output's pattern: cuts off partial frames
-// and gives them their names. Files for which that fails stay unchanged. Returns 0, or a negative
-// errno if the folder cannot be read.
-int segment_finish_leftovers(const struct output_config *, struct leftovers *ret);
+// and gives them their names. Files for which that fails stay unchanged.
+void segment_finish_leftovers(const struct output_config *, struct leftovers *ret);
+// Calls `each` for the files in the pattern's folder whose names match it, until one returns an
+// error. Returns that error, or a negative errno if the folder cannot be read.
+int segment_each_file(const char *pattern, bool matches(const char *pattern, const char *name),
+                      int each(void *opaque, const char *path), void *opaque);
 // Returns true if a file of that name, without its folder, is such a leftover.
 bool segment_is_leftover(const char *pattern, const char *name);
 

@@ -13,7 +13,6 @@
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
 #include "daemon/output/results.h"
-#include "daemon/output/segment.h"
 
 struct sink;
 
@@ -57,8 +56,7 @@ struct sink_driver {
     void (*yield)(struct sink *, struct listener *ret);
 };
 
-extern const struct sink_driver socket_sink, ring_sink, line_sink, file_sink, recorder_sink,
-    publisher_sink;
+extern const struct sink_driver socket_sink, ring_sink, line_sink, writer_sink;
 
 // The first member of every sink.
 struct sink {
@@ -93,38 +91,10 @@ int sink_port(const struct sink *); // actual port of a tcp sink, also for port 
 // Checks that an output's file can be written, as far as possible without creating it. `ours`:
 // another sink of ours still writes it. Returns 0 or a negative errno, with one sentence in `why`.
 int file_check(const struct output_config *, bool ours, char *why, size_t size);
-// Logs the result of segment_finish_leftovers.
-void sink_log_leftovers(const struct sink *, int status, const struct leftovers *);
-// Logs once that files cannot be deleted.
-void sink_log_keep(const struct sink *, struct keep *);
-void sink_log_change(const struct sink *, struct segment *);
 // Returns where and how the output's socket listens.
 struct listener_options sink_listener_options(const struct output_config *);
 // Logs one line with the names of camera and output.
 __attribute__((format(printf, 3, 4))) void sink_event(const struct sink *, enum log_level level,
                                                       const char *format, ...);
-
-// --- writers
-// Jobs that write files or publish, on libuv's threads, whose number is fixed with the first job. A
-// disk or server that hangs keeps its job's thread: jobs never take the last threads, which are for
-// struct work (base/loop.h), for example a reload. Loop thread only, except `run`.
-
-// A member of its sink, which owns `request.data`.
-struct writer_job {
-    uv_work_t request;
-    // Private to sink.c:
-    uv_loop_t *loop;
-    uv_work_cb run;
-    uv_after_work_cb done;
-    struct writer_job *next;
-};
-
-// Sets the number of threads, for these files and some later ones. Call before the first job.
-void writers_prepare(const struct config *);
-// Returns how many files can be written at once if these files are more; else 0.
-int writers_missing(const struct config *);
-// Calls `run` on a thread as soon as one is free, then `done`, as uv_queue_work does. The job must
-// not be pending.
-void writers_start(uv_loop_t *, struct writer_job *, uv_work_cb run, uv_after_work_cb done);
 
 #endif

@@ -11,18 +11,7 @@
 #include "daemon/base/access.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/output/sink.h"
 #include "daemon/supervisor/machine_check.h"
-
-static void warn_of_writers(const struct config *config)
-{
-    int threads = writers_missing(config);
-    if (threads)
-        log_event(LOG_LEVEL_WARNING,
-                  "more files than the %d threads that write them: a disk that hangs may stop "
-                  "others until framed is started anew",
-                  threads);
-}
 
 void reload_warn_of_gone(const struct config *config)
 {
@@ -141,7 +130,6 @@ static int apply(struct reload *reload)
         reload->abandon(reload->opaque);
     if (rc == 0) {
         log_level(config->log.level);
-        warn_of_writers(config);
         if (edits == 0)
             reload_warn_of_gone(config);
         reconfigure_apply(plan, &reload->result);

@@ -1,7 +1,6 @@
 // File names with a time: refused patterns, expanded names, and matching.
 #include "config/address.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,32 +48,6 @@ static void test_at(void)
     CHECK(pattern_at("%F", 0, text, sizeof text) < 0, "too long, and taken: %s", text);
 }
 
-static bool matches(const char *path, const char *more, const char *name)
-{
-    char glob[256];
-    CHECK(pattern_glob(path, more, glob, sizeof glob) == 0, "%s", path);
-    return fnmatch(glob, name, 0) == 0;
-}
-
-static void test_glob(void)
-{
-    static const char path[] = "/data/[a]*-%Y%m%d%%-%s.y4m";
-    char small[16];
-    CHECK(matches(path, "", "[a]*-20240703%-1720000000.y4m"), "not its own name");
-    CHECK(!matches(path, "", "a*-20240703%-1720000000.y4m"), "a set");
-    CHECK(!matches(path, "", "[a]x-20240703%-1720000000.y4m"), "a star");
-    CHECK(!matches(path, "", "[a]*-2024070a%-1720000000.y4m"), "a letter");
-    CHECK(!matches(path, "", "[a]*-20240703%-.y4m"), "no seconds");
-    CHECK(!matches(path, "", "[a]*-20240703%-1720000000.1.y4m.part"), "a number, or more");
-    CHECK(matches(path, ".[0-9]*", "[a]*-20240703%-1720000000.12.y4m"), "no number");
-    CHECK(matches("%F", ".[0-9]*", "2024-07-03.1"), "without an ending");
-    CHECK(matches(".%H%M", ".1", ".1159.1"), "a dot that is no ending");
-    CHECK(matches("%H%z", "", "11-0930"), "a zone");
-    for (size_t size = 2; size <= 10; size++)
-        CHECK(pattern_glob("%H", "", small, size) < 0, "%zu bytes", size);
-}
-
-// For files that are deleted: stricter than the glob.
 static void test_matches(void)
 {
     static const char path[] = "/data/[a]*-%Y%m%d%%-%s.y4m";
@@ -95,6 +68,8 @@ static void test_matches(void)
           "runs");
     CHECK(!pattern_matches("%s%d%z", "05+0000"), "too few digits");
     CHECK(pattern_matches("%F-%j", "2024-07-03-185.2"), "no ending");
+    CHECK(pattern_matches(".%H%M", ".1159.1"), "a dot that is no ending");
+    CHECK(pattern_matches("%H%z", "11-0930"), "a zone");
     CHECK(!pattern_matches("%s.mp4", "2024-notes.mp4"), "a glob would take it");
 }
 
@@ -103,7 +78,6 @@ int main(void)
     TEST(test_wrong());
     TEST(test_plain());
     TEST(test_at());
-    TEST(test_glob());
     TEST(test_matches());
     return test_end();
 }

@@ -65,10 +65,10 @@ static int error_of_file(int fd)
     return atomic_load(&armed) ? error_of(path_of(fd, path)) : 0;
 }
 
-// True if FRAMED_DISK_FULL makes the disk of `path` full.
-static bool is_full(const char *path)
+// True while the file that the variable names exists beside `path`.
+static bool has_sign(const char *variable, const char *path)
 {
-    const char *sign = getenv("FRAMED_DISK_FULL"), *slash = sign ? strrchr(sign, '/') : NULL;
+    const char *sign = getenv(variable), *slash = sign ? strrchr(sign, '/') : NULL;
     char folder[PATH_MAX];
     if (!slash || access(sign, F_OK) < 0)
         return false;
@@ -105,7 +105,7 @@ int open(const char *path, int flags, ...)
         va_end(more);
     }
     FAIL(error_of(path));
-    FAIL((flags & O_CREAT) && is_full(path) ? ENOSPC : 0);
+    FAIL((flags & O_CREAT) && has_sign("FRAMED_DISK_FULL", path) ? ENOSPC : 0);
     return REAL(open)(path, flags, mode);
 }
 
@@ -170,8 +170,10 @@ ssize_t pwritev(int fd, const struct iovec *piece, int n, off_t offset)
 {
     char path[PATH_MAX];
     int error = error_of_file(fd);
-    if (getenv("FRAMED_DISK_FULL") && is_full(path_of(fd, path)))
+    if (getenv("FRAMED_DISK_FULL") && has_sign("FRAMED_DISK_FULL", path_of(fd, path)))
         error = ENOSPC;
+    while (getenv("FRAMED_DISK_HANGS") && has_sign("FRAMED_DISK_HANGS", path_of(fd, path)))
+        usleep(10000);
     if (n > 2 || (!error && !atomic_load(&halved)))
         return REAL(pwritev)(fd, piece, n, offset);
     if (!atomic_exchange(&halved, !atomic_load(&halved)))

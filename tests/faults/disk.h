@@ -2,7 +2,8 @@
 // library's calls on files. Thread-safe, except disk_break.
 //
 // A framed that is linked with it can be controlled from outside: while the file that
-// FRAMED_DISK_FULL names exists, no other file in its folder grows or is created.
+// FRAMED_DISK_FULL names exists, no other file in its folder grows or is created; while the one
+// that FRAMED_DISK_HANGS names exists, writes to the others wait.
 #ifndef FRAMED_TESTS_FAULTS_DISK_H
 #define FRAMED_TESTS_FAULTS_DISK_H
 

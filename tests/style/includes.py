@@ -21,7 +21,7 @@ LIBC = {
     "netinet/in.h", "netinet/tcp.h", "poll.h", "pthread.h", "pwd.h", "sched.h", "semaphore.h", "setjmp.h", "signal.h", "spawn.h",
     "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
     "strings.h", "sys/epoll.h", "sys/eventfd.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/prctl.h", "sys/random.h",
-    "sys/resource.h", "sys/socket.h", "sys/stat.h", "sys/syscall.h", "sys/time.h", "sys/timerfd.h", "sys/types.h", "sys/uio.h",
+    "sys/resource.h", "sys/socket.h", "sys/stat.h", "sys/syscall.h", "sys/sysmacros.h", "sys/time.h", "sys/timerfd.h", "sys/types.h", "sys/uio.h",
     "sys/un.h", "sys/utsname.h", "sys/wait.h", "syslog.h", "termios.h", "time.h", "ucontext.h", "unistd.h",
 }
 
@@ -72,7 +72,7 @@ FILES = [
     (r"daemon/codec/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
     (r"daemon/(source/login_pause|rtsp/rtsp_(exchange|connection)|cli/verify(_decoders)?)\.c", ["openssl/"]),
     (r"daemon/output/socket\.c", ["linux/"]),
-    (r"daemon/output/(muxer|packet_queue|recorder|publisher)\.c", ["libavcodec/"]),
+    (r"daemon/output/(muxer|packet_queue|copier)\.c", ["libavcodec/"]),
     (r"daemon/output/muxer\.c", ["libavformat/"]),
     (r"daemon/(service|cli)/\w+\.c", ["jansson.h"]),
     (r"daemon/cluster/(documents|etcd_json)\.c", ["jansson.h"]),

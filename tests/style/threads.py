@@ -15,14 +15,14 @@ OTHERS = "daemon/cli/"
 
 
 def listed():
-    """Returns {file: name} of the list; None: the name is not constant."""
+    """Returns {file: names} of the list; "NAME": the name is not constant."""
     with open("daemon/daemon.h") as file:
         text = re.sub(r"\n// +", " ", file.read())
-    return {path: name for name, path in re.findall(r'- (?:"([^"]+)"|NAME) \(([a-z_/.]+)\)', text)}
+    return {path: names for names, path in re.findall(r'- (NAME|"[^"]+"(?: or "[^"]+")*) \(([a-z_/.]+)\)', text)}
 
 
 def started():
-    """Returns {file: (sites of pthread_create, constant names of threads)}."""
+    """Returns {file: (sites of pthread_create, names of threads)}; a name that is not constant is None."""
     found = {}
     for path in [path for folder in ("daemon", "kernels") for ending in ("c", "cu", "h")
                  for path in glob.glob(f"{folder}/**/*.{ending}", recursive=True)]:
@@ -30,7 +30,8 @@ def started():
             text = file.read()
         sites = len(re.findall(r"\b(?:pthread_create|thrd_create|uv_thread_create\w*)\(", text))
         if sites and not path.startswith(OTHERS):
-            found[path] = sites, re.findall(r'pthread_setname_np\(pthread_self\(\), "([^"]+)"\)', text)
+            names = re.findall(r'pthread_setname_np\(pthread_self\(\), (?:"([^"]+)"|\w+)\)', text)
+            found[path] = sites, names
     return found
 
 
@@ -44,7 +45,8 @@ def main():
         checks.check(False, f"{path} starts no thread, and daemon.h lists one")
     for path, (sites, own) in sorted(files.items()):
         checks.check(sites == 1, f"{path} starts threads in {sites} places")
-        checks.check(own == [name for name in [names.get(path)] if name],
+        checks.check(len(own) == 1, f"{path} names its thread {len(own)} times")
+        checks.check(not own or not own[0] or f'"{own[0]}"' == names.get(path),
                      f"{path} names its thread {own}, and daemon.h {names.get(path)}")
     checks.check(len(files) <= SITES_MAX, f"{len(files)} places start threads, {SITES_MAX} are allowed")
     checks.check(len(files) == SITES_MAX, f"{len(files)} places start threads: lower the limit of {SITES_MAX}")

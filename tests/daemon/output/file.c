@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "daemon/output/segment.h"
 #include "tests/daemon/output/recorded.h"
 
 static struct rig rig;

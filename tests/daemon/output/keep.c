@@ -51,7 +51,7 @@ static void test_sizes(void)
         .keep = {.bytes = 3 * MIB},
     };
     struct keep keep;
-    keep_init(&keep, &config);
+    keep = (struct keep){.config = &config};
     make_files();
     keep_enforce(&keep, 0);
     expect(2, "three of five");
@@ -67,7 +67,7 @@ static void test_sizes(void)
     make_files();
     keep_enforce(&keep, 0);
     expect(0, "nobody said that files were finished");
-    keep_file_finished(&keep);
+    keep.next_ns = 0;
     keep_enforce(&keep, 0);
     expect(2, "a file was finished");
 }
@@ -79,7 +79,7 @@ static void test_ages(void)
         .keep = {.ns = 150 * INT64_C(1000000000)},
     };
     struct keep keep;
-    keep_init(&keep, &config);
+    keep = (struct keep){.config = &config};
     make_files();
     keep_enforce(&keep, 0);
     expect(3, "of the last 150 s");
@@ -96,7 +96,7 @@ static void test_failures(void)
     struct keep keep;
     struct disk_fault unlinks = fault;
     unlinks.first = FILES + 1; // after a look at each
-    keep_init(&keep, &config);
+    keep = (struct keep){.config = &config};
     make_files();
     disk_break(&unlinks);
     keep_enforce(&keep, 0);
@@ -105,12 +105,12 @@ static void test_failures(void)
     CHECK(keep.error == -EROFS && strcmp(keep.failed, path_of(0)) == 0, "%d %s", keep.error,
           keep.failed);
     CHECK(!keep_is_due(&keep, 0), "tries without end");
-    keep_file_finished(&keep);
+    keep.next_ns = 0;
     keep_enforce(&keep, 0);
     expect(2, "again");
     CHECK(keep.error == 0, "%d", keep.error);
     config.sink.path = (char *)"/nowhere/at/all-%s.mp4";
-    keep_file_finished(&keep);
+    keep.next_ns = 0;
     keep_enforce(&keep, 0);
     CHECK(keep.error == -ENOENT && !keep.failed[0], "%d %s", keep.error, keep.failed);
 }
@@ -119,7 +119,7 @@ static void test_nothing(void)
 {
     const struct output_config config = {.sink = {.kind = SINK_FILE, .path = pattern}};
     struct keep keep;
-    keep_init(&keep, &config);
+    keep = (struct keep){.config = &config};
     make_files();
     CHECK(!keep_is_due(&keep, INT64_MAX), "without keep");
     keep_enforce(&keep, INT64_MAX);

@@ -2,6 +2,7 @@
 #include "daemon/output/packet_queue.h"
 
 #include <libavcodec/avcodec.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,13 +19,16 @@ static _Atomic bool stop;
 static AVPacket *av;
 static AVCodecParameters *stream;
 
+// Memory of a keyframe and GOP - 1 other packets.
+static size_t group_bytes;
+
 static struct packet_queue *open_queue(int64_t before_ns, bool waits)
 {
     struct packet_queue *queue = NULL;
     const struct packet_queue_options options = {
         .before_ns = before_ns,
-        .before_bytes_max = 40 * BYTES,
-        .bytes_max = 10 * BYTES,
+        .before_bytes_max = 8 * group_bytes,
+        .bytes_max = 2 * group_bytes,
         .waits = waits,
         .ledger = &ledger,
     };
@@ -78,8 +82,7 @@ static void test_always(void)
     expect_account(5, LOSS_DAMAGED, 2);
     CHECK(!packet_queue_request(queue, INT64_MAX), "takes a request");
     CHECK(!packet_queue_clip_is_over(queue), "a clip is over");
-    packet_queue_set_eager(queue, true);
-    CHECK(add(queue, 8, 8), "told of nothing");
+    add(queue, 8, 8);
     packet_queue_close(queue);
     CHECK(ledger.offered == 6 && ledger.lost[LOSS_STOPPING] == 1, "what waits at the end");
 }
@@ -234,11 +237,68 @@ static void test_old_packets(void)
     }
 }
 
+static void test_eager(void)
+{
+    const struct packet_queue_options options = {
+        .bytes_max = 100 * group_bytes, .eager = true, .ledger = &ledger};
+    struct packet_queue *queue = NULL;
+    CHECK(packet_queue_open(&queue, &options) == 0 && add(queue, 0, 0), "told of nothing");
+    packet_queue_close(queue);
+}
+
+// Small pictures, which a camera's thread copies to buffers of 1 KiB: the process grows by no more
+// than the queue's limit.
+static void test_memory(void)
+{
+    enum { PACKETS = 20000, PICTURE = 300, BUFFER = 1 << 10, LIMIT = 4 << 20 };
+    const struct packet_queue_options options = {.bytes_max = LIMIT, .ledger = &ledger};
+    struct packet_queue *queue = NULL;
+#ifdef __SANITIZE_ADDRESS__
+    SKIP("the memory of packets: a sanitizer has memory of its own");
+#endif
+    AVBufferPool *pool = av_buffer_pool_init(BUFFER, NULL);
+    AVPacket *picture = av_packet_alloc();
+    memset(&ledger, 0, sizeof ledger);
+    CHECK(pool && picture && packet_queue_open(&queue, &options) == 0, "memory");
+    const size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < PACKETS; i++) {
+        picture->buf = av_buffer_pool_get(pool);
+        picture->data = picture->buf->data;
+        picture->size = PICTURE;
+        const struct packet packet = {.av = picture, .pts_ns = i, .keyframe = i == 0};
+        packet_queue_add(queue, &packet, stream, &stop);
+        av_packet_unref(picture);
+    }
+    const size_t grown = mallinfo2().uordblks - before;
+    CHECK(grown <= LIMIT && grown > LIMIT / 4 * 3, "%zu bytes for a limit of %d", grown, LIMIT);
+    CHECK(ledger.lost[LOSS_OVERFLOW] > 0, "nothing is lost");
+    packet_queue_close(queue);
+    av_packet_free(&picture);
+    av_buffer_pool_uninit(&pool);
+}
+
+static size_t memory_of_group(void)
+{
+    const struct packet_queue_options options = {.bytes_max = 1 << 20, .ledger = &ledger};
+    struct packet_queue *queue = NULL;
+    struct queued_packet *packet;
+    size_t bytes = 0;
+    CHECK(packet_queue_open(&queue, &options) == 0, "open");
+    for (int i = 0; i < GOP; i++)
+        add(queue, i, i);
+    for (; (packet = packet_queue_take(queue)); queued_packet_free(packet))
+        bytes += packet->memory;
+    packet_queue_close(queue);
+    return bytes;
+}
+
 int main(void)
 {
     av = av_packet_alloc();
     stream = avcodec_parameters_alloc();
     CHECK(av && stream && av_new_packet(av, BYTES) == 0, "memory");
+    group_bytes = memory_of_group();
+    CHECK(group_bytes > GOP * BYTES, "%zu bytes", group_bytes);
     TEST(test_always());
     TEST(test_overflow());
     TEST(test_waits());
@@ -247,6 +307,8 @@ int main(void)
     TEST(test_clips());
     TEST(test_large_clips());
     TEST(test_old_packets());
+    TEST(test_eager());
+    TEST(test_memory());
     av_packet_free(&av);
     avcodec_parameters_free(&stream);
     return test_end();

@@ -1,0 +1,69 @@
+// Sinks that write: frames and lines to files (file.c), packets to files and RTSP servers
+// (copier.c). They write on threads of their own: one for each file system, so that a disk that
+// hangs stops its own files alone, and one for each server. A sink has one job at a time, and a
+// file system one write. Loop thread, except where noted.
+#ifndef FRAMED_DAEMON_OUTPUT_WRITER_H
+#define FRAMED_DAEMON_OUTPUT_WRITER_H
+
+#include <stdatomic.h>
+
+#include "daemon/output/segment.h"
+#include "daemon/output/sink.h"
+
+struct writer;
+
+// What a kind of writer does.
+struct writer_kind {
+    size_t size;                    // of the struct that begins with the writer
+    void (*begin)(struct writer *); // sets what is not zero at first; NULL: nothing
+    // Acquires the next piece to write, until `release`. Returns false if there is none.
+    bool (*acquire)(struct writer *);
+    // On the writer's thread: writes the piece; sets `status`, and `why` if it is an error.
+    void (*write)(struct writer *);
+    // Counts the piece after `write`. NULL: `write` counts it.
+    void (*release)(struct writer *);
+    // On the writer's thread, at the end: completes the file or leaves the server. Returns 0, or a
+    // negative errno: the file stays unfinished.
+    int (*finish)(struct writer *);
+    // Loses what waits; the pool or the packet queue has stopped. May be called twice. NULL: no-op.
+    void (*stop)(struct writer *);
+};
+
+extern const struct writer_kind file_kind, copier_kind;
+
+// The first member of each such sink.
+struct writer {
+    struct sink sink;
+    const struct writer_kind *kind;
+    uv_timer_t timer; // copies: to the next look at the packets; else the grace at the end
+    uv_async_t done;
+    struct consumer consumer; // of frames
+    bool due;                 // woken since a job last began; reset by `acquire`, if it cares
+    bool failing;             // as logged
+    bool finishing, ending;
+    _Atomic bool stop; // set when finishing; any thread
+    bool busy;         // a job owns the members below and those of its kind, else the loop does
+    int status;        // of the last try to write: 0 or a negative errno
+    char why[512];     // the error in one sentence
+    int unfinished;    // error of a file that could not be finished; 0: none, or it was logged
+    struct segment segment;
+    struct leftovers leftovers; // found by the first job
+
+    // Private to writer.c:
+    struct lane *lane;
+    void (*run)(struct writer *);
+    bool ran;
+    struct writer *next;
+};
+
+static inline const struct output_config *writer_config(const struct writer *writer)
+{
+    return writer->sink.context.config;
+}
+
+static inline bool writer_is_server(const struct writer *writer)
+{
+    return writer_config(writer)->sink.kind == SINK_RTSP;
+}
+
+#endif
