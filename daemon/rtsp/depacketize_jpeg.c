@@ -20,7 +20,7 @@ enum {
 };
 
 struct jpeg {
-    struct assembly *assembly;
+    struct depacketizer *depacketizer;
     struct jpeg_size announced;        // from the SDP
     struct jpeg_size declared;         // from the header of the open picture
     struct jpeg_size known_for, known; // known: size of pictures with header known_for; 0: unknown
@@ -173,13 +173,13 @@ static void begin_picture(struct jpeg *j, const struct payload *p, bool extended
 
 static void break_picture(struct jpeg *j)
 {
-    assembly_damage(j->assembly);
+    assembly_damage(j->depacketizer);
     j->broken = true;
 }
 
 static void append_bytes(struct jpeg *j, const uint8_t *data, size_t bytes)
 {
-    if (!assembly_append(j->assembly, data, bytes))
+    if (!assembly_append(j->depacketizer, data, bytes))
         break_picture(j);
 }
 
@@ -193,7 +193,8 @@ static void write_header(struct jpeg *j)
     else
         append_bytes(j, header, bytes);
     if (!j->broken)
-        assembly_slice(j->assembly, &(struct assembly_slice){.random_access = true, .intra = true});
+        assembly_slice(j->depacketizer,
+                       &(struct assembly_slice){.random_access = true, .intra = true});
 }
 
 // Keeps segments for the header; those after the header belong to the scan data.
@@ -240,16 +241,16 @@ static bool is_behind_hole(const struct jpeg *j, const struct rtp_packet *packet
 static void jpeg_packet(void *state, const struct rtp_packet *packet)
 {
     struct jpeg *j = state;
-    struct assembly *a = j->assembly;
+    struct depacketizer *d = j->depacketizer;
     struct payload p;
     const bool readable = read_payload(&p, packet->payload, packet->bytes);
     if (!readable)
         p = (struct payload){0};
-    assembly_packet(a, packet);
-    j->begun &= assembly_open_unit(a)->picture;
+    assembly_packet(d, packet);
+    j->begun &= assembly_open_unit(d)->picture;
     const bool initial = has_extension(packet, INITIAL_EXTENSION);
     const enum assembly_piece piece = tell_packet(j, packet, &p, readable);
-    assembly_piece(a, assembly_bytes(a), piece);
+    assembly_piece(d, assembly_bytes(d), piece);
     if (piece == PIECE_FIRST)
         begin_picture(j, &p, initial);
     else if (piece == PIECE_NEXT && !j->broken && is_behind_hole(j, packet, &p))
@@ -263,7 +264,7 @@ static void jpeg_packet(void *state, const struct rtp_packet *packet)
         j->next_offset = p.offset + (uint32_t)p.bytes;
     }
     if (packet->marker)
-        assembly_marker(a);
+        assembly_marker(d);
 }
 
 static void complain_of_size(struct jpeg *j)
@@ -276,8 +277,8 @@ static void complain_of_size(struct jpeg *j)
 // Finds the size from the scan: the RTP header wraps at 2048 pixels, or has 0.
 static void finish_size(struct jpeg *j, struct assembly_unit *u)
 {
-    uint8_t *const data = assembly_data(j->assembly);
-    const size_t bytes = assembly_bytes(j->assembly);
+    uint8_t *const data = assembly_data(j->depacketizer);
+    const size_t bytes = assembly_bytes(j->depacketizer);
     const bool known = is_known(j);
     struct jpeg_size size = {j->header.width, j->header.height};
     int rc = u->unit.damaged || (known && j->trust > 0)
@@ -301,21 +302,19 @@ static void finish_size(struct jpeg *j, struct assembly_unit *u)
 static void finish_picture(void *state, struct assembly_unit *u)
 {
     struct jpeg *j = state;
-    const size_t bytes = assembly_bytes(j->assembly);
-    if (memcmp(assembly_data(j->assembly) + bytes - 2, "\xff\xd9", 2) != 0)
-        u->unit.damaged |= !assembly_append(j->assembly, "\xff\xd9", 2);
+    const size_t bytes = assembly_bytes(j->depacketizer);
+    if (memcmp(assembly_data(j->depacketizer) + bytes - 2, "\xff\xd9", 2) != 0)
+        u->unit.damaged |= !assembly_append(j->depacketizer, "\xff\xd9", 2);
     if (!j->header.extended)
         finish_size(j, u);
     u->unit.damaged |= j->doubtful;
 }
 
-static void jpeg_open(void *state, struct assembly *assembly, const struct sdp_media *media)
+static void jpeg_open(void *state, struct depacketizer *depacketizer, const struct sdp_media *media)
 {
     struct jpeg *j = state;
-    j->assembly = assembly;
+    j->depacketizer = depacketizer;
     j->announced = (struct jpeg_size){media->width, media->height};
-    assembly->finish = finish_picture;
-    assembly->finish_state = j;
 }
 
 static const char *jpeg_complaint(const void *state)
@@ -329,5 +328,11 @@ static void jpeg_flush(void *state)
     ((struct jpeg *)state)->begun = false;
 }
 
-const struct depacketize_codec depacketize_jpeg = {sizeof(struct jpeg), jpeg_open, jpeg_packet,
-                                                   jpeg_flush,          NULL,      jpeg_complaint};
+const struct depacketize_codec depacketize_jpeg = {
+    .bytes = sizeof(struct jpeg),
+    .open = jpeg_open,
+    .packet = jpeg_packet,
+    .flush = jpeg_flush,
+    .finish = finish_picture,
+    .complaint = jpeg_complaint,
+};

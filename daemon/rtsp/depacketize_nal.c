@@ -45,7 +45,7 @@ struct nal_codec {
 };
 
 struct nal_stream {
-    struct assembly *assembly;
+    struct depacketizer *depacketizer;
     const struct nal_codec *codec;
     bool donl;
     // The newest parameter set of each kind and id of a stream, with start codes.
@@ -119,7 +119,7 @@ static int h264_type(const uint8_t *nal)
 // frame. A second field has the same frame_num and the other parity, and is no IDR picture.
 static enum assembly_piece h264_tell_first(struct nal_stream *n, const uint8_t *nal, size_t bytes)
 {
-    const struct assembly *a = n->assembly;
+    const struct depacketizer *d = n->depacketizer;
     struct h264_slice slice = h264_slice_read(nal, bytes);
     const uint8_t sps = n->sps_of[slice.pps % H264_PPS_MAX];
     if (!n->known[sps] || !n->sps[sps].fields)
@@ -127,8 +127,8 @@ static enum assembly_piece h264_tell_first(struct nal_stream *n, const uint8_t *
     h264_slice_read_field(&slice, &n->sps[sps], nal, bytes);
     if (!slice.field)
         return PIECE_FIRST;
-    const bool same_stamp = a->timestamp == n->timestamp;
-    if (assembly_open_unit(a)->awaits && slice.bottom != n->bottom &&
+    const bool same_stamp = d->timestamp == n->timestamp;
+    if (assembly_open_unit(d)->awaits && slice.bottom != n->bottom &&
         slice.frame_num == n->frame_num && h264_type(nal) != H264_UNIT_IDR &&
         (same_stamp || !n->one_stamp)) {
         n->one_stamp = same_stamp;
@@ -136,7 +136,7 @@ static enum assembly_piece h264_tell_first(struct nal_stream *n, const uint8_t *
     }
     n->bottom = slice.bottom;
     n->frame_num = slice.frame_num;
-    n->timestamp = a->timestamp;
+    n->timestamp = d->timestamp;
     return PIECE_FIRST_FIELD;
 }
 
@@ -301,18 +301,18 @@ static const struct nal_codec h265 = {
 // Drops the open unit, which lacks bytes.
 static void drop_nal(struct nal_stream *n)
 {
-    n->open = n->assembly->incomplete = false;
+    n->open = n->depacketizer->incomplete = false;
     if (n->left_out)
         return;
-    assembly_remove(n->assembly, n->start, assembly_bytes(n->assembly));
-    assembly_damage(n->assembly);
+    assembly_remove(n->depacketizer, n->start, assembly_bytes(n->depacketizer));
+    assembly_damage(n->depacketizer);
 }
 
 // Classifies the open unit, which may begin another access unit.
 static void tell_nal(struct nal_stream *n, size_t bytes)
 {
-    n->facts = n->codec->tell(n, assembly_data(n->assembly) + n->header, bytes);
-    const size_t start = assembly_piece(n->assembly, n->start, n->facts.piece);
+    n->facts = n->codec->tell(n, assembly_data(n->depacketizer) + n->header, bytes);
+    const size_t start = assembly_piece(n->depacketizer, n->start, n->facts.piece);
     n->told = true;
     n->left_out = start == SIZE_MAX;
     if (n->left_out)
@@ -325,30 +325,30 @@ static void tell_nal(struct nal_stream *n, size_t bytes)
 // Ends the open unit at `end`; more data may follow. Returns the new offset of that data.
 static size_t close_nal(struct nal_stream *n, size_t end)
 {
-    struct assembly *a = n->assembly;
+    struct depacketizer *d = n->depacketizer;
     const size_t whole = end - n->start;
     size_t bytes = end - n->header;
-    while (bytes > 0 && assembly_data(a)[n->header + bytes - 1] == 0)
+    while (bytes > 0 && assembly_data(d)[n->header + bytes - 1] == 0)
         bytes--;
     if (bytes == 0)
         n->told = n->left_out = true;
     if (!n->told)
         tell_nal(n, bytes);
-    n->open = a->incomplete = false;
+    n->open = d->incomplete = false;
     end = n->start + whole;
     if (n->left_out) {
-        assembly_remove(a, n->start, end);
+        assembly_remove(d, n->start, end);
         return n->start;
     }
-    if (end == assembly_bytes(a)) { // trailing zeros do not belong to the unit
-        assembly_remove(a, n->header + bytes, end);
+    if (end == assembly_bytes(d)) { // trailing zeros do not belong to the unit
+        assembly_remove(d, n->header + bytes, end);
         end = n->header + bytes;
     }
     if (n->facts.is_slice) {
-        assembly_slice(a, &n->facts.slice);
+        assembly_slice(d, &n->facts.slice);
     } else {
-        const enum nal_lesson lesson = n->codec->learn(n, assembly_data(a) + n->header, bytes);
-        assembly_note(a, lesson == LEARNT_SET, lesson == LEARNT_RECOVERY);
+        const enum nal_lesson lesson = n->codec->learn(n, assembly_data(d) + n->header, bytes);
+        assembly_note(d, lesson == LEARNT_SET, lesson == LEARNT_RECOVERY);
     }
     return end;
 }
@@ -358,54 +358,54 @@ static void open_nal(struct nal_stream *n, size_t start, size_t header)
 {
     n->start = start;
     n->header = n->scanned = header;
-    n->open = n->assembly->incomplete = true;
+    n->open = n->depacketizer->incomplete = true;
     n->told = n->left_out = false;
 }
 
 static void begin_nal(struct nal_stream *n)
 {
-    struct assembly *a = n->assembly;
+    struct depacketizer *d = n->depacketizer;
     if (n->open)
         drop_nal(n);
-    const size_t start = assembly_bytes(a);
+    const size_t start = assembly_bytes(d);
     open_nal(n, start, start + START_BYTES);
-    n->left_out = n->told = !assembly_append(a, "\0\0\0\1", START_BYTES);
+    n->left_out = n->told = !assembly_append(d, "\0\0\0\1", START_BYTES);
     if (n->left_out)
-        assembly_damage(a);
+        assembly_damage(d);
 }
 
 static void append_nal(struct nal_stream *n, const uint8_t *data, size_t bytes)
 {
-    struct assembly *a = n->assembly;
+    struct depacketizer *d = n->depacketizer;
     if (!n->open || n->left_out)
         return;
-    if (!assembly_append(a, data, bytes)) {
+    if (!assembly_append(d, data, bytes)) {
         drop_nal(n);
         return;
     }
     if (n->told)
-        assembly_goes_on(a);
+        assembly_goes_on(d);
     for (;;) {
-        const size_t at = nal_find_start(assembly_data(a), assembly_bytes(a), n->scanned);
-        if (at >= assembly_bytes(a))
+        const size_t at = nal_find_start(assembly_data(d), assembly_bytes(d), n->scanned);
+        if (at >= assembly_bytes(d))
             break;
         const size_t start = close_nal(n, at);
         open_nal(n, start, start + 3);
     }
-    const size_t all = assembly_bytes(a);
+    const size_t all = assembly_bytes(d);
     if (all >= n->header + 2)
         n->scanned = bounds_max((int64_t)n->scanned, (int64_t)all - 2);
     if (!n->told && all - n->header >= TELLING_BYTES)
         tell_nal(n, all - n->header);
     if (n->left_out)
-        assembly_remove(a, n->start, assembly_bytes(a));
+        assembly_remove(d, n->start, assembly_bytes(d));
 }
 
 static void end_nal(struct nal_stream *n)
 {
     if (n->open && !n->left_out)
-        close_nal(n, assembly_bytes(n->assembly));
-    n->open = n->assembly->incomplete = false;
+        close_nal(n, assembly_bytes(n->depacketizer));
+    n->open = n->depacketizer->incomplete = false;
 }
 
 // Adds a complete unit of a payload or an aggregation packet; it may begin with a start code.
@@ -430,7 +430,7 @@ static void read_aggregate(struct nal_stream *n, const uint8_t *data, size_t byt
         if (size == 0)
             return;
         if (size > bytes) {
-            assembly_damage(n->assembly);
+            assembly_damage(n->depacketizer);
             return;
         }
         put_nal(n, data, size);
@@ -454,7 +454,7 @@ static void read_fragment(struct nal_stream *n, const uint8_t *data, size_t byte
         append_nal(n, header, codec->header);
         at += n->donl ? DONL_BYTES : 0;
     } else if (!n->open) {
-        assembly_damage(n->assembly);
+        assembly_damage(n->depacketizer);
         return;
     }
     if (at < bytes)
@@ -484,10 +484,10 @@ static void nal_packet(void *state, const struct rtp_packet *packet)
     const uint8_t *data = packet->payload;
     const size_t bytes = packet->bytes;
     const bool completes = !packet->lost && !packet->lost_unknown && !packet->restarted &&
-                           packet->timestamp == n->assembly->timestamp;
+                           packet->timestamp == n->depacketizer->timestamp;
     if (n->open && !completes)
         drop_nal(n);
-    assembly_packet(n->assembly, packet);
+    assembly_packet(n->depacketizer, packet);
     const int type =
         bytes >= codec->header ? data[0] >> codec->type_shift & codec->type_mask : codec->type_mask;
     if (type == codec->aggregation)
@@ -498,16 +498,16 @@ static void nal_packet(void *state, const struct rtp_packet *packet)
         read_single(n, data, bytes);
     if (packet->marker) {
         end_nal(n);
-        assembly_marker(n->assembly);
+        assembly_marker(n->depacketizer);
     }
 }
 
-static void nal_open(void *state, struct assembly *assembly, const struct sdp_media *media)
+static void nal_open(void *state, struct depacketizer *depacketizer, const struct sdp_media *media)
 {
     struct nal_stream *n = state;
     struct nal_reader reader = {.data = media->sets, .size = (size_t)media->sets_bytes};
     struct nal nal;
-    n->assembly = assembly;
+    n->depacketizer = depacketizer;
     n->codec = media->codec == SDP_H265 ? &h265 : &h264;
     n->donl = n->codec == &h265 && media->donl;
     n->sub_layers = UNKNOWN_LAYERS;
@@ -531,4 +531,9 @@ static const uint8_t *nal_sets(const void *state, size_t *bytes)
 }
 
 const struct depacketize_codec depacketize_nal = {
-    sizeof(struct nal_stream), nal_open, nal_packet, nal_flush, nal_sets, NULL};
+    .bytes = sizeof(struct nal_stream),
+    .open = nal_open,
+    .packet = nal_packet,
+    .flush = nal_flush,
+    .sets = nal_sets,
+};

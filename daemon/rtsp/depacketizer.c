@@ -113,165 +113,163 @@ int64_t picture_end_silence_ns(const struct picture_end_verdict *verdict,
 
 enum { ROOM_MIN = 4096 };
 
-static struct assembly_unit *open_unit(struct assembly *a)
+static struct assembly_unit *open_unit(struct depacketizer *d)
 {
-    return &a->units[a->n_complete];
+    return &d->units[d->n_complete];
 }
 
-uint8_t *assembly_data(const struct assembly *a)
+uint8_t *assembly_data(const struct depacketizer *d)
 {
-    return a->data + a->units[a->n_complete].begin;
+    return d->data + d->units[d->n_complete].begin;
 }
 
-size_t assembly_bytes(const struct assembly *a)
+size_t assembly_bytes(const struct depacketizer *d)
 {
-    return a->bytes - a->units[a->n_complete].begin;
+    return d->bytes - d->units[d->n_complete].begin;
 }
 
-const struct assembly_unit *assembly_open_unit(const struct assembly *a)
+const struct assembly_unit *assembly_open_unit(const struct depacketizer *d)
 {
-    return &a->units[a->n_complete];
+    return &d->units[d->n_complete];
 }
 
-bool assembly_append(struct assembly *a, const void *data, size_t bytes)
+bool assembly_append(struct depacketizer *d, const void *data, size_t bytes)
 {
-    if (bytes > ASSEMBLY_BYTES_MAX - assembly_bytes(a))
+    if (bytes > ASSEMBLY_BYTES_MAX - assembly_bytes(d))
         return false;
-    size_t room = a->room ? a->room : ROOM_MIN;
-    while (room < a->bytes + bytes)
+    size_t room = d->room ? d->room : ROOM_MIN;
+    while (room < d->bytes + bytes)
         room *= 2;
-    if (room != a->room) {
-        uint8_t *larger = realloc(a->data, room);
-        a->no_memory |= !larger;
+    if (room != d->room) {
+        uint8_t *larger = realloc(d->data, room);
+        d->no_memory |= !larger;
         if (!larger)
             return false;
-        a->data = larger;
-        a->room = room;
+        d->data = larger;
+        d->room = room;
     }
-    memcpy(a->data + a->bytes, data, bytes);
-    a->bytes += bytes;
+    memcpy(d->data + d->bytes, data, bytes);
+    d->bytes += bytes;
     return true;
 }
 
-void assembly_remove(struct assembly *a, size_t from, size_t to)
+void assembly_remove(struct depacketizer *d, size_t from, size_t to)
 {
-    uint8_t *data = assembly_data(a);
+    uint8_t *data = assembly_data(d);
     if (to > from)
-        memmove(data + from, data + to, assembly_bytes(a) - to);
-    a->bytes -= to - from;
+        memmove(data + from, data + to, assembly_bytes(d) - to);
+    d->bytes -= to - from;
 }
 
 // Begins the unit behind the open one.
-static void begin_ahead(struct assembly *a, size_t at)
+static void begin_ahead(struct depacketizer *d, size_t at)
 {
-    a->ahead = true;
-    open_unit(a)[1] = (struct assembly_unit){
-        .begin = open_unit(a)->begin + at,
-        .unit = {.received_ns = a->received_ns, .arrived_ns = a->received_ns},
+    d->ahead = true;
+    open_unit(d)[1] = (struct assembly_unit){
+        .begin = open_unit(d)->begin + at,
+        .unit = {.received_ns = d->received_ns, .arrived_ns = d->received_ns},
     };
 }
 
 // Adds the pieces ahead to the open unit: they do not begin another one.
-static void join_ahead(struct assembly *a)
+static void join_ahead(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(a);
-    u->unit.has_sets |= a->ahead && u[1].unit.has_sets;
-    u->recovery |= a->ahead && u[1].recovery;
-    a->ahead = false;
+    struct assembly_unit *u = open_unit(d);
+    u->unit.has_sets |= d->ahead && u[1].unit.has_sets;
+    u->recovery |= d->ahead && u[1].recovery;
+    d->ahead = false;
 }
 
 // --- the end of a unit
 
 // Drops the open unit's picture, which has no complete slice. Its parameter sets and its loss go to
 // the next picture.
-static void lose_picture(struct assembly *a)
+static void lose_picture(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(a), left = {.unit = u->unit, .begin = u->begin};
+    struct assembly_unit *u = open_unit(d), left = {.unit = u->unit, .begin = u->begin};
     left.begun = u->unit.has_sets && u->head > 0;
     left.unit.has_sets = left.begun;
     left.unit.damaged = false;
     left.unit.reference_lost = true;
-    assembly_remove(a, left.begun ? u->head : 0, u[1].begin - u->begin);
+    assembly_remove(d, left.begun ? u->head : 0, u[1].begin - u->begin);
     *u = left;
-    join_ahead(a);
+    join_ahead(d);
 }
 
 enum assembly_end { ENDED, ENDED_BY_SILENCE, ENDED_BY_FLUSH };
 
 // Ends the open unit before the pieces ahead, else before its last bytes: so many are `behind` it.
-static void end_unit(struct assembly *a, size_t behind, enum assembly_end how)
+static void end_unit(struct depacketizer *d, size_t behind, enum assembly_end how)
 {
-    struct assembly_unit *u = open_unit(a);
-    if (u->slices > 0 && a->finish)
-        a->finish(a->finish_state, u);
-    if (!a->ahead)
-        begin_ahead(a, assembly_bytes(a) - behind);
+    struct assembly_unit *u = open_unit(d);
+    if (u->slices > 0 && d->codec->finish)
+        d->codec->finish(d->state, u);
+    if (!d->ahead)
+        begin_ahead(d, assembly_bytes(d) - behind);
     if (u->slices == 0) {
-        lose_picture(a);
+        lose_picture(d);
         return;
     }
-    if (a->n_complete == ASSEMBLY_UNITS - 1) { // no place for another one
+    if (d->n_complete == ASSEMBLY_UNITS - 1) { // no place for another one
         u->unit.damaged = true;
-        join_ahead(a);
+        join_ahead(d);
         return;
     }
     u->signs.damaged = u->unit.damaged;
-    if (a->ended_received_ns != INT64_MIN)
-        u->signs.interval_ns = u->unit.received_ns - a->ended_received_ns;
+    if (d->ended_received_ns != INT64_MIN)
+        u->signs.interval_ns = u->unit.received_ns - d->ended_received_ns;
     if (how != ENDED_BY_FLUSH)
-        picture_end_learn(a->verdict, &u->signs);
-    a->ended = true;
-    a->ended_silently = how == ENDED_BY_SILENCE;
-    a->ended_marked = u->signs.markers > 0;
-    a->ended_timestamp = u->unit.timestamp;
-    a->ended_received_ns = u->unit.received_ns;
+        picture_end_learn(d->verdict, &u->signs);
+    d->ended = true;
+    d->ended_silently = how == ENDED_BY_SILENCE;
+    d->ended_marked = u->signs.markers > 0;
+    d->ended_timestamp = u->unit.timestamp;
+    d->ended_received_ns = u->unit.received_ns;
     u->unit.keyframe = u->random_access || (u->recovery && !u->inter);
     u->unit.bytes = u[1].begin - u->begin;
-    a->ahead = false;
-    a->n_complete++;
+    d->ahead = false;
+    d->n_complete++;
 }
 
-// Releases the unit that assembly_take returned, and the bytes of all units taken so far.
-static void assembly_release(struct assembly *a)
+// Releases the unit that was returned last, and the bytes of all units returned so far.
+static void release_unit(struct depacketizer *d)
 {
-    if (!a->given)
+    if (!d->given)
         return;
-    a->given = false;
-    memmove(a->units, a->units + 1, ASSEMBLY_UNITS * sizeof *a->units);
-    if (--a->n_complete > 0)
+    d->given = false;
+    memmove(d->units, d->units + 1, ASSEMBLY_UNITS * sizeof *d->units);
+    if (--d->n_complete > 0)
         return;
-    const size_t gone = a->units[0].begin;
-    memmove(a->data, a->data + gone, a->bytes - gone);
-    a->bytes -= gone;
-    a->units[0].begin = 0;
-    a->units[1].begin -= a->ahead ? gone : 0;
+    const size_t gone = d->units[0].begin;
+    memmove(d->data, d->data + gone, d->bytes - gone);
+    d->bytes -= gone;
+    d->units[0].begin = 0;
+    d->units[1].begin -= d->ahead ? gone : 0;
 }
 
-// See depacketizer_due_ns.
-static int64_t assembly_due_ns(const struct assembly *a)
+int64_t depacketizer_due_ns(const struct depacketizer *d)
 {
-    const struct assembly_unit *u = &a->units[a->n_complete];
-    if (a->n_complete > a->given)
+    const struct assembly_unit *u = &d->units[d->n_complete];
+    if (d->n_complete > d->given)
         return INT64_MIN;
-    if (!u->picture || a->incomplete || u->awaits || a->ahead)
+    if (!u->picture || d->incomplete || u->awaits || d->ahead)
         return INT64_MAX;
     struct picture_end_signs signs = u->signs;
     signs.damaged = u->unit.damaged;
-    const int64_t silence = picture_end_silence_ns(a->verdict, &signs, u->marked);
+    const int64_t silence = picture_end_silence_ns(d->verdict, &signs, u->marked);
     return silence == INT64_MAX ? INT64_MAX : u->unit.arrived_ns + silence;
 }
 
-// Returns 0 or -EAGAIN.
-static int assembly_take(struct assembly *a, int64_t now_ns, struct access_unit *ret)
+int depacketizer_get(struct depacketizer *d, int64_t now_ns, struct access_unit *ret)
 {
-    assembly_release(a);
-    if (a->n_complete == 0 && assembly_due_ns(a) <= now_ns)
-        end_unit(a, 0, ENDED_BY_SILENCE);
-    if (a->n_complete == 0)
+    release_unit(d);
+    if (d->n_complete == 0 && depacketizer_due_ns(d) <= now_ns)
+        end_unit(d, 0, ENDED_BY_SILENCE);
+    if (d->n_complete == 0)
         return -EAGAIN;
-    a->given = true;
-    *ret = a->units[0].unit;
-    ret->data = a->data + a->units[0].begin;
+    d->given = true;
+    *ret = d->units[0].unit;
+    ret->data = d->data + d->units[0].begin;
     return 0;
 }
 
@@ -280,170 +278,164 @@ static int assembly_take(struct assembly *a, int64_t now_ns, struct access_unit 
 // Counts packets missing before the present one, whose timestamp is the open unit's or another
 // (`other`), in the open unit. A unit with a slice is damaged: if its marker had arrived, it would
 // have ended before.
-static void note_hole(struct assembly *a, uint32_t lost, bool other)
+static void note_hole(struct depacketizer *d, uint32_t lost, bool other)
 {
-    struct assembly_unit *u = open_unit(a);
+    struct assembly_unit *u = open_unit(d);
     u->unit.lost += lost;
     u->unit.hole = true;
-    a->ended_received_ns = INT64_MIN;
-    a->hole = true;
-    a->hole_whole = !u->picture;
+    d->ended_received_ns = INT64_MIN;
+    d->hole = true;
+    d->hole_whole = !u->picture;
     if (u->picture) {
         u->unit.damaged = true;
-        a->hole_whole = other && u->slices > 0 && u->unit.disposable;
+        d->hole_whole = other && u->slices > 0 && u->unit.disposable;
     } else if (u->begun && !other) {
         u->unit.damaged = true;
-        a->hole = false;
+        d->hole = false;
     }
 }
 
 // Ends the open unit: the sender restarted.
-static void begin_anew(struct assembly *a)
+static void begin_anew(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(a);
+    struct assembly_unit *u = open_unit(d);
     if (u->picture) {
         u->unit.damaged |= !u->marked;
-        end_unit(a, 0, ENDED_BY_FLUSH);
+        end_unit(d, 0, ENDED_BY_FLUSH);
     }
-    u = open_unit(a);
+    u = open_unit(d);
     u->unit.restarted = true;
     u->unit.has_sets = u->begun = false;
-    assembly_remove(a, 0, assembly_bytes(a));
-    a->ended = false;
-    a->ended_received_ns = INT64_MIN;
+    assembly_remove(d, 0, assembly_bytes(d));
+    d->ended = false;
+    d->ended_received_ns = INT64_MIN;
 }
 
-void assembly_packet(struct assembly *a, const struct rtp_packet *packet)
+void assembly_packet(struct depacketizer *d, const struct rtp_packet *packet)
 {
-    const bool other = !a->begun || packet->timestamp != a->timestamp;
+    const bool other = !d->begun || packet->timestamp != d->timestamp;
     const bool hole = packet->lost || packet->lost_unknown;
     if (hole)
-        note_hole(a, packet->lost, other || packet->restarted);
+        note_hole(d, packet->lost, other || packet->restarted);
     if (packet->restarted)
-        begin_anew(a);
-    else if (other && open_unit(a)->picture && (!open_unit(a)->awaits || hole))
-        end_unit(a, 0, ENDED);
-    a->begun = true;
-    a->timestamp = packet->timestamp;
-    a->received_ns = packet->received_ns;
+        begin_anew(d);
+    else if (other && open_unit(d)->picture && (!open_unit(d)->awaits || hole))
+        end_unit(d, 0, ENDED);
+    d->begun = true;
+    d->timestamp = packet->timestamp;
+    d->received_ns = packet->received_ns;
 }
 
 // Updates the open unit's times from the present packet; before its first slice the timestamp, too:
 // cameras send parameter sets with the timestamp of the previous picture.
-void assembly_goes_on(struct assembly *a)
+void assembly_goes_on(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(a);
-    if (!u->begun || (!u->picture && u->unit.timestamp != a->timestamp)) {
-        u->unit.timestamp = a->timestamp;
-        u->unit.received_ns = a->received_ns;
+    struct assembly_unit *u = open_unit(d);
+    if (!u->begun || (!u->picture && u->unit.timestamp != d->timestamp)) {
+        u->unit.timestamp = d->timestamp;
+        u->unit.received_ns = d->received_ns;
         u->begun = true;
     } else if (u->picture) {
-        u->signs.gap_ns = bounds_max(u->signs.gap_ns, a->received_ns - u->unit.arrived_ns);
+        u->signs.gap_ns = bounds_max(u->signs.gap_ns, d->received_ns - u->unit.arrived_ns);
     }
-    u->unit.arrived_ns = a->received_ns;
+    u->unit.arrived_ns = d->received_ns;
 }
 
-static void tell_hole(struct assembly *a, bool begins)
+static void tell_hole(struct depacketizer *d, bool begins)
 {
-    if (!a->hole)
+    if (!d->hole)
         return;
-    a->hole = false;
-    open_unit(a)->unit.damaged |= !begins;
-    open_unit(a)->unit.reference_lost |= begins && a->hole_whole;
+    d->hole = false;
+    open_unit(d)->unit.damaged |= !begins;
+    open_unit(d)->unit.reference_lost |= begins && d->hole_whole;
 }
 
 // Takes a slice that begins no picture. If none is open, the last unit was ended too early.
-static void go_on_with_picture(struct assembly *a, bool hole)
+static void go_on_with_picture(struct depacketizer *d, bool hole)
 {
-    struct assembly_unit *u = open_unit(a);
+    struct assembly_unit *u = open_unit(d);
     if (u->picture) {
         u->signs.early |= u->marked;
         return;
     }
-    if (a->ended && !hole && a->timestamp == a->ended_timestamp)
-        picture_end_went_on(a->verdict, a->ended_marked, a->ended_silently);
+    if (d->ended && !hole && d->timestamp == d->ended_timestamp)
+        picture_end_went_on(d->verdict, d->ended_marked, d->ended_silently);
     u->unit.damaged = true;
 }
 
-size_t assembly_piece(struct assembly *a, size_t at, enum assembly_piece piece)
+size_t assembly_piece(struct depacketizer *d, size_t at, enum assembly_piece piece)
 {
-    struct assembly_unit *u = open_unit(a);
-    const size_t behind = assembly_bytes(a) - at; // wherever the unit begins
-    const bool hole = a->hole, stands_ahead = piece == PIECE_AHEAD || piece == PIECE_PREFIX;
+    struct assembly_unit *u = open_unit(d);
+    const size_t behind = assembly_bytes(d) - at; // wherever the unit begins
+    const bool hole = d->hole, stands_ahead = piece == PIECE_AHEAD || piece == PIECE_PREFIX;
     const bool slice = piece >= PIECE_FIRST && piece <= PIECE_NEXT;
     const bool undecided =
-        (piece == PIECE_PREFIX && !u->marked && a->timestamp == u->unit.timestamp) ||
+        (piece == PIECE_PREFIX && !u->marked && d->timestamp == u->unit.timestamp) ||
         (stands_ahead && u->awaits);
     const bool begins = stands_ahead || piece == PIECE_FIRST || piece == PIECE_FIRST_FIELD;
     if (piece == PIECE_SKIPPED || (piece == PIECE_BEHIND && !u->picture))
         return SIZE_MAX;
     if (u->picture && begins && !undecided)
-        end_unit(a, behind, ENDED);
-    else if (u->picture && undecided && !a->ahead)
-        begin_ahead(a, at);
+        end_unit(d, behind, ENDED);
+    else if (u->picture && undecided && !d->ahead)
+        begin_ahead(d, at);
     else if (slice)
-        join_ahead(a);
+        join_ahead(d);
     if (slice || stands_ahead)
-        tell_hole(a, piece != PIECE_NEXT && piece != PIECE_SECOND_FIELD);
+        tell_hole(d, piece != PIECE_NEXT && piece != PIECE_SECOND_FIELD);
     if (piece == PIECE_NEXT)
-        go_on_with_picture(a, hole);
-    assembly_goes_on(a);
-    u = open_unit(a);
-    at = assembly_bytes(a) - behind;
+        go_on_with_picture(d, hole);
+    assembly_goes_on(d);
+    u = open_unit(d);
+    at = assembly_bytes(d) - behind;
     if (!slice)
         return at;
     u->head = u->picture ? u->head : at;
     u->picture = true;
     u->marked = false;
     u->awaits = piece == PIECE_FIRST_FIELD || (u->awaits && piece != PIECE_SECOND_FIELD);
-    a->ended = false;
+    d->ended = false;
     return at;
 }
 
-void assembly_slice(struct assembly *a, const struct assembly_slice *slice)
+void assembly_slice(struct depacketizer *d, const struct assembly_slice *slice)
 {
-    struct assembly_unit *u = open_unit(a);
+    struct assembly_unit *u = open_unit(d);
     u->unit.disposable = slice->disposable && (u->slices == 0 || u->unit.disposable);
     u->random_access |= slice->random_access;
     u->inter |= !slice->intra;
     u->slices++;
 }
 
-void assembly_note(struct assembly *a, bool set, bool recovery)
+void assembly_note(struct depacketizer *d, bool set, bool recovery)
 {
-    struct assembly_unit *u = open_unit(a) + a->ahead;
+    struct assembly_unit *u = open_unit(d) + d->ahead;
     u->unit.has_sets |= set;
     u->recovery |= recovery;
 }
 
-void assembly_damage(struct assembly *a)
+void assembly_damage(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(a);
-    tell_hole(a, false);
+    struct assembly_unit *u = open_unit(d);
+    tell_hole(d, false);
     u->unit.damaged = true;
     if (!u->picture)
-        u->head = assembly_bytes(a);
+        u->head = assembly_bytes(d);
     u->picture = true;
 }
 
-void assembly_marker(struct assembly *a)
+void assembly_marker(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(a);
-    if (!u->picture || a->ahead)
+    struct assembly_unit *u = open_unit(d);
+    if (!u->picture || d->ahead)
         return;
     u->marked = true;
     u->signs.markers++;
-    if (!u->awaits && picture_end_at_marker(a->verdict, &u->signs))
-        end_unit(a, 0, ENDED);
+    if (!u->awaits && picture_end_at_marker(d->verdict, &u->signs))
+        end_unit(d, 0, ENDED);
 }
 
 // --- the depacketizer
-
-struct depacketizer {
-    const struct depacketize_codec *codec;
-    struct assembly assembly;
-    void *state; // of the codec
-};
 
 static const struct depacketize_codec *const codecs[] = {
     [SDP_H264] = &depacketize_nal,
@@ -467,9 +459,9 @@ int depacketizer_open(struct depacketizer **ret, const struct sdp_media *media,
     }
     d->codec = codec;
     d->state = state;
-    d->assembly.verdict = verdict ? verdict : &d->assembly.own;
-    d->assembly.ended_received_ns = INT64_MIN;
-    codec->open(state, &d->assembly, media);
+    d->verdict = verdict;
+    d->ended_received_ns = INT64_MIN;
+    codec->open(state, d, media);
     *ret = d;
     return 0;
 }
@@ -478,38 +470,27 @@ void depacketizer_close(struct depacketizer *d)
 {
     if (!d)
         return;
-    free(d->assembly.data);
+    free(d->data);
     free(d->state);
     free(d);
 }
 
 int depacketizer_put(struct depacketizer *d, const struct rtp_packet *packet)
 {
-    assembly_release(&d->assembly);
-    d->assembly.no_memory = false;
+    release_unit(d);
+    d->no_memory = false;
     d->codec->packet(d->state, packet);
-    return d->assembly.no_memory ? -ENOMEM : 0;
-}
-
-int depacketizer_get(struct depacketizer *d, int64_t now_ns, struct access_unit *ret)
-{
-    return assembly_take(&d->assembly, now_ns, ret);
-}
-
-int64_t depacketizer_due_ns(const struct depacketizer *d)
-{
-    return assembly_due_ns(&d->assembly);
+    return d->no_memory ? -ENOMEM : 0;
 }
 
 void depacketizer_flush(struct depacketizer *d)
 {
-    struct assembly *a = &d->assembly;
     d->codec->flush(d->state);
-    assembly_release(a);
-    if (open_unit(a)->picture)
-        end_unit(a, 0, ENDED_BY_FLUSH);
-    a->ended = false;
-    a->ended_received_ns = INT64_MIN;
+    release_unit(d);
+    if (open_unit(d)->picture)
+        end_unit(d, 0, ENDED_BY_FLUSH);
+    d->ended = false;
+    d->ended_received_ns = INT64_MIN;
 }
 
 const uint8_t *depacketizer_sets(const struct depacketizer *d, size_t *bytes)

@@ -77,7 +77,7 @@ int64_t picture_end_silence_ns(const struct picture_end_verdict *, const struct 
 // --- the depacketizer
 
 // Reads `media` during the call. The owner keeps *verdict over connections, and the depacketizer
-// updates it; NULL: starts with nothing learnt. Returns 0; -ENOTSUP: another codec; -ENOMEM.
+// updates it. Returns 0; -ENOTSUP: another codec; -ENOMEM.
 int depacketizer_open(struct depacketizer **ret, const struct sdp_media *media,
                       struct picture_end_verdict *verdict);
 void depacketizer_close(struct depacketizer *); // accepts NULL
@@ -96,9 +96,9 @@ const uint8_t *depacketizer_sets(const struct depacketizer *, size_t *bytes);
 const char *depacketizer_complaint(const struct depacketizer *);
 
 // --- for the codecs: the assembly of access units from packets. A codec appends each piece of a
-// packet to the open unit and classifies it; the assembly tracks the unit's contents, its missing
-// packets and its end. Offsets are in the open unit. Several complete units may wait until they are
-// taken.
+// packet to the open unit and classifies it; the depacketizer tracks the unit's contents, its
+// missing packets and its end. Offsets are in the open unit. Several complete units may wait until
+// they are taken.
 
 enum {
     ASSEMBLY_UNITS = 8,            // the open one, and as many as one packet can complete
@@ -125,7 +125,7 @@ struct assembly_slice {
 
 struct assembly_unit {
     struct access_unit unit; // `data` is set when it is taken, `bytes` and `keyframe` at its end
-    size_t begin;            // offset in the assembly's data
+    size_t begin;            // offset in `data`
     bool begun;              // has a piece
     bool picture;            // has a slice, complete or not
     size_t head;             // bytes before the first slice
@@ -137,8 +137,10 @@ struct assembly_unit {
     struct picture_end_signs signs;
 };
 
-struct assembly {
-    struct picture_end_verdict *verdict, own;
+struct depacketizer {
+    const struct depacketize_codec *codec;
+    void *state; // of `codec`
+    struct picture_end_verdict *verdict;
     uint8_t *data; // of all units
     size_t room, bytes;
     // The complete ones, the oldest first; the open one; and if `ahead` is set, its last pieces:
@@ -146,12 +148,7 @@ struct assembly {
     struct assembly_unit units[ASSEMBLY_UNITS + 1];
     int n_complete;
     bool ahead;
-    bool given; // the first one was returned to the caller, and is released at the next call
-    // Hook of the codec, or NULL. Called one or more times at the end of the open unit, behind
-    // which there is nothing then. May change its bytes and its flags; if it sets `slices` to 0,
-    // the picture is lost.
-    void (*finish)(void *state, struct assembly_unit *);
-    void *finish_state;
+    bool given;      // the first one was returned to the caller, and is released at the next call
     bool incomplete; // the open unit's last piece is incomplete
     bool no_memory;  // an allocation failed since the owner cleared this
     // State of the last packet:
@@ -171,31 +168,35 @@ struct assembly {
 
 // Takes the packet's timestamp and the loss before it. Ends the open unit if the timestamp is new.
 // The caller has removed incomplete pieces that this packet cannot continue.
-void assembly_packet(struct assembly *, const struct rtp_packet *);
-uint8_t *assembly_data(const struct assembly *); // of the open unit
-size_t assembly_bytes(const struct assembly *);
-const struct assembly_unit *assembly_open_unit(const struct assembly *);
+void assembly_packet(struct depacketizer *, const struct rtp_packet *);
+uint8_t *assembly_data(const struct depacketizer *); // of the open unit
+size_t assembly_bytes(const struct depacketizer *);
+const struct assembly_unit *assembly_open_unit(const struct depacketizer *);
 // Returns false if there is no memory, or the unit would be too large.
-bool assembly_append(struct assembly *, const void *data, size_t bytes);
-void assembly_remove(struct assembly *, size_t from, size_t to);
+bool assembly_append(struct depacketizer *, const void *data, size_t bytes);
+void assembly_remove(struct depacketizer *, size_t from, size_t to);
 // Classifies the open unit's bytes from `at` on as a piece of this kind, or the beginning of one.
 // If the piece begins another unit, ends the open one before it. Returns its new offset; SIZE_MAX:
 // it is left out, and the caller removes the bytes.
-size_t assembly_piece(struct assembly *, size_t at, enum assembly_piece);
-void assembly_goes_on(struct assembly *); // the present packet continues the last piece
-void assembly_slice(struct assembly *, const struct assembly_slice *); // a slice is complete
+size_t assembly_piece(struct depacketizer *, size_t at, enum assembly_piece);
+void assembly_goes_on(struct depacketizer *); // the present packet continues the last piece
+void assembly_slice(struct depacketizer *, const struct assembly_slice *); // a slice is complete
 // Takes what the last piece is: a parameter set, a recovery point.
-void assembly_note(struct assembly *, bool set, bool recovery);
-void assembly_damage(struct assembly *); // a part of the open unit's picture is missing
-void assembly_marker(struct assembly *); // the packet has a marker, and its last piece is complete
+void assembly_note(struct depacketizer *, bool set, bool recovery);
+void assembly_damage(struct depacketizer *); // a part of the open unit's picture is missing
+void assembly_marker(
+    struct depacketizer *); // the packet has a marker, and its last piece is complete
 
 // The interface of a codec's depacketizer.
 struct depacketize_codec {
     size_t bytes; // size of its state, which is zeroed before open
-    void (*open)(void *state, struct assembly *, const struct sdp_media *);
+    void (*open)(void *state, struct depacketizer *, const struct sdp_media *);
     void (*packet)(void *state, const struct rtp_packet *);
     void (*flush)(void *state); // no packet follows: drops an incomplete piece
     const uint8_t *(*sets)(const void *state, size_t *bytes); // NULL: the codec has none
+    // Called one or more times at the end of the open unit, behind which there is nothing then. May
+    // change its bytes and its flags; if it sets `slices` to 0, the picture is lost. May be NULL.
+    void (*finish)(void *state, struct assembly_unit *);
     // For people: what is wrong with the stream, or NULL; lives with the state. May be NULL.
     const char *(*complaint)(const void *state);
 };
