@@ -97,8 +97,7 @@ struct rtp_receiver {
     int64_t heard_ns, pause_ns; // of our SSRC: last packet, longest pause
     int other_type, others;     // another payload type, and its packets in a row
 
-    uint32_t transit;
-    uint32_t jitter16; // 16 times the jitter
+    uint32_t transit, jitter16; // the last packet's; 16 times the jitter
 };
 
 int rtp_receiver_open(struct rtp_receiver **ret, const struct rtp_receiver_options *options)
@@ -157,17 +156,12 @@ enum source { FOREIGN, OURS, OURS_ANEW }; // OURS_ANEW: the numbers of its SSRC 
 
 // Types below 35 belong to audio or to codecs that framed does not decode, except JPEG. RTCP read
 // as RTP has the types 72 to 76.
-static bool may_be_video(int type)
-{
-    return type == 26 || (type >= 35 && type < 72) || type > 76;
-}
-
 static bool has_our_type(struct rtp_receiver *r, int type)
 {
+    const bool may_be_video = type == 26 || (type >= 35 && type < 72) || type > 76;
     if (type == r->options.payload_type)
         return true;
-    if (r->statistics.locked || r->options.other_video || r->other_codecs[type] ||
-        !may_be_video(type))
+    if (r->statistics.locked || r->options.other_video || r->other_codecs[type] || !may_be_video)
         return false;
     r->others = type == r->other_type ? r->others + 1 : 1;
     r->other_type = type;
@@ -221,21 +215,15 @@ static bool goes_on(const struct rtp_receiver *r, const struct rtp_packet *packe
            llabs(stamp_ns - silent_ns(r, packet)) <= SILENCE_MAX_NS;
 }
 
-// Returns true for a packet of the previous source so soon that it may still be sending.
-static bool is_of_left(const struct rtp_receiver *r, const struct rtp_packet *packet)
-{
-    return packet->ssrc == r->left_ssrc && packet->received_ns < r->left_until_ns;
-}
-
-// Returns true if the network repeated the packet, or delivered it after the next source's first.
+// Returns true if the network repeated a packet of the former source, or delivered it after the
+// first one of ours.
 static bool is_late_of_left(const struct rtp_receiver *r, const struct rtp_packet *packet)
 {
     const int numbers = (int16_t)(packet->sequence - r->left_sequence);
     const bool precedes = r->left_by_numbers
                               ? (int16_t)(packet->sequence - r->first_sequence) < 0
                               : (int32_t)(packet->timestamp - r->first_timestamp) < 0;
-    return is_of_left(r, packet) &&
-           (numbers <= 0 || (!r->options.ordered && numbers <= GOES_ON_MAX && precedes));
+    return numbers <= 0 || (!r->options.ordered && numbers <= GOES_ON_MAX && precedes);
 }
 
 // `for_ns`: how long the former source may show that it is still sending.
@@ -259,17 +247,18 @@ static enum source choose_source(struct rtp_receiver *r, const struct rtp_packet
 {
     enum source source = OURS;
     const int64_t left_ns = bounds_max(LEFT_NS, 2 * r->pause_ns);
+    const bool of_left = packet->ssrc == r->left_ssrc && packet->received_ns < r->left_until_ns;
     if (!has_our_type(r, packet->payload_type) || is_left_over(r, packet))
         return FOREIGN;
     if (r->statistics.locked && packet->ssrc == r->statistics.ssrc) {
         r->pause_ns = bounds_max(r->pause_ns, silent_ns(r, packet));
-    } else if (is_late_of_left(r, packet)) {
+    } else if (of_left && is_late_of_left(r, packet)) {
         const bool again = is_seen(r, r->highest + numbers_ahead(r, packet));
         return r->left_by_numbers && !again ? OURS : FOREIGN;
     } else if (goes_on(r, packet, true)) {
         source = change_source(r, packet, left_ns, true);
-    } else if (is_of_left(r, packet)) {
-        r->mixes = true; // two senders: return to the first
+    } else if (of_left) {
+        r->mixes = true; // it is still sending: return to the first of two senders
         source = change_source(r, packet, 0, false);
     } else if (goes_on(r, packet, false)) {
         source = change_source(r, packet, left_ns, false);
@@ -319,6 +308,8 @@ static void note_packet(struct rtp_receiver *r, int64_t number, const struct rtp
         r->highest = number;
         r->highest_timestamp = packet->timestamp;
         r->highest_ns = packet->received_ns;
+        r->statistics.highest_sequence = (uint32_t)(number - r->offset);
+        r->statistics.expected = (uint64_t)(number - WINDOW + 1);
     }
     r->seen[number % WINDOW] = true;
     r->statistics.packets++;
@@ -456,6 +447,7 @@ static void measure_jitter(struct rtp_receiver *r, const struct rtp_packet *pack
     if (r->begun && difference < rate) // a larger one means another clock
         r->jitter16 += (uint32_t)difference - ((r->jitter16 + 8) >> 4);
     r->transit = transit;
+    r->statistics.jitter = r->jitter16 >> 4;
 }
 
 int rtp_receiver_put(struct rtp_receiver *r, const uint8_t *data, size_t bytes, int64_t now_ns)
@@ -532,11 +524,5 @@ void rtp_receiver_part(struct rtp_receiver *r)
 
 struct rtp_statistics rtp_receiver_statistics(const struct rtp_receiver *r)
 {
-    struct rtp_statistics statistics = r->statistics;
-    statistics.jitter = r->jitter16 >> 4;
-    if (r->highest) {
-        statistics.highest_sequence = (uint32_t)(r->highest - r->offset);
-        statistics.expected = (uint64_t)(r->highest - WINDOW + 1);
-    }
-    return statistics;
+    return r->statistics;
 }
