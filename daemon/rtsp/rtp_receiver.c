@@ -522,7 +522,7 @@ void rtp_receiver_part(struct rtp_receiver *r)
     r->statistics.parted = true;
 }
 
-struct rtp_statistics rtp_receiver_statistics(const struct rtp_receiver *r)
+const struct rtp_statistics *rtp_receiver_statistics(const struct rtp_receiver *r)
 {
-    return r->statistics;
+    return &r->statistics;
 }

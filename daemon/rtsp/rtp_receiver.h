@@ -81,6 +81,6 @@ int64_t rtp_receiver_due_ns(const struct rtp_receiver *);
 void rtp_receiver_lose(struct rtp_receiver *);
 // Reports the source's BYE: another source may follow at once.
 void rtp_receiver_part(struct rtp_receiver *);
-struct rtp_statistics rtp_receiver_statistics(const struct rtp_receiver *);
+const struct rtp_statistics *rtp_receiver_statistics(const struct rtp_receiver *);
 
 #endif

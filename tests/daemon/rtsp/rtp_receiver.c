@@ -95,14 +95,14 @@ static void check_out(struct sent sent, const char *wanted)
 
 static void check_foreign(struct sent sent)
 {
-    const uint64_t foreign = rtp_receiver_statistics(receiver).foreign;
+    const uint64_t foreign = rtp_receiver_statistics(receiver)->foreign;
     int rc = put_sent(sent);
     CHECK(rc == -EBADMSG && !*take_all(), "packet %d is not ours: %d", sent.sequence, rc);
-    CHECK(rtp_receiver_statistics(receiver).foreign == foreign + 1, "it is counted");
+    CHECK(rtp_receiver_statistics(receiver)->foreign == foreign + 1, "it is counted");
 }
 
 #define IN(n, wanted)  check_out((struct sent){.sequence = (n)}, wanted)
-#define FIELD(name)    ((unsigned long long)rtp_receiver_statistics(receiver).name)
+#define FIELD(name)    ((unsigned long long)rtp_receiver_statistics(receiver)->name)
 #define COUNT(name, n) CHECK(FIELD(name) == (n), #name " is %llu, not %d", FIELD(name), (int)(n))
 
 static void parses_what_cameras_send(void)
