@@ -20,7 +20,7 @@ enum {
 };
 
 struct jpeg {
-    struct assembly *assembly;
+    struct depacketizer *depacketizer;
     struct jpeg_size announced;        // from the SDP
     struct jpeg_size declared;         // from the header of the open picture
     struct jpeg_size known_for, known; // known: size of pictures with header known_for; 0: unknown
@@ -35,7 +35,6 @@ struct jpeg {
     bool begun;    // `header` is filled in
     bool written;  // the header is in the unit
     bool broken;   // has a hole: further data is dropped
-    bool closed;   // the unit ends with an EOI that was not sent
     bool sized;    // its size is known or likely
     bool doubtful; // its tables are a guess
     uint32_t next_offset;
@@ -166,32 +165,22 @@ static void begin_picture(struct jpeg *j, const struct payload *p, bool extended
         j->header.width = p->width, j->header.height = p->height;
     j->doubtful = !extended && p->q > Q_COMPUTED_MAX && p->q < Q_SENT;
     j->begun = true;
-    j->written = j->broken = j->closed = false;
+    j->written = j->broken = false;
     j->next_offset = 0;
 }
 
 // --- the bytes of a picture
 
+static void break_picture(struct jpeg *j)
+{
+    assembly_damage(j->depacketizer);
+    j->broken = true;
+}
+
 static void append_bytes(struct jpeg *j, const uint8_t *data, size_t bytes)
 {
-    struct assembly_unit *u = j->assembly->open;
-    if (j->closed)
-        u->bytes -= 2;
-    j->closed = false;
-    uint8_t *to = assembly_room(j->assembly, bytes + 2);
-    if (!to) {
-        assembly_damage(j->assembly);
-        j->broken = true;
-        bytes = 0;
-    } else {
-        memcpy(to, data, bytes);
-        u->bytes += bytes;
-    }
-    if (u->bytes < 2 || memcmp(u->data + u->bytes - 2, "\xff\xd9", 2) == 0)
-        return;
-    memcpy(u->data + u->bytes, "\xff\xd9", 2); // there is room: padding follows each unit
-    u->bytes += 2;
-    j->closed = true;
+    if (!assembly_append(j->depacketizer, data, bytes))
+        break_picture(j);
 }
 
 static void write_header(struct jpeg *j)
@@ -199,14 +188,13 @@ static void write_header(struct jpeg *j)
     uint8_t header[JPEG_HEADER_MAX];
     const size_t bytes = jpeg_header_write(header, &j->header, &j->memory);
     j->written = true;
-    if (bytes == 0) { // no size or no tables: undecodable
-        assembly_damage(j->assembly);
-        j->broken = true;
-        return;
-    }
-    append_bytes(j, header, bytes);
+    if (bytes == 0) // no size or no tables: undecodable
+        break_picture(j);
+    else
+        append_bytes(j, header, bytes);
     if (!j->broken)
-        assembly_slice(j->assembly, &(struct assembly_slice){.random_access = true, .intra = true});
+        assembly_slice(j->depacketizer,
+                       &(struct assembly_slice){.random_access = true, .intra = true});
 }
 
 // Keeps segments for the header; those after the header belong to the scan data.
@@ -214,15 +202,12 @@ static void add_extension(struct jpeg *j, const struct rtp_packet *packet)
 {
     if (j->written) {
         append_bytes(j, packet->extension, packet->extension_bytes);
-        return;
+    } else if (packet->extension_bytes > sizeof j->segments - j->header.segment_bytes) {
+        break_picture(j);
+    } else {
+        memcpy(j->segments + j->header.segment_bytes, packet->extension, packet->extension_bytes);
+        j->header.segment_bytes += packet->extension_bytes;
     }
-    if (packet->extension_bytes > sizeof j->segments - j->header.segment_bytes) {
-        assembly_damage(j->assembly);
-        j->broken = true;
-        return;
-    }
-    memcpy(j->segments + j->header.segment_bytes, packet->extension, packet->extension_bytes);
-    j->header.segment_bytes += packet->extension_bytes;
 }
 
 static bool has_extension(const struct rtp_packet *packet, int profile)
@@ -256,26 +241,21 @@ static bool is_behind_hole(const struct jpeg *j, const struct rtp_packet *packet
 static void jpeg_packet(void *state, const struct rtp_packet *packet)
 {
     struct jpeg *j = state;
-    struct assembly *a = j->assembly;
+    struct depacketizer *d = j->depacketizer;
     struct payload p;
     const bool readable = read_payload(&p, packet->payload, packet->bytes);
     if (!readable)
         p = (struct payload){0};
-    assembly_packet(a, packet);
-    j->begun &= a->open->picture;
+    assembly_packet(d, packet);
+    j->begun &= assembly_open_unit(d)->picture;
+    const bool initial = has_extension(packet, INITIAL_EXTENSION);
     const enum assembly_piece piece = tell_packet(j, packet, &p, readable);
-    if (piece == PIECE_FIRST) {
-        assembly_piece(a, a->open->bytes, PIECE_FIRST);
-        begin_picture(j, &p, has_extension(packet, INITIAL_EXTENSION));
-    } else if (piece == PIECE_NEXT) {
-        assembly_piece(a, a->open->bytes, PIECE_NEXT);
-        if (!j->broken && is_behind_hole(j, packet, &p)) {
-            assembly_damage(a);
-            j->broken = true;
-        }
-    }
-    if (!j->broken && j->begun &&
-        (has_extension(packet, INITIAL_EXTENSION) || has_extension(packet, NEXT_EXTENSION)))
+    assembly_piece(d, assembly_bytes(d), piece);
+    if (piece == PIECE_FIRST)
+        begin_picture(j, &p, initial);
+    else if (piece == PIECE_NEXT && !j->broken && is_behind_hole(j, packet, &p))
+        break_picture(j);
+    if (!j->broken && j->begun && (initial || has_extension(packet, NEXT_EXTENSION)))
         add_extension(j, packet);
     if (j->begun && !j->written && !j->broken && (p.bytes > 0 || packet->marker))
         write_header(j);
@@ -284,7 +264,7 @@ static void jpeg_packet(void *state, const struct rtp_packet *packet)
         j->next_offset = p.offset + (uint32_t)p.bytes;
     }
     if (packet->marker)
-        assembly_marker(a);
+        assembly_marker(d);
 }
 
 static void complain_of_size(struct jpeg *j)
@@ -297,18 +277,20 @@ static void complain_of_size(struct jpeg *j)
 // Finds the size from the scan: the RTP header wraps at 2048 pixels, or has 0.
 static void finish_size(struct jpeg *j, struct assembly_unit *u)
 {
+    uint8_t *const data = assembly_data(j->depacketizer);
+    const size_t bytes = assembly_bytes(j->depacketizer);
     const bool known = is_known(j);
     struct jpeg_size size = {j->header.width, j->header.height};
     int rc = u->unit.damaged || (known && j->trust > 0)
                  ? -EBADMSG
-                 : jpeg_size_find(&size, u->data, u->bytes, j->declared, j->announced);
+                 : jpeg_size_find(&size, data, bytes, j->declared, j->announced);
     j->trust -= j->trust > 0;
     if (rc == 0) {
         j->known_for = j->declared;
         j->known_type = j->header.half_height;
         j->known = size;
         j->trust = j->declared.width > 0 && j->declared.height > 0 ? SIZE_TRUST : 0;
-        jpeg_size_write(u->data, u->bytes, size);
+        jpeg_size_write(data, bytes, size);
     }
     if (rc == -ERANGE || (rc < 0 && !j->sized && !u->unit.damaged))
         complain_of_size(j);
@@ -320,18 +302,19 @@ static void finish_size(struct jpeg *j, struct assembly_unit *u)
 static void finish_picture(void *state, struct assembly_unit *u)
 {
     struct jpeg *j = state;
+    const size_t bytes = assembly_bytes(j->depacketizer);
+    if (memcmp(assembly_data(j->depacketizer) + bytes - 2, "\xff\xd9", 2) != 0)
+        u->unit.damaged |= !assembly_append(j->depacketizer, "\xff\xd9", 2);
     if (!j->header.extended)
         finish_size(j, u);
     u->unit.damaged |= j->doubtful;
 }
 
-static void jpeg_open(void *state, struct assembly *assembly, const struct sdp_media *media)
+static void jpeg_open(void *state, struct depacketizer *depacketizer, const struct sdp_media *media)
 {
     struct jpeg *j = state;
-    j->assembly = assembly;
+    j->depacketizer = depacketizer;
     j->announced = (struct jpeg_size){media->width, media->height};
-    assembly->finish = finish_picture;
-    assembly->finish_state = j;
 }
 
 static const char *jpeg_complaint(const void *state)
@@ -345,5 +328,11 @@ static void jpeg_flush(void *state)
     ((struct jpeg *)state)->begun = false;
 }
 
-const struct depacketize_codec depacketize_jpeg = {sizeof(struct jpeg), jpeg_open, jpeg_packet,
-                                                   jpeg_flush,          NULL,      jpeg_complaint};
+const struct depacketize_codec depacketize_jpeg = {
+    .bytes = sizeof(struct jpeg),
+    .open = jpeg_open,
+    .packet = jpeg_packet,
+    .flush = jpeg_flush,
+    .finish = finish_picture,
+    .complaint = jpeg_complaint,
+};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/number.h"
 #include "daemon/rtsp/rtp_receiver.h"
 #include "daemon/rtsp/sdp.h"
 
@@ -15,11 +16,12 @@ static const int64_t SILENCE_MIN_NS = 5 * MS;
 
 enum {
     FIRST_PICTURES = 2, // before these, a marker ends a picture only after FIRST_WAIT_NS
-    JUDGED = 16,        // pictures that decide on "marker" and "none"
-    UNMARKED_OF_JUDGED = 8,
+    KNOWN = 16,         // pictures that show reliable markers
+    UNMARKED = 8,       // more pictures without a marker than with one: there are none
+    EARLY = 64,         // pictures that remember slices behind a marker
     STEADY = 30,        // pictures with the same number of markers
-    GAPS_LEFT_OUT = 3,  // longest gaps of 64 that count as stalls of the network
-    SILENCE_OF_GAP = 4, // usual gaps in the silence that ends a picture
+    GAP_DECAY = 16,     // pictures in which the longest gap shrinks to a third
+    SILENCE_OF_GAP = 4, // longest gaps in the silence that ends a picture
 };
 
 const char *picture_end_name(enum picture_end end)
@@ -28,91 +30,63 @@ const char *picture_end_name(enum picture_end end)
     return names[end];
 }
 
-static void judge_markers(struct picture_end_verdict *verdict)
+static void name_end(struct picture_end_verdict *verdict)
 {
-    const uint64_t last = (UINT64_C(1) << JUDGED) - 1;
-    if (verdict->early)
-        verdict->end = PICTURE_END_PER_SLICE;
-    else if (__builtin_popcountll(verdict->unmarked & last) >= UNMARKED_OF_JUDGED)
-        verdict->end = PICTURE_END_NONE;
-    else if (verdict->pictures >= JUDGED && !(verdict->unmarked & last))
-        verdict->end = PICTURE_END_MARKER;
-    else
-        verdict->end = PICTURE_END_LEARNING;
-}
-
-// Returns the longest gap of the last pictures, apart from the GAPS_LEFT_OUT longest.
-static int64_t usual_gap(const struct picture_end_verdict *verdict)
-{
-    int64_t longest[GAPS_LEFT_OUT + 1] = {0};
-    const int left_out = verdict->pictures < PICTURE_END_HISTORY ? 0 : GAPS_LEFT_OUT;
-    for (int i = 0; i < verdict->pictures; i++) {
-        int64_t gap = verdict->gap_ns[i];
-        for (int k = 0; k <= left_out; k++)
-            if (gap > longest[k]) {
-                const int64_t shorter = longest[k];
-                longest[k] = gap;
-                gap = shorter;
-            }
-    }
-    return longest[left_out];
+    const bool trusted = verdict->pictures >= KNOWN && verdict->unmarked == 0;
+    verdict->end = verdict->early                  ? PICTURE_END_PER_SLICE
+                   : verdict->unmarked >= UNMARKED ? PICTURE_END_NONE
+                   : trusted                       ? PICTURE_END_MARKER
+                                                   : PICTURE_END_LEARNING;
 }
 
 void picture_end_learn(struct picture_end_verdict *verdict, const struct picture_end_signs *signs)
 {
     if (signs->damaged)
         return;
-    verdict->unmarked = verdict->unmarked << 1 | signs->unmarked;
-    verdict->early = verdict->early << 1 | signs->early;
-    verdict->steady = signs->markers == verdict->markers ? verdict->steady + 1 : 1;
-    if (verdict->steady > PICTURE_END_HISTORY)
-        verdict->steady = PICTURE_END_HISTORY;
+    if (signs->markers > 0)
+        verdict->unmarked -= verdict->unmarked > 0;
+    else
+        verdict->unmarked += verdict->unmarked < KNOWN;
+    verdict->early = signs->early ? EARLY : verdict->early - (verdict->early > 0);
+    verdict->steady =
+        signs->markers != verdict->markers ? 1 : verdict->steady + (verdict->steady < STEADY);
     verdict->markers = signs->markers;
-    if (verdict->pictures < PICTURE_END_HISTORY)
-        verdict->pictures++;
-    verdict->gap_ns[verdict->next_gap] = signs->gap_ns;
-    verdict->next_gap = (verdict->next_gap + 1) % PICTURE_END_HISTORY;
-    verdict->usual_gap_ns = usual_gap(verdict);
-    if (verdict->split_ns > SILENCE_MIN_NS)
-        verdict->split_ns -= (verdict->split_ns - SILENCE_MIN_NS) / PICTURE_END_HISTORY;
-    if (signs->interval_ns > 0 && verdict->interval_ns == 0)
-        verdict->interval_ns = signs->interval_ns;
-    else if (signs->interval_ns > 0)
-        verdict->interval_ns += (signs->interval_ns - verdict->interval_ns) / 8;
-    judge_markers(verdict);
+    verdict->pictures += verdict->pictures < STEADY;
+    verdict->gap_ns -= verdict->gap_ns / GAP_DECAY;
+    verdict->gap_ns = bounds_max(verdict->gap_ns, signs->gap_ns);
+    if (signs->interval_ns > 0)
+        verdict->interval_ns +=
+            (signs->interval_ns - verdict->interval_ns) / (verdict->interval_ns ? 8 : 1);
+    name_end(verdict);
 }
 
 // Returns at most half an interval, so that a picture never waits for the next one.
 static int64_t bounded_silence_ns(const struct picture_end_verdict *verdict,
                                   const struct picture_end_signs *signs)
 {
-    int64_t gap = verdict->usual_gap_ns, half = verdict->interval_ns / 2;
-    if (verdict->pictures < FIRST_PICTURES && signs->gap_ns > gap)
-        gap = signs->gap_ns;
-    int64_t silence = verdict->pictures < FIRST_PICTURES ? FIRST_WAIT_NS : SILENCE_MIN_NS;
-    if (silence < SILENCE_OF_GAP * gap)
-        silence = SILENCE_OF_GAP * gap;
-    if (silence < verdict->split_ns)
-        silence = verdict->split_ns;
-    return half > 0 && silence > half ? half : silence;
+    const bool first = verdict->pictures < FIRST_PICTURES;
+    const int64_t gap = first ? bounds_max(verdict->gap_ns, signs->gap_ns) : verdict->gap_ns;
+    const int64_t least = first ? FIRST_WAIT_NS : SILENCE_MIN_NS, half = verdict->interval_ns / 2;
+    const int64_t silence = bounds_max(least, SILENCE_OF_GAP * gap);
+    return half > 0 ? bounds_min(silence, half) : silence;
 }
 
 void picture_end_went_on(struct picture_end_verdict *verdict, bool marked, bool silent)
 {
     if (marked) {
-        verdict->early |= 1;
+        verdict->early = EARLY;
         verdict->steady = 0;
     }
-    if (silent)
-        verdict->split_ns = 2 * bounded_silence_ns(verdict, &(struct picture_end_signs){0});
-    judge_markers(verdict);
+    if (silent) // doubles the silence
+        verdict->gap_ns =
+            2 * bounded_silence_ns(verdict, &(struct picture_end_signs){0}) / SILENCE_OF_GAP;
+    name_end(verdict);
 }
 
 // Returns true if the last pictures, at most STEADY, all had the same number of markers.
 static bool is_steady(const struct picture_end_verdict *verdict)
 {
-    const int needed = verdict->pictures < STEADY ? verdict->pictures : STEADY;
-    return needed > 0 && verdict->steady >= needed;
+    return verdict->pictures > 0 && verdict->steady >= verdict->pictures;
 }
 
 bool picture_end_at_marker(const struct picture_end_verdict *verdict,
@@ -135,355 +109,337 @@ int64_t picture_end_silence_ns(const struct picture_end_verdict *verdict,
     return marked ? FIRST_WAIT_NS : INT64_MAX;
 }
 
-// --- units
+// --- bytes
 
 enum { ROOM_MIN = 4096 };
 
-// Returns a free place, or NULL. Prefers the largest buffer, so that few places allocate any.
-static struct assembly_unit *take_place(struct assembly *a)
+static struct assembly_unit *open_unit(struct depacketizer *d)
 {
-    struct assembly_unit *ret = NULL;
-    for (int i = 0; i < ASSEMBLY_UNITS; i++) {
-        struct assembly_unit *place = &a->units[i];
-        if (!place->used && (!ret || place->room > ret->room))
-            ret = place;
-    }
-    if (ret) {
-        *ret = (struct assembly_unit){.data = ret->data, .room = ret->room, .used = true};
-        ret->unit.received_ns = ret->unit.arrived_ns = a->received_ns;
-    }
-    return ret;
+    return &d->units[d->n_complete];
 }
 
-static void assembly_open(struct assembly *a, struct picture_end_verdict *verdict)
+uint8_t *assembly_data(const struct depacketizer *d)
 {
-    a->verdict = verdict ? verdict : &a->own;
-    a->ended_received_ns = INT64_MIN;
-    a->open = take_place(a);
+    return d->data + d->units[d->n_complete].begin;
 }
 
-// Releases the unit that assembly_take returned.
-static void assembly_release(struct assembly *a)
+size_t assembly_bytes(const struct depacketizer *d)
 {
-    if (a->given)
-        a->given->used = false;
-    a->given = NULL;
+    return d->bytes - d->units[d->n_complete].begin;
 }
 
-uint8_t *assembly_room(struct assembly *a, size_t bytes)
+const struct assembly_unit *assembly_open_unit(const struct depacketizer *d)
 {
-    struct assembly_unit *u = a->open;
-    if (bytes > ASSEMBLY_BYTES_MAX - u->bytes)
-        return NULL;
-    const size_t needed = u->bytes + bytes + ACCESS_UNIT_PADDING;
-    if (needed > u->room) {
-        size_t room = u->room ? u->room : ROOM_MIN;
-        while (room < needed)
-            room *= 2;
-        uint8_t *data = realloc(u->data, room);
-        if (!data) {
-            a->no_memory = true;
-            return NULL;
-        }
-        u->data = data;
-        u->room = room;
+    return &d->units[d->n_complete];
+}
+
+bool assembly_append(struct depacketizer *d, const void *data, size_t bytes)
+{
+    if (bytes > ASSEMBLY_BYTES_MAX - assembly_bytes(d))
+        return false;
+    size_t room = d->room ? d->room : ROOM_MIN;
+    while (room < d->bytes + bytes)
+        room *= 2;
+    if (room != d->room) {
+        uint8_t *larger = realloc(d->data, room);
+        d->no_memory |= !larger;
+        if (!larger)
+            return false;
+        d->data = larger;
+        d->room = room;
     }
-    return u->data + u->bytes;
+    memcpy(d->data + d->bytes, data, bytes);
+    d->bytes += bytes;
+    return true;
+}
+
+void assembly_remove(struct depacketizer *d, size_t from, size_t to)
+{
+    uint8_t *data = assembly_data(d);
+    if (to > from)
+        memmove(data + from, data + to, assembly_bytes(d) - to);
+    d->bytes -= to - from;
+}
+
+// Begins the unit behind the open one.
+static void begin_ahead(struct depacketizer *d, size_t at)
+{
+    d->ahead = true;
+    open_unit(d)[1] = (struct assembly_unit){
+        .begin = open_unit(d)->begin + at,
+        .unit = {.received_ns = d->received_ns, .arrived_ns = d->received_ns},
+    };
+}
+
+// Adds the pieces ahead to the open unit: they do not begin another one.
+static void join_ahead(struct depacketizer *d)
+{
+    struct assembly_unit *u = open_unit(d);
+    u->unit.has_sets |= d->ahead && u[1].unit.has_sets;
+    u->recovery |= d->ahead && u[1].recovery;
+    d->ahead = false;
 }
 
 // --- the end of a unit
 
 // Drops the open unit's picture, which has no complete slice. Its parameter sets and its loss go to
 // the next picture.
-static void lose_picture(struct assembly_unit *u)
+static void lose_picture(struct depacketizer *d)
 {
-    struct assembly_unit left = {.unit = u->unit, .data = u->data, .room = u->room, .used = true};
+    struct assembly_unit *u = open_unit(d), left = {.unit = u->unit, .begin = u->begin};
+    left.begun = u->unit.has_sets && u->head > 0;
+    left.unit.has_sets = left.begun;
     left.unit.damaged = false;
     left.unit.reference_lost = true;
-    left.begun = u->unit.has_sets && u->head > 0;
-    left.bytes = left.begun ? u->head : 0;
-    left.unit.has_sets = left.begun;
+    assembly_remove(d, left.begun ? u->head : 0, u[1].begin - u->begin);
     *u = left;
+    join_ahead(d);
 }
 
-// Returns false if no place is free for the next unit: the open one then continues.
-static bool end_unit(struct assembly *a, enum assembly_end how)
+enum assembly_end { ENDED, ENDED_BY_SILENCE, ENDED_BY_FLUSH };
+
+// Ends the open unit before the pieces ahead, else before its last bytes: so many are `behind` it.
+static void end_unit(struct depacketizer *d, size_t behind, enum assembly_end how)
 {
-    struct assembly_unit *u = a->open;
-    if (u->slices > 0 && a->finish)
-        a->finish(a->finish_state, u);
+    struct assembly_unit *u = open_unit(d);
+    if (u->slices > 0 && d->codec->finish)
+        d->codec->finish(d->state, u);
+    if (!d->ahead)
+        begin_ahead(d, assembly_bytes(d) - behind);
     if (u->slices == 0) {
-        lose_picture(u);
-        return true;
+        lose_picture(d);
+        return;
     }
-    struct assembly_unit *next = take_place(a);
-    if (!next)
-        return false;
-    u->signs.unmarked = u->signs.markers == 0;
+    if (d->n_complete == ASSEMBLY_UNITS - 1) { // no place for another one
+        u->unit.damaged = true;
+        join_ahead(d);
+        return;
+    }
     u->signs.damaged = u->unit.damaged;
-    if (a->ended_received_ns != INT64_MIN)
-        u->signs.interval_ns = u->unit.received_ns - a->ended_received_ns;
+    if (d->ended_received_ns != INT64_MIN)
+        u->signs.interval_ns = u->unit.received_ns - d->ended_received_ns;
     if (how != ENDED_BY_FLUSH)
-        picture_end_learn(a->verdict, &u->signs);
-    a->ended = true;
-    a->end = how;
-    a->ended_marked = u->signs.markers > 0;
-    a->ended_timestamp = u->unit.timestamp;
-    a->ended_received_ns = u->unit.received_ns;
+        picture_end_learn(d->verdict, &u->signs);
+    d->ended = true;
+    d->ended_silently = how == ENDED_BY_SILENCE;
+    d->ended_marked = u->signs.markers > 0;
+    d->ended_timestamp = u->unit.timestamp;
+    d->ended_received_ns = u->unit.received_ns;
     u->unit.keyframe = u->random_access || (u->recovery && !u->inter);
-    u->unit.data = u->data;
-    u->unit.bytes = u->bytes;
-    a->complete[a->n_complete++] = u;
-    a->open = next;
-    return true;
+    u->unit.bytes = u[1].begin - u->begin;
+    d->ahead = false;
+    d->n_complete++;
 }
 
-// See depacketizer_due_ns.
-static int64_t assembly_due_ns(const struct assembly *a)
+// Releases the unit that was returned last, and the bytes of all units returned so far.
+static void release_unit(struct depacketizer *d)
 {
-    const struct assembly_unit *u = a->open;
-    if (a->n_complete > 0)
+    if (!d->given)
+        return;
+    d->given = false;
+    memmove(d->units, d->units + 1, ASSEMBLY_UNITS * sizeof *d->units);
+    if (--d->n_complete > 0)
+        return;
+    const size_t gone = d->units[0].begin;
+    memmove(d->data, d->data + gone, d->bytes - gone);
+    d->bytes -= gone;
+    d->units[0].begin = 0;
+    d->units[1].begin -= d->ahead ? gone : 0;
+}
+
+int64_t depacketizer_due_ns(const struct depacketizer *d)
+{
+    const struct assembly_unit *u = &d->units[d->n_complete];
+    if (d->n_complete > d->given)
         return INT64_MIN;
-    if (!u->picture || a->incomplete || u->awaits || u->tail)
+    if (!u->picture || d->incomplete || u->awaits || d->ahead)
         return INT64_MAX;
     struct picture_end_signs signs = u->signs;
     signs.damaged = u->unit.damaged;
-    const int64_t silence = picture_end_silence_ns(a->verdict, &signs, u->marked);
+    const int64_t silence = picture_end_silence_ns(d->verdict, &signs, u->marked);
     return silence == INT64_MAX ? INT64_MAX : u->unit.arrived_ns + silence;
 }
 
-// Returns 0 or -EAGAIN.
-static int assembly_take(struct assembly *a, int64_t now_ns, struct access_unit *ret)
+int depacketizer_get(struct depacketizer *d, int64_t now_ns, struct access_unit *ret)
 {
-    assembly_release(a);
-    if (a->n_complete == 0 && assembly_due_ns(a) <= now_ns)
-        end_unit(a, ENDED_BY_SILENCE);
-    if (a->n_complete == 0)
+    release_unit(d);
+    if (d->n_complete == 0 && depacketizer_due_ns(d) <= now_ns)
+        end_unit(d, 0, ENDED_BY_SILENCE);
+    if (d->n_complete == 0)
         return -EAGAIN;
-    a->given = a->complete[0];
-    a->n_complete--;
-    memmove(a->complete, a->complete + 1, (size_t)a->n_complete * sizeof a->complete[0]);
-    memset(a->given->data + a->given->bytes, 0, ACCESS_UNIT_PADDING);
-    *ret = a->given->unit;
+    d->given = true;
+    *ret = d->units[0].unit;
+    ret->data = d->data + d->units[0].begin;
     return 0;
 }
 
 // --- packets
 
-bool assembly_breaks(const struct assembly *a, const struct rtp_packet *packet)
-{
-    return packet->lost || packet->lost_unknown || packet->restarted ||
-           packet->timestamp != a->timestamp;
-}
-
 // Counts packets missing before the present one, whose timestamp is the open unit's or another
 // (`other`), in the open unit. A unit with a slice is damaged: if its marker had arrived, it would
 // have ended before.
-static void note_hole(struct assembly *a, uint32_t lost, bool other)
+static void note_hole(struct depacketizer *d, uint32_t lost, bool other)
 {
-    struct assembly_unit *u = a->open;
+    struct assembly_unit *u = open_unit(d);
     u->unit.lost += lost;
     u->unit.hole = true;
-    a->ended_received_ns = INT64_MIN;
-    a->hole = true;
-    a->hole_whole = !u->picture;
+    d->ended_received_ns = INT64_MIN;
+    d->hole = true;
+    d->hole_whole = !u->picture;
     if (u->picture) {
         u->unit.damaged = true;
-        a->hole_whole = other && u->slices > 0 && u->unit.disposable;
+        d->hole_whole = other && u->slices > 0 && u->unit.disposable;
     } else if (u->begun && !other) {
         u->unit.damaged = true;
-        a->hole = false;
+        d->hole = false;
     }
 }
 
 // Ends the open unit: the sender restarted.
-static void begin_anew(struct assembly *a)
+static void begin_anew(struct depacketizer *d)
 {
-    if (a->open->picture) {
-        a->open->unit.damaged |= !a->open->marked;
-        end_unit(a, ENDED_BY_FLUSH);
+    struct assembly_unit *u = open_unit(d);
+    if (u->picture) {
+        u->unit.damaged |= !u->marked;
+        end_unit(d, 0, ENDED_BY_FLUSH);
     }
-    a->open->unit.restarted = true;
-    a->open->unit.has_sets = a->open->begun = false;
-    a->open->bytes = 0;
-    a->ended = false;
-    a->ended_received_ns = INT64_MIN;
+    u = open_unit(d);
+    u->unit.restarted = true;
+    u->unit.has_sets = u->begun = false;
+    assembly_remove(d, 0, assembly_bytes(d));
+    d->ended = false;
+    d->ended_received_ns = INT64_MIN;
 }
 
-void assembly_packet(struct assembly *a, const struct rtp_packet *packet)
+void assembly_packet(struct depacketizer *d, const struct rtp_packet *packet)
 {
-    const bool other = !a->begun || packet->timestamp != a->timestamp;
+    const bool other = !d->begun || packet->timestamp != d->timestamp;
     const bool hole = packet->lost || packet->lost_unknown;
     if (hole)
-        note_hole(a, packet->lost, other || packet->restarted);
-    if (packet->restarted) {
-        begin_anew(a);
-    } else if (other && a->open->picture && (!a->open->awaits || hole)) {
-        end_unit(a, ENDED_BY_NEXT);
-    }
-    a->begun = true;
-    a->timestamp = packet->timestamp;
-    a->received_ns = packet->received_ns;
+        note_hole(d, packet->lost, other || packet->restarted);
+    if (packet->restarted)
+        begin_anew(d);
+    else if (other && open_unit(d)->picture && (!open_unit(d)->awaits || hole))
+        end_unit(d, 0, ENDED);
+    d->begun = true;
+    d->timestamp = packet->timestamp;
+    d->received_ns = packet->received_ns;
 }
 
 // Updates the open unit's times from the present packet; before its first slice the timestamp, too:
 // cameras send parameter sets with the timestamp of the previous picture.
-void assembly_goes_on(struct assembly *a)
+void assembly_goes_on(struct depacketizer *d)
 {
-    struct assembly_unit *u = a->open;
-    if (!u->begun || (!u->picture && u->unit.timestamp != a->timestamp)) {
-        u->unit.timestamp = a->timestamp;
-        u->unit.received_ns = a->received_ns;
+    struct assembly_unit *u = open_unit(d);
+    if (!u->begun || (!u->picture && u->unit.timestamp != d->timestamp)) {
+        u->unit.timestamp = d->timestamp;
+        u->unit.received_ns = d->received_ns;
         u->begun = true;
-    } else if (u->picture && a->received_ns - u->unit.arrived_ns > u->signs.gap_ns) {
-        u->signs.gap_ns = a->received_ns - u->unit.arrived_ns;
+    } else if (u->picture) {
+        u->signs.gap_ns = bounds_max(u->signs.gap_ns, d->received_ns - u->unit.arrived_ns);
     }
-    u->unit.arrived_ns = a->received_ns;
+    u->unit.arrived_ns = d->received_ns;
 }
 
-// Ends the open unit before the piece at `at`, or before the tail ahead of it, and moves the rest
-// into the next unit. Returns the piece's new offset; SIZE_MAX: no memory.
-static size_t cut_unit(struct assembly *a, size_t at)
+static void tell_hole(struct depacketizer *d, bool begins)
 {
-    struct assembly_unit *from = a->open;
-    const size_t begin = from->tail ? from->tail : at, bytes = from->bytes - begin;
-    const bool sets = from->tail && from->tail_sets, recovery = from->tail && from->tail_recovery;
-    from->bytes = begin;
-    if (!end_unit(a, ENDED_BY_NEXT)) {
-        from->bytes += bytes;
-        from->unit.damaged = true;
-        return at;
-    }
-    uint8_t *to = assembly_room(a, bytes);
-    if (!to) {
-        a->open->unit.damaged = true;
-        return SIZE_MAX;
-    }
-    const size_t place = a->open->bytes + (at - begin);
-    memmove(to, from->data + begin, bytes);
-    a->open->bytes += bytes;
-    a->open->unit.has_sets |= sets;
-    a->open->recovery |= recovery;
-    return place;
-}
-
-// Adds the tail to the open unit: it did not begin the next picture.
-static void join_tail(struct assembly_unit *u)
-{
-    u->unit.has_sets |= u->tail > 0 && u->tail_sets;
-    u->recovery |= u->tail > 0 && u->tail_recovery;
-    u->tail = 0;
-    u->tail_sets = u->tail_recovery = false;
-}
-
-static void tell_hole(struct assembly *a, bool begins)
-{
-    if (!a->hole)
+    if (!d->hole)
         return;
-    a->hole = false;
-    a->open->unit.damaged |= !begins;
-    a->open->unit.reference_lost |= begins && a->hole_whole;
+    d->hole = false;
+    open_unit(d)->unit.damaged |= !begins;
+    open_unit(d)->unit.reference_lost |= begins && d->hole_whole;
 }
 
 // Takes a slice that begins no picture. If none is open, the last unit was ended too early.
-static void go_on_with_picture(struct assembly *a, bool hole)
+static void go_on_with_picture(struct depacketizer *d, bool hole)
 {
-    struct assembly_unit *u = a->open;
+    struct assembly_unit *u = open_unit(d);
     if (u->picture) {
         u->signs.early |= u->marked;
         return;
     }
-    if (a->ended && !hole && a->timestamp == a->ended_timestamp)
-        picture_end_went_on(a->verdict, a->ended_marked, a->end == ENDED_BY_SILENCE);
+    if (d->ended && !hole && d->timestamp == d->ended_timestamp)
+        picture_end_went_on(d->verdict, d->ended_marked, d->ended_silently);
     u->unit.damaged = true;
 }
 
-size_t assembly_piece(struct assembly *a, size_t at, enum assembly_piece piece)
+size_t assembly_piece(struct depacketizer *d, size_t at, enum assembly_piece piece)
 {
-    struct assembly_unit *u = a->open;
-    const bool hole = a->hole, stands_ahead = piece == PIECE_AHEAD || piece == PIECE_PREFIX;
+    struct assembly_unit *u = open_unit(d);
+    const size_t behind = assembly_bytes(d) - at; // wherever the unit begins
+    const bool hole = d->hole, stands_ahead = piece == PIECE_AHEAD || piece == PIECE_PREFIX;
     const bool slice = piece >= PIECE_FIRST && piece <= PIECE_NEXT;
     const bool undecided =
-        (piece == PIECE_PREFIX && !u->marked && a->timestamp == u->unit.timestamp) ||
+        (piece == PIECE_PREFIX && !u->marked && d->timestamp == u->unit.timestamp) ||
         (stands_ahead && u->awaits);
-    if (piece == PIECE_SKIPPED || (piece == PIECE_BEHIND && !u->picture)) {
+    const bool begins = stands_ahead || piece == PIECE_FIRST || piece == PIECE_FIRST_FIELD;
+    if (piece == PIECE_SKIPPED || (piece == PIECE_BEHIND && !u->picture))
         return SIZE_MAX;
-    }
-    if (u->picture && undecided)
-        u->tail = u->tail ? u->tail : at;
-    else if (u->picture && (stands_ahead || piece == PIECE_FIRST || piece == PIECE_FIRST_FIELD))
-        at = cut_unit(a, at);
+    if (u->picture && begins && !undecided)
+        end_unit(d, behind, ENDED);
+    else if (u->picture && undecided && !d->ahead)
+        begin_ahead(d, at);
     else if (slice)
-        join_tail(u);
-    if (at == SIZE_MAX)
-        return at;
+        join_ahead(d);
     if (slice || stands_ahead)
-        tell_hole(a, piece != PIECE_NEXT && piece != PIECE_SECOND_FIELD);
+        tell_hole(d, piece != PIECE_NEXT && piece != PIECE_SECOND_FIELD);
     if (piece == PIECE_NEXT)
-        go_on_with_picture(a, hole);
-    assembly_goes_on(a);
+        go_on_with_picture(d, hole);
+    assembly_goes_on(d);
+    u = open_unit(d);
+    at = assembly_bytes(d) - behind;
     if (!slice)
         return at;
-    u = a->open;
     u->head = u->picture ? u->head : at;
     u->picture = true;
     u->marked = false;
     u->awaits = piece == PIECE_FIRST_FIELD || (u->awaits && piece != PIECE_SECOND_FIELD);
-    a->ended = false;
+    d->ended = false;
     return at;
 }
 
-void assembly_slice(struct assembly *a, const struct assembly_slice *slice)
+void assembly_slice(struct depacketizer *d, const struct assembly_slice *slice)
 {
-    struct assembly_unit *u = a->open;
+    struct assembly_unit *u = open_unit(d);
     u->unit.disposable = slice->disposable && (u->slices == 0 || u->unit.disposable);
     u->random_access |= slice->random_access;
     u->inter |= !slice->intra;
     u->slices++;
 }
 
-void assembly_sets(struct assembly *a)
+void assembly_note(struct depacketizer *d, bool set, bool recovery)
 {
-    *(a->open->tail ? &a->open->tail_sets : &a->open->unit.has_sets) = true;
+    struct assembly_unit *u = open_unit(d) + d->ahead;
+    u->unit.has_sets |= set;
+    u->recovery |= recovery;
 }
 
-void assembly_recovery(struct assembly *a)
+void assembly_damage(struct depacketizer *d)
 {
-    *(a->open->tail ? &a->open->tail_recovery : &a->open->recovery) = true;
-}
-
-void assembly_damage(struct assembly *a)
-{
-    struct assembly_unit *u = a->open;
-    tell_hole(a, false);
+    struct assembly_unit *u = open_unit(d);
+    tell_hole(d, false);
     u->unit.damaged = true;
     if (!u->picture)
-        u->head = u->bytes;
+        u->head = assembly_bytes(d);
     u->picture = true;
 }
 
-void assembly_marker(struct assembly *a)
+void assembly_marker(struct depacketizer *d)
 {
-    struct assembly_unit *u = a->open;
-    if (!u->picture || u->tail)
+    struct assembly_unit *u = open_unit(d);
+    if (!u->picture || d->ahead)
         return;
     u->marked = true;
     u->signs.markers++;
-    if (!u->awaits && picture_end_at_marker(a->verdict, &u->signs))
-        end_unit(a, ENDED_BY_MARKER);
+    if (!u->awaits && picture_end_at_marker(d->verdict, &u->signs))
+        end_unit(d, 0, ENDED);
 }
 
 // --- the depacketizer
 
-struct depacketizer {
-    const struct depacketize_codec *codec;
-    struct assembly assembly;
-    void *state; // of the codec
-};
-
 static const struct depacketize_codec *const codecs[] = {
-    [SDP_H264] = &depacketize_h264,
-    [SDP_H265] = &depacketize_h265,
+    [SDP_H264] = &depacketize_nal,
+    [SDP_H265] = &depacketize_nal,
     [SDP_JPEG] = &depacketize_jpeg,
 };
 
@@ -503,8 +459,9 @@ int depacketizer_open(struct depacketizer **ret, const struct sdp_media *media,
     }
     d->codec = codec;
     d->state = state;
-    assembly_open(&d->assembly, verdict);
-    codec->open(state, &d->assembly, media);
+    d->verdict = verdict;
+    d->ended_received_ns = INT64_MIN;
+    codec->open(state, d, media);
     *ret = d;
     return 0;
 }
@@ -513,39 +470,27 @@ void depacketizer_close(struct depacketizer *d)
 {
     if (!d)
         return;
-    for (int i = 0; i < ASSEMBLY_UNITS; i++)
-        free(d->assembly.units[i].data);
+    free(d->data);
     free(d->state);
     free(d);
 }
 
 int depacketizer_put(struct depacketizer *d, const struct rtp_packet *packet)
 {
-    assembly_release(&d->assembly);
-    d->assembly.no_memory = false;
+    release_unit(d);
+    d->no_memory = false;
     d->codec->packet(d->state, packet);
-    return d->assembly.no_memory ? -ENOMEM : 0;
-}
-
-int depacketizer_get(struct depacketizer *d, int64_t now_ns, struct access_unit *ret)
-{
-    return assembly_take(&d->assembly, now_ns, ret);
-}
-
-int64_t depacketizer_due_ns(const struct depacketizer *d)
-{
-    return assembly_due_ns(&d->assembly);
+    return d->no_memory ? -ENOMEM : 0;
 }
 
 void depacketizer_flush(struct depacketizer *d)
 {
-    struct assembly *a = &d->assembly;
     d->codec->flush(d->state);
-    assembly_release(a);
-    if (a->open->picture)
-        end_unit(a, ENDED_BY_FLUSH);
-    a->ended = false;
-    a->ended_received_ns = INT64_MIN;
+    release_unit(d);
+    if (open_unit(d)->picture)
+        end_unit(d, 0, ENDED_BY_FLUSH);
+    d->ended = false;
+    d->ended_received_ns = INT64_MIN;
 }
 
 const uint8_t *depacketizer_sets(const struct depacketizer *d, size_t *bytes)

@@ -13,12 +13,10 @@ struct depacketizer;
 struct rtp_packet;
 struct sdp_media;
 
-enum { ACCESS_UNIT_PADDING = 64 };
-
 // An access unit received over RTP: one picture and the data that belongs to it.
 struct access_unit {
     // H.264 and H.265: NAL units with start codes, both fields where a frame has two; MJPEG: a JFIF
-    // picture. Followed by ACCESS_UNIT_PADDING zero bytes, which `bytes` does not count.
+    // picture.
     const uint8_t *data;
     size_t bytes;
     uint32_t timestamp;
@@ -35,8 +33,8 @@ struct access_unit {
     bool restarted; // first unit of a restarted sender
 };
 
-// --- the end of a picture: learns from a camera's last 64 pictures how reliably its markers end a
-// picture. Zeroed: nothing learnt. Kept over connections.
+// --- the end of a picture: what a camera's markers are worth. Zeroed: nothing learnt. Kept over
+// connections.
 
 enum picture_end {
     PICTURE_END_LEARNING,
@@ -45,26 +43,20 @@ enum picture_end {
     PICTURE_END_NONE,      // no markers: a picture ends with silence
 };
 
-enum { PICTURE_END_HISTORY = 64 };
-
 struct picture_end_verdict {
     enum picture_end end;
-    uint64_t unmarked, early;            // private from here on; a bit per picture, bit 0 the last
-    int pictures;                        // number learnt, at most PICTURE_END_HISTORY
-    int markers;                         // of the last picture
-    int steady;                          // pictures in a row with that many markers
-    int64_t gap_ns[PICTURE_END_HISTORY]; // longest silence inside each; a ring
-    int next_gap;
-    int64_t usual_gap_ns; // of those, without stalls
-    int64_t split_ns;     // minimum silence, doubled when silence split a picture
-    int64_t interval_ns;  // mean time from picture to picture; 0: unknown
+    int pictures;        // private from here on: number learnt, up to a limit
+    int unmarked;        // pictures without a marker minus pictures with one, within limits
+    int early;           // pictures until the last one that continued behind a marker is forgotten
+    int markers, steady; // of the last picture; pictures in a row with that many
+    int64_t gap_ns;      // longest silence inside recent pictures
+    int64_t interval_ns; // mean time from picture to picture; 0: unknown
 };
 
 // The facts about one picture, complete or not.
 struct picture_end_signs {
     int markers;         // after its slices
     bool early;          // some of its packets followed a marker
-    bool unmarked;       // it had no marker
     bool damaged;        // packets are missing, perhaps its marker
     int64_t gap_ns;      // the longest silence between its packets
     int64_t interval_ns; // since the previous picture; 0: unknown
@@ -85,7 +77,7 @@ int64_t picture_end_silence_ns(const struct picture_end_verdict *, const struct 
 // --- the depacketizer
 
 // Reads `media` during the call. The owner keeps *verdict over connections, and the depacketizer
-// updates it; NULL: starts with nothing learnt. Returns 0; -ENOTSUP: another codec; -ENOMEM.
+// updates it. Returns 0; -ENOTSUP: another codec; -ENOMEM.
 int depacketizer_open(struct depacketizer **ret, const struct sdp_media *media,
                       struct picture_end_verdict *verdict);
 void depacketizer_close(struct depacketizer *); // accepts NULL
@@ -103,9 +95,10 @@ const uint8_t *depacketizer_sets(const struct depacketizer *, size_t *bytes);
 // Returns what is wrong with the stream, for people, or NULL; valid until close.
 const char *depacketizer_complaint(const struct depacketizer *);
 
-// --- for the codecs: the assembly of access units from packets, of which they classify each piece.
-// It tracks the open unit's contents, its missing packets and its end. Several complete units may
-// wait until they are taken.
+// --- for the codecs: the assembly of access units from packets. A codec appends each piece of a
+// packet to the open unit and classifies it; the depacketizer tracks the unit's contents, its
+// missing packets and its end. Offsets are in the open unit. Several complete units may wait until
+// they are taken.
 
 enum {
     ASSEMBLY_UNITS = 8,            // the open one, and as many as one packet can complete
@@ -131,38 +124,31 @@ struct assembly_slice {
 };
 
 struct assembly_unit {
-    struct access_unit unit; // data, bytes and keyframe are set when it is complete
-    uint8_t *data;           // reused by the next unit in this place
-    size_t room, bytes;
-    bool used;     // the place is taken
-    bool begun;    // has a piece
-    bool picture;  // has a slice, complete or not
-    size_t head;   // bytes before the first slice
-    int slices;    // complete ones
-    bool recovery; // contains a recovery point
+    struct access_unit unit; // `data` is set when it is taken, `bytes` and `keyframe` at its end
+    size_t begin;            // offset in `data`
+    bool begun;              // has a piece
+    bool picture;            // has a slice, complete or not
+    size_t head;             // bytes before the first slice
+    int slices;              // complete ones
+    bool recovery;           // contains a recovery point
     bool random_access, inter;
     bool marked; // a marker followed the last slice
     bool awaits; // has one field of a frame; the other may follow
-    // Offset of the last pieces if they precede a slice: that slice decides whether they belong to
-    // this unit. 0: none.
-    size_t tail;
-    bool tail_sets, tail_recovery;
     struct picture_end_signs signs;
 };
 
-enum assembly_end { ENDED_BY_NEXT, ENDED_BY_MARKER, ENDED_BY_SILENCE, ENDED_BY_FLUSH };
-
-struct assembly {
-    struct picture_end_verdict *verdict, own;
-    struct assembly_unit units[ASSEMBLY_UNITS];
-    struct assembly_unit *open;
-    struct assembly_unit *complete[ASSEMBLY_UNITS]; // the oldest first
+struct depacketizer {
+    const struct depacketize_codec *codec;
+    void *state; // of `codec`
+    struct picture_end_verdict *verdict;
+    uint8_t *data; // of all units
+    size_t room, bytes;
+    // The complete ones, the oldest first; the open one; and if `ahead` is set, its last pieces:
+    // the next slice decides whether they belong to it or begin another unit.
+    struct assembly_unit units[ASSEMBLY_UNITS + 1];
     int n_complete;
-    struct assembly_unit *given; // returned to the caller, released at the next call
-    // Hook of the codec, or NULL. Called one or more times for a complete unit. May change its
-    // bytes in place and its flags; if it sets `slices` to 0, the picture is lost.
-    void (*finish)(void *state, struct assembly_unit *);
-    void *finish_state;
+    bool ahead;
+    bool given;      // the first one was returned to the caller, and is released at the next call
     bool incomplete; // the open unit's last piece is incomplete
     bool no_memory;  // an allocation failed since the owner cleared this
     // State of the last packet:
@@ -173,8 +159,7 @@ struct assembly {
     bool hole_whole; // they did not cut off the end of a reference picture
     // State of the last completed unit:
     bool ended; // it exists, and no slice has followed
-    enum assembly_end end;
-    bool ended_marked;
+    bool ended_marked, ended_silently;
     uint32_t ended_timestamp;
     int64_t ended_received_ns; // INT64_MIN: none, or packets are missing since then
 };
@@ -183,34 +168,39 @@ struct assembly {
 
 // Takes the packet's timestamp and the loss before it. Ends the open unit if the timestamp is new.
 // The caller has removed incomplete pieces that this packet cannot continue.
-void assembly_packet(struct assembly *, const struct rtp_packet *);
-// Returns true if this packet cannot continue an incomplete piece.
-bool assembly_breaks(const struct assembly *, const struct rtp_packet *);
-// Returns room for `bytes` behind the open unit's bytes; the caller then counts them. NULL: no
-// memory, or the unit would be too large.
-uint8_t *assembly_room(struct assembly *, size_t bytes);
+void assembly_packet(struct depacketizer *, const struct rtp_packet *);
+uint8_t *assembly_data(const struct depacketizer *); // of the open unit
+size_t assembly_bytes(const struct depacketizer *);
+const struct assembly_unit *assembly_open_unit(const struct depacketizer *);
+// Returns false if there is no memory, or the unit would be too large.
+bool assembly_append(struct depacketizer *, const void *data, size_t bytes);
+void assembly_remove(struct depacketizer *, size_t from, size_t to);
 // Classifies the open unit's bytes from `at` on as a piece of this kind, or the beginning of one.
-// If the piece begins another unit, ends the open one and moves the bytes there. Returns their new
-// offset; SIZE_MAX: left out, and the caller removes the bytes unless `no_memory` is set.
-size_t assembly_piece(struct assembly *, size_t at, enum assembly_piece);
-void assembly_goes_on(struct assembly *); // the present packet continues the last piece
-void assembly_slice(struct assembly *, const struct assembly_slice *); // a slice is complete
-void assembly_sets(struct assembly *);     // a parameter set is complete
-void assembly_recovery(struct assembly *); // a recovery point SEI is complete
-void assembly_damage(struct assembly *);   // a part of the open unit's picture is missing
-void assembly_marker(struct assembly *); // the packet has a marker, and its last piece is complete
+// If the piece begins another unit, ends the open one before it. Returns its new offset; SIZE_MAX:
+// it is left out, and the caller removes the bytes.
+size_t assembly_piece(struct depacketizer *, size_t at, enum assembly_piece);
+void assembly_goes_on(struct depacketizer *); // the present packet continues the last piece
+void assembly_slice(struct depacketizer *, const struct assembly_slice *); // a slice is complete
+// Takes what the last piece is: a parameter set, a recovery point.
+void assembly_note(struct depacketizer *, bool set, bool recovery);
+void assembly_damage(struct depacketizer *); // a part of the open unit's picture is missing
+void assembly_marker(
+    struct depacketizer *); // the packet has a marker, and its last piece is complete
 
 // The interface of a codec's depacketizer.
 struct depacketize_codec {
     size_t bytes; // size of its state, which is zeroed before open
-    void (*open)(void *state, struct assembly *, const struct sdp_media *);
+    void (*open)(void *state, struct depacketizer *, const struct sdp_media *);
     void (*packet)(void *state, const struct rtp_packet *);
     void (*flush)(void *state); // no packet follows: drops an incomplete piece
     const uint8_t *(*sets)(const void *state, size_t *bytes); // NULL: the codec has none
+    // Called one or more times at the end of the open unit, behind which there is nothing then. May
+    // change its bytes and its flags; if it sets `slices` to 0, the picture is lost. May be NULL.
+    void (*finish)(void *state, struct assembly_unit *);
     // For people: what is wrong with the stream, or NULL; lives with the state. May be NULL.
     const char *(*complaint)(const void *state);
 };
 
-extern const struct depacketize_codec depacketize_h264, depacketize_h265, depacketize_jpeg;
+extern const struct depacketize_codec depacketize_nal, depacketize_jpeg;
 
 #endif

@@ -141,26 +141,29 @@ static uint8_t *write_scan(uint8_t *to, const uint8_t *frame)
     return write_segment(to, SOS, scan, at);
 }
 
-// --- segments of the header extension
+// --- segments
 
 struct segment {
     uint8_t marker;
     const uint8_t *data; // from its marker on
-    size_t bytes;        // SOS: with all that follows
+    size_t bytes;
 };
 
+enum { SEGMENT_HEADER = 4 }; // marker and length
+
+// Reads the next segment of a picture or of a header extension. Returns false at the end.
 static bool next_segment(const uint8_t **at, const uint8_t *end, struct segment *ret)
 {
     const uint8_t *p = *at;
-    while (end - p >= 2 && p[0] == 0xff && p[1] == 0xff)
-        p++;
-    if (end - p < 4 || p[0] != 0xff || p[1] < SOF0 || (p[1] >= RST0 && p[1] <= EOI))
+    while (end - p >= 2 && p[0] == 0xff && (p[1] == 0xff || p[1] == SOI))
+        p += p[1] == SOI ? 2 : 1;
+    if (end - p < SEGMENT_HEADER || p[0] != 0xff || p[1] < SOF0 || (p[1] >= RST0 && p[1] <= EOI))
         return false;
-    const size_t length = big_endian_read(p + 2, 2) + 2, left = (size_t)(end - p);
-    if (length < 4 || length > left)
+    const size_t length = big_endian_read(p + 2, 2) + 2;
+    if (length < SEGMENT_HEADER || length > (size_t)(end - p))
         return false;
-    *ret = (struct segment){p[1], p, p[1] == SOS ? left : length};
-    *at = p + ret->bytes;
+    *ret = (struct segment){p[1], p, length};
+    *at = p + length;
     return true;
 }
 
@@ -172,76 +175,71 @@ static bool is_frame(const struct segment *s)
            s->bytes >= FRAME_BYTES + COMPONENT_BYTES * (size_t)s->data[FRAME_BYTES - 1];
 }
 
-static void keep_segment(struct jpeg_kept *kept, bool more, const uint8_t *data, size_t bytes)
+// Keeps a segment, behind the kept ones if there are `more` of this picture.
+static void keep_segment(struct jpeg_kept *kept, bool more, const struct segment *s)
 {
     const size_t at = more ? kept->bytes : 0;
-    if (bytes > sizeof kept->data - at)
+    if (s->bytes > sizeof kept->data - at)
         return;
-    memcpy(kept->data + at, data, bytes);
-    kept->bytes = at + bytes;
+    memcpy(kept->data + at, s->data, s->bytes);
+    kept->bytes = at + s->bytes;
 }
 
-// Copies the segments; keeps DQT, DHT and SOF for the next picture. *scan: SOS, if any.
-static uint8_t *copy_segments(uint8_t *to, const struct jpeg_header *h, struct jpeg_memory *memory,
-                              bool *restart, bool *framed, struct segment *scan)
+static uint8_t *write_kept(uint8_t *to, const struct jpeg_kept *kept)
+{
+    return write_bytes(to, kept->data, kept->bytes);
+}
+
+// Keeps the extension's DQT, DHT and SOF, and writes its other segments up to SOS, which is *scan,
+// with all that follows it.
+static uint8_t *write_extension(uint8_t *to, const struct jpeg_header *h,
+                                struct jpeg_memory *memory, bool *restart, struct segment *scan)
 {
     const uint8_t *at = h->segments, *const end = at + h->segment_bytes;
-    bool quantized = false, coded = false;
-    struct segment s;
-    while (next_segment(&at, end, &s)) {
-        if (s.marker == SOS) {
-            *scan = s;
-            break;
-        }
+    bool quantized = h->quantization, coded = false;
+    struct segment s = {0};
+    while (next_segment(&at, end, &s) && s.marker != SOS) {
         if (s.marker == DQT)
-            keep_segment(&memory->quantization, quantized, s.data, s.bytes);
-        if (s.marker == DHT)
-            keep_segment(&memory->huffman, coded, s.data, s.bytes);
-        if (is_frame(&s))
-            keep_segment(&memory->frame, false, s.data, s.bytes);
+            keep_segment(&memory->quantization, quantized, &s);
+        else if (s.marker == DHT)
+            keep_segment(&memory->huffman, coded, &s);
+        else if (is_frame(&s))
+            keep_segment(&memory->frame, false, &s);
+        else
+            to = write_bytes(to, s.data, s.bytes);
         quantized |= s.marker == DQT;
         coded |= s.marker == DHT;
-        *framed |= is_frame(&s);
         *restart |= s.marker == DRI;
-        to = write_bytes(to, s.data, s.bytes);
     }
+    if (s.marker == SOS)
+        *scan = (struct segment){SOS, s.data, (size_t)(end - s.data)};
     return to;
 }
 
 size_t jpeg_header_write(uint8_t *to, const struct jpeg_header *h, struct jpeg_memory *memory)
 {
     uint8_t *const begin = to;
-    bool restart = false, framed = false;
+    const uint8_t interval[] = {(uint8_t)(h->restart_interval >> 8), (uint8_t)h->restart_interval};
+    struct jpeg_kept *tables = &memory->quantization, *frame = &memory->frame;
+    bool restart = h->restart_interval == 0;
     struct segment scan = {0};
-    to = write_bytes(to, "\xff\xd8", 2);
     if (!h->extended)
         memset(memory, 0, sizeof *memory);
-    if (h->quantization) {
-        uint8_t *const tables = to;
-        to = write_quantization(to, h->quantization);
-        keep_segment(&memory->quantization, false, tables, (size_t)(to - tables));
-    } else {
-        to = write_bytes(to, memory->quantization.data, memory->quantization.bytes);
-    }
-    to = write_bytes(to, huffman, sizeof huffman);
-    to = write_bytes(to, memory->huffman.data, memory->huffman.bytes);
-    to = copy_segments(to, h, memory, &restart, &framed, &scan);
-    if (h->restart_interval > 0 && !restart) {
-        const uint8_t interval[] = {(uint8_t)(h->restart_interval >> 8),
-                                    (uint8_t)h->restart_interval};
-        to = write_segment(to, DRI, interval, sizeof interval);
-    }
-    if (!framed && h->width > 0 && h->height > 0) {
-        uint8_t *const frame = to;
-        to = write_frame(to, h);
-        keep_segment(&memory->frame, false, frame, (size_t)(to - frame));
-    } else if (!framed) {
-        to = write_bytes(to, memory->frame.data, memory->frame.bytes);
-    }
-    if (memory->frame.bytes == 0 || memory->quantization.bytes == 0)
+    if (h->quantization)
+        tables->bytes = (size_t)(write_quantization(tables->data, h->quantization) - tables->data);
+    if (h->width > 0 && h->height > 0)
+        frame->bytes = (size_t)(write_frame(frame->data, h) - frame->data);
+    to = write_bytes(to, "\xff\xd8", 2);
+    to = write_extension(to, h, memory, &restart, &scan);
+    if (frame->bytes == 0 || tables->bytes == 0)
         return 0;
-    to = scan.bytes > 0 ? write_bytes(to, scan.data, scan.bytes)
-                        : write_scan(to, memory->frame.data);
+    to = write_kept(to, tables);
+    to = write_bytes(to, huffman, sizeof huffman);
+    to = write_kept(to, &memory->huffman);
+    if (!restart)
+        to = write_segment(to, DRI, interval, sizeof interval);
+    to = write_kept(to, frame);
+    to = scan.bytes > 0 ? write_bytes(to, scan.data, scan.bytes) : write_scan(to, frame->data);
     return (size_t)(to - begin);
 }
 
@@ -330,44 +328,24 @@ static bool read_scan_header(struct scan *s, const uint8_t *data, size_t bytes)
     return true;
 }
 
-// Advances to the next segment of a picture. Returns its marker, 0 at the end.
-static int next_picture_segment(const uint8_t **at, const uint8_t *end, const uint8_t **data,
-                                size_t *bytes)
-{
-    const uint8_t *p = *at;
-    while (end - p >= 2 && p[0] == 0xff && (p[1] == 0xff || p[1] == SOI))
-        p += p[1] == SOI ? 2 : 1;
-    if (end - p < 4 || p[0] != 0xff)
-        return 0;
-    const size_t length = big_endian_read(p + 2, 2);
-    if (length < 2 || length > (size_t)(end - p) - 2)
-        return 0;
-    *data = p + 4;
-    *bytes = length - 2;
-    *at = p + 2 + length;
-    return p[1];
-}
-
 static bool open_scan(struct scan *s, const uint8_t *picture, size_t size)
 {
-    const uint8_t *at = picture, *data;
-    size_t bytes;
+    struct segment segment = {0};
     bool ok = true;
-    int marker = 1;
-    *s = (struct scan){.end = picture + size};
-    while (ok && marker != SOS &&
-           (marker = next_picture_segment(&at, s->end, &data, &bytes)) != 0) {
-        if (marker == DHT)
+    *s = (struct scan){.data = picture, .end = picture + size};
+    while (ok && segment.marker != SOS && next_segment(&s->data, s->end, &segment)) {
+        const uint8_t *data = segment.data + SEGMENT_HEADER;
+        const size_t bytes = segment.bytes - SEGMENT_HEADER;
+        if (segment.marker == DHT)
             ok = read_huffman(s, data, bytes);
-        else if (marker == SOF0)
+        else if (segment.marker == SOF0)
             ok = read_frame(s, data, bytes);
-        else if (marker == DRI && bytes >= 2)
+        else if (segment.marker == DRI && bytes >= 2)
             s->restart_interval = (int)big_endian_read(data, 2);
-        else if (marker == SOS)
+        else if (segment.marker == SOS)
             ok = read_scan_header(s, data, bytes);
     }
-    s->data = at;
-    return ok && marker == SOS;
+    return ok && segment.marker == SOS;
 }
 
 static void fill_bits(struct scan *s)
@@ -580,17 +558,13 @@ int jpeg_size_find(struct jpeg_size *ret, const uint8_t *picture, size_t bytes,
 
 void jpeg_size_write(uint8_t *picture, size_t bytes, struct jpeg_size size)
 {
-    const uint8_t *at = picture, *data;
-    size_t n;
-    for (int marker; (marker = next_picture_segment(&at, picture + bytes, &data, &n)) != 0;)
-        if (marker == SOF0 && n >= 5) {
-            uint8_t *to = picture + (data - picture) + 1;
-            to[0] = (uint8_t)(size.height >> 8);
-            to[1] = (uint8_t)size.height;
-            to[2] = (uint8_t)(size.width >> 8);
-            to[3] = (uint8_t)size.width;
+    const uint8_t *at = picture;
+    const uint8_t sides[] = {(uint8_t)(size.height >> 8), (uint8_t)size.height,
+                             (uint8_t)(size.width >> 8), (uint8_t)size.width};
+    struct segment s = {0};
+    while (s.marker != SOF0 && s.marker != SOS)
+        if (!next_segment(&at, picture + bytes, &s))
             return;
-        } else if (marker == SOS) {
-            return;
-        }
+    if (s.marker == SOF0 && s.bytes >= FRAME_BYTES)
+        memcpy(picture + (s.data - picture) + SEGMENT_HEADER + 1, sides, sizeof sides);
 }

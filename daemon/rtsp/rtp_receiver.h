@@ -1,6 +1,6 @@
 // Receives the RTP packets (RFC 3550) of one track: selects ours, orders them and counts the
-// missing ones. Over UDP a packet that overtakes an earlier one waits for it, as long as late
-// packets of this camera have needed. Pure: the caller passes the time.
+// missing ones. Over UDP a packet that overtakes an earlier one waits for it, for 20 ms at most.
+// Pure: the caller passes the time.
 #ifndef FRAMED_DAEMON_RTSP_RTP_RECEIVER_H
 #define FRAMED_DAEMON_RTSP_RTP_RECEIVER_H
 
@@ -68,18 +68,11 @@ struct rtp_receiver;
 
 int rtp_receiver_open(struct rtp_receiver **ret, const struct rtp_receiver_options *);
 void rtp_receiver_close(struct rtp_receiver *); // accepts NULL
-// Takes a datagram or an interleaved frame, which may be RTCP or anything else. The caller has
-// taken all ready packets with rtp_receiver_get before, and keeps `data` unchanged until it has
-// done so again: `data` is copied only if the packet must wait. Returns 0; -EBADMSG: no packet, or
-// not ours (counted as foreign); -EBUSY: packets are ready; -ENOMEM: the packet counts as lost.
+// Takes a datagram or an interleaved frame, which may be RTCP or anything else. Returns 0;
+// -EBADMSG: no packet, or not ours (counted as foreign); -EBUSY: packets are ready, and the caller
+// takes them first; -ENOMEM: the packet counts as lost.
 int rtp_receiver_put(struct rtp_receiver *, const uint8_t *data, size_t bytes, int64_t now_ns);
 // Returns the next packet in order, valid until the next call of put or get. 0 or -EAGAIN.
-//
-// A packet behind a hole in the numbers waits for the missing ones: for twice the longest delay of
-// a late packet, at most 100 ms, at least 20 ms before the 50th late packet and 5 ms after it, and
-// not at all after 10,000 packets in order. The wait ends early once a picture that begins behind
-// the hole is complete. A marker alone does not end it: the last two packets of a picture may have
-// been swapped.
 int rtp_receiver_get(struct rtp_receiver *, int64_t now_ns, struct rtp_packet *ret);
 // Returns when rtp_receiver_get has a packet without further input; INT64_MAX: never.
 int64_t rtp_receiver_due_ns(const struct rtp_receiver *);
@@ -88,6 +81,6 @@ int64_t rtp_receiver_due_ns(const struct rtp_receiver *);
 void rtp_receiver_lose(struct rtp_receiver *);
 // Reports the source's BYE: another source may follow at once.
 void rtp_receiver_part(struct rtp_receiver *);
-struct rtp_statistics rtp_receiver_statistics(const struct rtp_receiver *);
+const struct rtp_statistics *rtp_receiver_statistics(const struct rtp_receiver *);
 
 #endif

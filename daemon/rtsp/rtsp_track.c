@@ -81,13 +81,13 @@ static void take_report(struct rtsp_track *t, const struct early_report *report)
 static int put_report(struct rtsp_track *t, const uint8_t *data, size_t bytes, int64_t now_ns)
 {
     struct early_report report = {.now_ns = now_ns, .realtime_ns = realtime_ns()};
-    const struct rtp_statistics statistics = rtp_receiver_statistics(t->receiver);
-    rtcp_read(&report.events, data, bytes, statistics.locked, statistics.ssrc);
-    if (statistics.locked)
+    const struct rtp_statistics *statistics = rtp_receiver_statistics(t->receiver);
+    rtcp_read(&report.events, data, bytes, statistics->locked, statistics->ssrc);
+    if (statistics->locked)
         take_report(t, &report);
     else if (report.events.report)
         t->early = report;
-    if (!report.events.bye || statistics.parted)
+    if (!report.events.bye || statistics->parted)
         return RTSP_TRACK_REPORT;
     rtp_receiver_part(t->receiver);
     return RTSP_TRACK_BYE;
@@ -96,7 +96,7 @@ static int put_report(struct rtsp_track *t, const uint8_t *data, size_t bytes, i
 // Uses the early report only if the first packet has its SSRC.
 static void take_early_report(struct rtsp_track *t)
 {
-    if (t->early.events.ssrc == rtp_receiver_statistics(t->receiver).ssrc)
+    if (t->early.events.ssrc == rtp_receiver_statistics(t->receiver)->ssrc)
         take_report(t, &t->early);
     t->early = (struct early_report){0};
 }
@@ -197,20 +197,18 @@ int64_t rtsp_track_due_ns(const struct rtsp_track *t)
 
 size_t rtsp_track_report(struct rtsp_track *t, int64_t now_ns, uint8_t *to)
 {
-    const struct rtp_statistics statistics = rtp_receiver_statistics(t->receiver);
-    return rtcp_receiver_report(&t->reports, &statistics, now_ns, to);
+    return rtcp_receiver_report(&t->reports, rtp_receiver_statistics(t->receiver), now_ns, to);
 }
 
 size_t rtsp_track_ask_keyframe(struct rtsp_track *t, bool fir, int64_t now_ns, uint8_t *to)
 {
-    const struct rtp_statistics statistics = rtp_receiver_statistics(t->receiver);
-    return rtcp_keyframe_request(&t->reports, &statistics, fir, now_ns, to);
+    return rtcp_keyframe_request(&t->reports, rtp_receiver_statistics(t->receiver), fir, now_ns,
+                                 to);
 }
 
 size_t rtsp_track_bye(struct rtsp_track *t, int64_t now_ns, uint8_t *to)
 {
-    const struct rtp_statistics statistics = rtp_receiver_statistics(t->receiver);
-    return rtcp_bye(&t->reports, &statistics, now_ns, to);
+    return rtcp_bye(&t->reports, rtp_receiver_statistics(t->receiver), now_ns, to);
 }
 
 uint32_t rtsp_track_ssrc(const struct rtsp_track *t)
@@ -220,7 +218,7 @@ uint32_t rtsp_track_ssrc(const struct rtsp_track *t)
 
 struct rtp_statistics rtsp_track_statistics(const struct rtsp_track *t)
 {
-    return rtp_receiver_statistics(t->receiver);
+    return *rtp_receiver_statistics(t->receiver);
 }
 
 const uint8_t *rtsp_track_sets(const struct rtsp_track *t, size_t *bytes)

@@ -14,6 +14,7 @@
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/base/number.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/source/demux.h"
 #include "daemon/source/demux_driver.h"
@@ -32,18 +33,6 @@ struct pacer {
     int64_t origin_ts, last_ts;
 };
 
-static int sleep_until(int64_t due_ns, const _Atomic bool *stop)
-{
-    for (int64_t now; (now = monotonic_ns()) < due_ns;) {
-        if (atomic_load(stop))
-            return -ECANCELED;
-        int64_t until = due_ns - now < SLICE_NS ? due_ns : now + SLICE_NS;
-        struct timespec at = {until / 1000000000, until % 1000000000};
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
-    }
-    return 0;
-}
-
 // Sleeps until the packet of decoding time `ts` (ns) is due. After a long delay it continues from
 // there without catching up: a camera's packets would have been lost. A pause of more than
 // PACER_GAP_NS in the stream is a cut. Returns 0, or -ECANCELED soon after *stop.
@@ -55,10 +44,17 @@ static int pacer_wait(struct pacer *pacer, int64_t ts, const _Atomic bool *stop)
     }
     pacer->last_ts = ts;
     const int64_t due_ns = pacer->origin_ns + (ts - pacer->origin_ts);
-    const int64_t late_ns = monotonic_ns() - due_ns;
-    if (late_ns > LATE_NS)
-        pacer->origin_ns += late_ns;
-    return sleep_until(due_ns, stop);
+    int64_t now_ns = monotonic_ns();
+    if (now_ns - due_ns > LATE_NS)
+        pacer->origin_ns += now_ns - due_ns;
+    for (; now_ns < due_ns; now_ns = monotonic_ns()) {
+        if (atomic_load(stop))
+            return -ECANCELED;
+        const int64_t until_ns = bounds_min(due_ns, now_ns + SLICE_NS);
+        const struct timespec at = {until_ns / 1000000000, until_ns % 1000000000};
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+    }
+    return 0;
 }
 
 // --- the clock of a sender
@@ -210,7 +206,7 @@ static int set_options(AVDictionary **options, const struct libav_demux *in,
 {
     static const char *const transports[] = {
         [TRANSPORT_TCP] = "tcp", [TRANSPORT_UDP] = "udp", [TRANSPORT_MULTICAST] = "udp_multicast"};
-    bool rtsp = in->base.source->kind == URL_RTSP;
+    const bool rtsp = in->base.source->kind == URL_RTSP;
     const struct {
         const char *name, *value;
     } ours[] = {
@@ -300,12 +296,11 @@ static void describe(struct libav_demux *in, const struct camera_config *config)
     libav_rate(&in->base, &num, &den);
     if (den)
         snprintf(rate, sizeof(rate), " %.4g fps", (double)num / den);
-    const char *transport = config->transport == TRANSPORT_TCP   ? "/tcp"
-                            : config->transport == TRANSPORT_UDP ? "/udp"
-                                                                 : "/multicast";
+    static const char *const transports[] = {
+        [TRANSPORT_TCP] = "/tcp", [TRANSPORT_UDP] = "/udp", [TRANSPORT_MULTICAST] = "/multicast"};
     snprintf(in->description, sizeof(in->description), "%s%s%s %s%s",
              avcodec_get_name(parameters->codec_id), size, rate, in->base.source->name,
-             in->base.source->kind == URL_RTSP ? transport : "");
+             in->base.source->kind == URL_RTSP ? transports[config->transport] : "");
 }
 
 static void explain(const struct libav_demux *in, const struct camera_config *config, int error,
@@ -431,25 +426,6 @@ static int64_t capture_clock(struct libav_demux *in)
     return sender_clock_read(&in->clock, report_ns, start_ns, in->packet->pts);
 }
 
-// Packets missed while a picture is read belong to it or to the next one, because a picture is
-// complete only when the next one begins.
-static void mark_missed(struct libav_demux *in)
-{
-    const bool missed = libav_thread()->data_missing;
-    libav_thread()->data_missing = false;
-    if (missed || in->missed)
-        in->packet->flags |= AV_PKT_FLAG_CORRUPT;
-    in->missed = missed;
-}
-
-// libavformat marks packets that it read only in part. In MPEG-TS the mark means missing packets.
-static void note_end(struct libav_demux *in)
-{
-    in->partial = (in->packet->flags & AV_PKT_FLAG_CORRUPT) &&
-                  !(in->format->iformat->flags & AVFMT_TS_DISCONT);
-    in->end_pos = in->packet->pos + in->packet->size;
-}
-
 // Called at the end. libavformat does not report half a picture of y4m.
 static bool is_cut_short(const struct libav_demux *in)
 {
@@ -476,8 +452,17 @@ static int read_track(struct libav_demux *in)
     } while (in->packet->stream_index != in->stream->index || in->packet->size == 0);
     av_packet_rescale_ts(in->packet, in->stream->time_base, NANOSECONDS);
     in->packet->time_base = NANOSECONDS;
-    note_end(in);
-    mark_missed(in);
+    // libavformat marks packets that it read only in part. In MPEG-TS the mark means missing ones.
+    in->partial = (in->packet->flags & AV_PKT_FLAG_CORRUPT) &&
+                  !(in->format->iformat->flags & AVFMT_TS_DISCONT);
+    in->end_pos = in->packet->pos + in->packet->size;
+    // Packets missed while a picture is read belong to it or to the next one, because a picture is
+    // complete only when the next one begins.
+    const bool missed = libav_thread()->data_missing;
+    libav_thread()->data_missing = false;
+    if (missed || in->missed)
+        in->packet->flags |= AV_PKT_FLAG_CORRUPT;
+    in->missed = missed;
     return 0;
 }
 

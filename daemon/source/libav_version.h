@@ -66,99 +66,73 @@ static inline void libav_set_serial(AVFrame *frame, int64_t serial)
 // --- facts of a picture
 
 #if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
-static inline int64_t libav_duration(const AVFrame *frame)
-{
-    return frame->duration;
-}
-
-static inline void libav_set_duration(AVFrame *frame, int64_t duration)
-{
-    frame->duration = duration;
-}
+#define LIBAV_DURATION duration
 #else
+#define LIBAV_DURATION pkt_duration
+#endif
+
 static inline int64_t libav_duration(const AVFrame *frame)
 {
-    return frame->pkt_duration;
+    return frame->LIBAV_DURATION;
 }
 
 static inline void libav_set_duration(AVFrame *frame, int64_t duration)
 {
-    frame->pkt_duration = duration;
+    frame->LIBAV_DURATION = duration;
 }
-#endif
 
 #if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(58, 7, 100)
-static inline bool libav_is_keyframe(const AVFrame *frame)
-{
-    return frame->flags & AV_FRAME_FLAG_KEY;
-}
-
-static inline void libav_set_keyframe(AVFrame *frame, bool keyframe)
-{
-    frame->flags = keyframe ? frame->flags | AV_FRAME_FLAG_KEY : frame->flags & ~AV_FRAME_FLAG_KEY;
-}
-
-static inline bool libav_is_interlaced(const AVFrame *frame)
-{
-    return frame->flags & AV_FRAME_FLAG_INTERLACED;
-}
-
-static inline bool libav_is_top_first(const AVFrame *frame)
-{
-    return frame->flags & AV_FRAME_FLAG_TOP_FIELD_FIRST;
-}
+#define LIBAV_FLAG(frame, flag, member) ((frame)->flags & (flag))
 #else
+#define LIBAV_FLAG(frame, flag, member) ((frame)->member)
+#endif
+
 static inline bool libav_is_keyframe(const AVFrame *frame)
 {
-    return frame->key_frame;
-}
-
-static inline void libav_set_keyframe(AVFrame *frame, bool keyframe)
-{
-    frame->key_frame = keyframe;
+    return LIBAV_FLAG(frame, AV_FRAME_FLAG_KEY, key_frame);
 }
 
 static inline bool libav_is_interlaced(const AVFrame *frame)
 {
-    return frame->interlaced_frame;
+    return LIBAV_FLAG(frame, AV_FRAME_FLAG_INTERLACED, interlaced_frame);
 }
 
 static inline bool libav_is_top_first(const AVFrame *frame)
 {
-    return frame->top_field_first;
+    return LIBAV_FLAG(frame, AV_FRAME_FLAG_TOP_FIELD_FIRST, top_field_first);
 }
+
+static inline void libav_set_keyframe(AVFrame *frame, bool keyframe)
+{
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(58, 7, 100)
+    frame->flags = keyframe ? frame->flags | AV_FRAME_FLAG_KEY : frame->flags & ~AV_FRAME_FLAG_KEY;
+#else
+    frame->key_frame = keyframe;
 #endif
+}
 
 // --- contexts
 
 // Lets callbacks of frame threads run on those threads.
-#if LIBAVCODEC_VERSION_MAJOR >= 60
 static inline void libav_allow_threaded_callbacks(AVCodecContext *context)
 {
-    (void)context; // always
-}
-#else
-static inline void libav_allow_threaded_callbacks(AVCodecContext *context)
-{
+    (void)context; // since 60: always
+#if LIBAVCODEC_VERSION_MAJOR < 60
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
     context->thread_safe_callbacks = 1;
 #pragma GCC diagnostic pop
-}
 #endif
+}
 
 // Makes NVDEC's pictures its own surfaces, not copies of them.
+static inline void libav_take_surfaces(AVCodecContext *context)
+{
+    (void)context; // before the flag: always
 #ifdef AV_HWACCEL_FLAG_UNSAFE_OUTPUT
-static inline void libav_take_surfaces(AVCodecContext *context)
-{
     context->hwaccel_flags |= AV_HWACCEL_FLAG_UNSAFE_OUTPUT;
-}
-#else
-static inline void libav_take_surfaces(AVCodecContext *context)
-{
-    (void)context; // always
-}
 #endif
+}
 
 // --- containers
 

@@ -20,8 +20,8 @@ enum {
     RTP_LATER = 128, // the extension does not belong to a picture's first packet
 };
 
-// Checks that a unit begins as its codec requires, padding is zero, each loss is reported once, and
-// nothing is held back at the end. `options` is for the codec.
+// Checks that a unit begins as its codec requires, each loss is reported once, and nothing is held
+// back at the end. `options` is for the codec.
 void rtp_payloads_try(enum sdp_codec, uint8_t options, const uint8_t *data, size_t size);
 
 #endif

@@ -71,10 +71,8 @@ static inline void net_take(void)
     struct access_unit unit;
     while (depacketizer_get(net.depacketizer, net.now_ns, &unit) == 0) {
         CHECK(net.n < GOT_MAX, "%d", net.n);
-        uint8_t *copy = malloc(unit.bytes + ACCESS_UNIT_PADDING);
-        memcpy(copy, unit.data, unit.bytes + ACCESS_UNIT_PADDING);
-        for (int i = 0; i < ACCESS_UNIT_PADDING; i++)
-            CHECK(copy[unit.bytes + (size_t)i] == 0, "padding, %d", i);
+        uint8_t *copy = malloc(unit.bytes);
+        memcpy(copy, unit.data, unit.bytes);
         net.got[net.n].place = unit.data;
         unit.data = copy;
         net.got[net.n].unit = unit;

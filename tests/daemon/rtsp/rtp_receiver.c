@@ -95,14 +95,14 @@ static void check_out(struct sent sent, const char *wanted)
 
 static void check_foreign(struct sent sent)
 {
-    const uint64_t foreign = rtp_receiver_statistics(receiver).foreign;
+    const uint64_t foreign = rtp_receiver_statistics(receiver)->foreign;
     int rc = put_sent(sent);
     CHECK(rc == -EBADMSG && !*take_all(), "packet %d is not ours: %d", sent.sequence, rc);
-    CHECK(rtp_receiver_statistics(receiver).foreign == foreign + 1, "it is counted");
+    CHECK(rtp_receiver_statistics(receiver)->foreign == foreign + 1, "it is counted");
 }
 
 #define IN(n, wanted)  check_out((struct sent){.sequence = (n)}, wanted)
-#define FIELD(name)    ((unsigned long long)rtp_receiver_statistics(receiver).name)
+#define FIELD(name)    ((unsigned long long)rtp_receiver_statistics(receiver)->name)
 #define COUNT(name, n) CHECK(FIELD(name) == (n), #name " is %llu, not %d", FIELD(name), (int)(n))
 
 static void parses_what_cameras_send(void)
@@ -230,15 +230,14 @@ static void begins_anew_with_swapped_packets(void)
     IN(30000, "30000");
     IN(6, "");
     IN(5, "");
-    IN(8, "");
-    IN(7, "!?5 6 7 8");
+    IN(8, "!?5 6");
+    IN(7, "7 8");
     COUNT(lost, 0);
     open_receiver(true); // one of the first packets is missing
     IN(30000, "30000");
     IN(5, "");
     IN(7, "");
-    IN(8, "");
-    IN(9, "!?5 +1 7 8 9");
+    IN(8, "!?5 +1 7 8");
     COUNT(lost, 1);
     open_receiver(true); // far from each other
     IN(30000, "30000");
@@ -259,7 +258,7 @@ static void begins_anew_a_little_lower(void)
     }
     for (int i = 1010; i < 1041; i++)
         IN((uint16_t)i, "");
-    IN(1041, "!?1038 1039 1040 1041");
+    IN(1041, "!?1039 1040 1041");
     IN(1042, "1042");
     COUNT(restarts, 1);
     COUNT(lost, 0);
@@ -292,47 +291,24 @@ static void waits_for_late_ones(void)
     IN(3, "");
     now += 19 * MS;
     IN(4, "");
-    CHECK(rtp_receiver_due_ns(receiver) == START + 20 * MS, "20 ms at first");
+    CHECK(rtp_receiver_due_ns(receiver) == START + 20 * MS, "20 ms");
     IN(2, "2 3 4"); // 19 ms late
     COUNT(reordered, 1);
     COUNT(late, 0);
     COUNT(lost, 0);
 
     IN(6, "");
-    CHECK(rtp_receiver_due_ns(receiver) == now + 38 * MS, "then twice the delay");
-    now += 38 * MS - 1;
+    CHECK(rtp_receiver_due_ns(receiver) == now + 20 * MS, "again");
+    now += 20 * MS - 1;
     CHECK(!*take_all(), "not yet");
     now += 1;
     CHECK(strcmp(take_all(), "+1 6") == 0, "given up");
     CHECK(rtp_receiver_due_ns(receiver) == INT64_MAX, "nothing waits");
-    now += 22 * MS;
-    IN(5, ""); // 60 ms late
+    IN(5, ""); // too late
     COUNT(late, 1);
     COUNT(lost, 1);
-    IN(8, "");
-    CHECK(rtp_receiver_due_ns(receiver) == now + 100 * MS, "100 ms at most");
-    IN(7, "7 8");
-    IN(10, "");
-    CHECK(rtp_receiver_due_ns(receiver) == now + 100 * MS, "the longest delay counts");
-    IN(9, "9 10");
-    COUNT(expected, 10);
-    COUNT(packets, 9);
-}
-
-static void waits_five_milliseconds_at_least(void)
-{
-    open_receiver(false);
-    IN(1, "1");
-    uint16_t number = 2;
-    for (int late = 0; late < 50; late++, number += 2) { // each pair swapped
-        put_sent((struct sent){.sequence = (uint16_t)(number + 1)});
-        CHECK(!*take_all() && rtp_receiver_due_ns(receiver) == now + 20 * MS,
-              "one may be later than the first %d", late);
-        put_sent((struct sent){.sequence = number});
-        take_all();
-    }
-    put_sent((struct sent){.sequence = (uint16_t)(number + 1)});
-    CHECK(!*take_all() && rtp_receiver_due_ns(receiver) == now + 5 * MS, "a short delay");
+    COUNT(expected, 6);
+    COUNT(packets, 5);
 }
 
 static void waits_for_each_hole_of_its_own(void)
@@ -378,42 +354,6 @@ static void takes_swapped_pairs_and_duplicates(void)
     COUNT(restarts, 0);
 }
 
-static void waits_no_more_after_ten_thousand_in_order(void)
-{
-    open_receiver(false);
-    IN(1, "1");
-    for (int i = 2; i < 9999; i++) {
-        put_sent((struct sent){.sequence = (uint16_t)i});
-        take_all();
-    }
-    IN(10000, ""); // the 9,999th waits, the 10,000th does not
-    now += 20 * MS;
-    CHECK(strcmp(take_all(), "+1 10000") == 0, "given up after 20 ms");
-    IN(10002, "+1 10002");
-    IN(10005, "+2 10005");
-    IN(10003, ""); // late: reordering is back
-    COUNT(late, 1);
-    IN(10007, "");
-    CHECK(rtp_receiver_due_ns(receiver) == now + 20 * MS, "waits again");
-}
-
-static void waits_no_longer_than_a_picture(void)
-{
-    open_receiver(false);
-    check_out((struct sent){.sequence = 1, .timestamp = 0}, "1");
-    check_out((struct sent){.sequence = 3, .timestamp = 0, .marker = true},
-              ""); // 2 may be swapped with it
-    check_out((struct sent){.sequence = 4, .timestamp = 3000}, "");
-    check_out((struct sent){.sequence = 6, .timestamp = 3000, .marker = true}, ""); // not complete
-    check_out((struct sent){.sequence = 5, .timestamp = 3000}, "+1 3. 4 5 6.");
-    COUNT(reordered, 1);
-    check_out((struct sent){.sequence = 8, .timestamp = 6000}, "");
-    check_out((struct sent){.sequence = 9, .timestamp = 6000, .marker = true},
-              ""); // does it begin with 7?
-    check_out((struct sent){.sequence = 10, .timestamp = 9000, .marker = true}, "+1 8 9. 10.");
-    COUNT(lost, 2);
-}
-
 static void holds_no_more_than_it_may(void)
 {
     open_receiver(false);
@@ -423,7 +363,9 @@ static void holds_no_more_than_it_may(void)
     CHECK(put_sent((struct sent){.sequence = 513}) == 0, "full");
     CHECK(rtp_receiver_due_ns(receiver) == 0, "ready");
     CHECK(strncmp(take_all(), "+1 2 3 4 ", 9) == 0, "the hole is given up");
-    COUNT(lost, 2);
+    COUNT(lost, 1);
+    now += 20 * MS;
+    CHECK(strcmp(take_all(), "+1 513") == 0, "the next hole");
     COUNT(packets, 512);
 
     open_receiver(false);
@@ -799,11 +741,8 @@ int main(void)
     TEST(begins_anew_a_little_lower());
     TEST(tells_long_outages_from_restarts());
     TEST(waits_for_late_ones());
-    TEST(waits_five_milliseconds_at_least());
     TEST(waits_for_each_hole_of_its_own());
     TEST(takes_swapped_pairs_and_duplicates());
-    TEST(waits_no_more_after_ten_thousand_in_order());
-    TEST(waits_no_longer_than_a_picture());
     TEST(holds_no_more_than_it_may());
     TEST(drops_other_senders());
     TEST(follows_a_change_of_ssrc());
