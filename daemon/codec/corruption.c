@@ -9,12 +9,9 @@
 #include <libavutil/pixdesc.h>
 #include <string.h>
 
-#include "daemon/bitstream/nal.h"
 #include "daemon/wire.h"
 
 enum {
-    SEI_PICTURE_HASH = 132,
-    SEI_BYTES_MAX = 128, // a hash takes 51 with its headers; other messages may precede it
     // The standard starts with 0xffff and appends 16 zero bits; libavutil does not append them.
     CRC_BEGIN = 0x1d0f,
     MISMATCHED_MAX = 8, // first pictures: after these the encoder is wrong
@@ -24,56 +21,6 @@ static int bytes_of(enum hash_method method)
 {
     static const int bytes[] = {[HASH_MD5] = 16, [HASH_CRC] = 2, [HASH_CHECKSUM] = 4};
     return bytes[method];
-}
-
-// --- the hash in the stream
-
-// Reads a message's type or size: any number of bytes 255 and another byte.
-static size_t read_sum(const uint8_t *sei, size_t size, size_t *at)
-{
-    size_t sum = 0;
-    while (*at < size && sei[*at] == 255)
-        sum += sei[(*at)++];
-    return *at < size ? sum + sei[(*at)++] : sum;
-}
-
-// Monochrome pictures have one component.
-static void read_payload(struct picture_hash *ret, const uint8_t *payload, size_t size)
-{
-    if (size < 1 || payload[0] > HASH_CHECKSUM - HASH_MD5)
-        return;
-    const enum hash_method method = HASH_MD5 + payload[0];
-    const size_t bytes = (size_t)bytes_of(method);
-    if (size != 1 + bytes && size != 1 + 3 * bytes)
-        return;
-    ret->method = method;
-    for (size_t c = 0; c < size / bytes; c++)
-        memcpy(ret->digest[c], payload + 1 + c * bytes, bytes);
-}
-
-static void read_sei(struct picture_hash *ret, const struct nal *unit)
-{
-    uint8_t sei[SEI_BYTES_MAX];
-    size_t size = nal_rbsp(unit, sei, sizeof sei);
-    for (size_t at = 2; at + 1 < size;) {
-        size_t type = read_sum(sei, size, &at), bytes = read_sum(sei, size, &at);
-        if (bytes > size - at)
-            return;
-        if (type == SEI_PICTURE_HASH)
-            read_payload(ret, sei + at, bytes);
-        at += bytes;
-    }
-}
-
-struct picture_hash picture_hash_read(const uint8_t *data, size_t size, int length_bytes)
-{
-    struct picture_hash hash = {0};
-    struct nal_reader reader = {.data = data, .size = size, .length_bytes = length_bytes};
-    struct nal unit;
-    while (nal_next(&reader, &unit))
-        if (hevc_unit_type(&unit) == HEVC_UNIT_SUFFIX_SEI)
-            read_sei(&hash, &unit);
-    return hash;
 }
 
 // --- the hash of the picture

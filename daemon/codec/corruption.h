@@ -3,31 +3,13 @@
 #ifndef FRAMED_DAEMON_CODEC_CORRUPTION_H
 #define FRAMED_DAEMON_CODEC_CORRUPTION_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "config/config.h"
+#include "daemon/codec/packet.h"
 
 struct AVFrame;
 struct AVMD5;
 
-// --- the hash of a decoded picture that an H.265 stream may carry (SEI decoded picture hash). It
-// shows whether a picture was decoded as its encoder saw it.
-
-enum hash_method { // 1 more than the standard's hash_type
-    HASH_NONE,
-    HASH_MD5,
-    HASH_CRC,
-    HASH_CHECKSUM,
-};
-
-enum { HASH_BYTES_MAX = 16 };
-
-struct picture_hash {
-    enum hash_method method;
-    uint8_t digest[3][HASH_BYTES_MAX]; // by colour component
-};
+// --- the hash of a decoded picture shows whether it was decoded as its encoder saw it
 
 // Compares the hashes of one stream. An encoder may compute a component's hashes wrongly: if they
 // never matched since the stream began, they count for its first pictures only, and the CRC of
@@ -39,9 +21,6 @@ struct hash_checker {
     int mismatched[3]; // pictures with a mismatch in the component before any match
 };
 
-// Returns the hash of the packet's picture; HASH_NONE if it has none. `length_bytes`: see struct
-// nal_reader.
-struct picture_hash picture_hash_read(const uint8_t *data, size_t size, int length_bytes);
 // Returns true if a picture, which was not cropped, has errors. False if it has no hash or is on a
 // device.
 bool hash_checker_tells_errors(struct hash_checker *, const struct picture_hash *,
@@ -53,7 +32,7 @@ void hash_checker_finish(struct hash_checker *); // ready for another stream
 
 struct corruption_picture {
     int64_t serial;     // of its packet
-    int64_t whole_from; // see packet_inspection_order
+    int64_t whole_from; // see struct packet_facts
     bool harmed;        // damaged itself, not for lack of a reference
 };
 
