@@ -24,6 +24,7 @@ int decoder_open(struct decoder **ret, const AVCodecParameters *parameters,
     struct decoder *d = calloc(1, sizeof(*d));
     if (!d)
         return -ENOMEM;
+    d->error = -ENOTSUP;
     d->orientation = -ENODATA;
     d->filter.pictures = options->pictures;
     d->options = *options;
@@ -68,14 +69,6 @@ bool decoder_accepts(const struct decoder *d, const AVCodecParameters *parameter
             memcmp(own->extradata, parameters->extradata, (size_t)own->extradata_size) == 0);
 }
 
-// Some streams have no keyframes: each picture refreshes a part (intra refresh). These begin
-// without one, after as many packets as the history keeps.
-static bool is_awaiting(struct decoder *d, bool keyframe)
-{
-    d->awaiting &= !keyframe && d->awaited++ < PACKETS_KEPT_MAX;
-    return d->awaiting;
-}
-
 void decoder_restart(struct decoder *d)
 {
     packet_history_begin(&d->history);
@@ -103,12 +96,6 @@ void decoder_leave(struct decoder *d)
 
 // --- packets in
 
-// Returns the error of a codec that could not be reopened.
-static int no_codec(const struct decoder *d)
-{
-    return d->error < 0 ? d->error : -ENOTSUP;
-}
-
 // Converts libavcodec's error for the packet or its picture. Before the first picture an
 // unimplemented feature belongs to the stream; later it is damage.
 static int errno_of(struct decoder *d, int error, struct packet_info *info)
@@ -127,8 +114,12 @@ static struct packet_info *last_packet(struct decoder *d)
     return packet_history_info(&d->history, d->history.serial);
 }
 
-static int send_end(struct decoder *d)
+// The end is sent to a codec after all packets.
+static int end_if_due(struct decoder *d)
 {
+    if (!d->flushing || !d->codec.context || d->codec.draining ||
+        packet_history_replays(&d->history))
+        return 0;
     int rc = codec_send(&d->codec, NULL, NULL);
     if (rc >= 0 || rc == AVERROR_EOF)
         return 0;
@@ -137,21 +128,6 @@ static int send_end(struct decoder *d)
     rc = errno_of(d, rc, last_packet(d));
     d->lost += rc == -EBADMSG;
     return rc == -EBADMSG ? 0 : rc;
-}
-
-// The end is sent to a codec after all packets.
-static int end_if_due(struct decoder *d)
-{
-    const bool due = d->flushing && d->codec.context && !d->codec.draining &&
-                     !packet_history_replays(&d->history);
-    return due ? send_end(d) : 0;
-}
-
-// If not, a failed packet may have contained only headers or half a picture: no loss.
-static bool packets_are_pictures(const struct decoder *d)
-{
-    const AVCodecDescriptor *codec = avcodec_descriptor_get(d->parameters->codec_id);
-    return codec && (codec->props & AV_CODEC_PROP_INTRA_ONLY);
 }
 
 static int send(struct decoder *d, const AVPacket *packet, struct packet_info *info)
@@ -174,7 +150,10 @@ static int send(struct decoder *d, const AVPacket *packet, struct packet_info *i
         return switch_to_cpu(d, rc);
     rc = errno_of(d, rc, info);
     d->failures += rc == -EBADMSG && d->intact;
-    return rc == -EBADMSG && !packets_are_pictures(d) ? 0 : rc;
+    // Unless packets are pictures, it may have contained only headers or half a picture: no loss.
+    const AVCodecDescriptor *codec = avcodec_descriptor_get(d->parameters->codec_id);
+    const bool pictures = codec && (codec->props & AV_CODEC_PROP_INTRA_ONLY);
+    return rc == -EBADMSG && !pictures ? 0 : rc;
 }
 
 // Call for a packet that the decoder gets.
@@ -203,13 +182,8 @@ static bool is_skipped(struct decoder *d, const struct packet *packet,
     return verdict != FILTER_DECODE;
 }
 
-// True while there is no memory for the pictures. Only a keyframe tries again.
-static bool lacks_memory(struct decoder *d, bool key)
-{
-    return !key && buffers_refused(d->buffers);
-}
-
-// Each packet then counts as a lost picture, whatever libavcodec makes of it.
+// While there is no memory for the pictures, each packet counts as a lost one, whatever libavcodec
+// makes of it.
 static void note_refusal(struct decoder *d, struct packet_info *info)
 {
     char text[200];
@@ -226,7 +200,7 @@ int decoder_send(struct decoder *d, const struct packet *packet)
 {
     stage_enter(d->options.stages, STAGE_DECODE, 0);
     if (!d->codec.context)
-        return no_codec(d);
+        return d->error;
     if (!packet) {
         d->flushing = true;
         return end_if_due(d);
@@ -237,7 +211,10 @@ int decoder_send(struct decoder *d, const struct packet *packet)
     const bool wanted = !is_skipped(d, packet, &facts); // may begin a replay
     const bool replays = packet_history_replays(&d->history);
     const bool keep = switch_keeps_packets(d) || replays || d->filter.keyframes_only;
-    const bool waits = !is_awaiting(d, key) && switch_waits_for_turn(d);
+    // Some streams have no keyframes: each picture refreshes a part (intra refresh). These begin
+    // without one, after as many packets as the history keeps.
+    d->awaiting &= !key && d->awaited++ < PACKETS_KEPT_MAX;
+    const bool waits = !d->awaiting && switch_waits_for_turn(d);
     if (waits && key && d->shown == 0)
         packet_history_drop_stale(&d->history, packet->received_ns - STALE_NS);
     const bool begins = packet->keyframe && !d->hole && d->options.losses_known;
@@ -263,7 +240,7 @@ int decoder_send(struct decoder *d, const struct packet *packet)
     } else if (waits) {
         packet_history_rewind(&d->history);
         info->settled = !packet_history_keeps(&d->history); // came before the first keyframe
-    } else if (!replays && !lacks_memory(d, key)) {
+    } else if (!replays && (key || !buffers_refused(d->buffers))) { // a keyframe tries again
         rc = send(d, av, info);
     }
     note_refusal(d, info);
@@ -307,7 +284,7 @@ static int receive(struct decoder *d, AVFrame *av)
         if (rc == 0)
             rc = end_if_due(d);
         if (rc < 0 || !d->codec.context)
-            return rc < 0 ? rc : no_codec(d);
+            return rc < 0 ? rc : d->error;
         note_late(d);
         if (d->lost > 0) {
             d->lost--;

@@ -204,17 +204,6 @@ static const AVPacket *edited_packet(struct early_output *early, const AVPacket 
 
 // --- following a context
 
-static int make_end(struct followed *followed)
-{
-    const int ahead = followed->length_bytes > 0 ? followed->length_bytes : 4;
-    if (av_new_packet(followed->packet, ahead + 1) < 0)
-        return -ENOMEM;
-    memset(followed->packet->data, 0, (size_t)ahead);
-    followed->packet->data[ahead - 1] = 1; // a start code, or the unit's length
-    followed->packet->data[ahead] = H264_UNIT_END_OF_SEQUENCE;
-    return 0;
-}
-
 int early_output_follow(struct early_output *early, AVCodecContext *context)
 {
     struct followed *followed = &early->followed;
@@ -223,9 +212,16 @@ int early_output_follow(struct early_output *early, AVCodecContext *context)
         return -ENOMEM;
     followed->length_bytes = early->h264 ? h264_length_bytes(context->extradata, size)
                                          : hevc_length_bytes(context->extradata, size);
-    if (early->h264)
-        return make_end(followed);
-    edit_extradata(followed, context->extradata, size);
+    if (!early->h264) {
+        edit_extradata(followed, context->extradata, size);
+        return 0;
+    }
+    const int ahead = followed->length_bytes > 0 ? followed->length_bytes : 4;
+    if (av_new_packet(followed->packet, ahead + 1) < 0)
+        return -ENOMEM;
+    memset(followed->packet->data, 0, (size_t)ahead);
+    followed->packet->data[ahead - 1] = 1; // a start code, or the unit's length
+    followed->packet->data[ahead] = H264_UNIT_END_OF_SEQUENCE;
     return 0;
 }
 
@@ -242,29 +238,25 @@ void early_output_handed(struct early_output *early, AVFrame *frame)
         handed->first = handed->last;
 }
 
-// The output is then another frame: the noise is added to a copy.
 static bool has_film_grain(const struct handed_frame *handed)
 {
     return av_frame_get_side_data(handed->frame, AV_FRAME_DATA_FILM_GRAIN_PARAMS);
 }
 
-// libavcodec ignores a crop that leaves nothing when it gives the picture out.
-static bool is_cropped_away(const AVFrame *frame)
-{
-    return frame->crop_left + frame->crop_right >= (size_t)frame->width ||
-           frame->crop_top + frame->crop_bottom >= (size_t)frame->height;
-}
-
-// Returns the frame that holds the packet's picture; NULL: not available.
+// Returns the frame that holds the packet's picture. NULL: it is not available, or libavcodec gives
+// out another one: with film grain, which is added to a copy, or with a crop that leaves nothing,
+// which it ignores.
 static const AVFrame *find_decoded(const struct early_output *early)
 {
     const struct handed *handed = &early->handed;
     const struct handed_frame *picture = early->h264 ? &handed->last : &handed->first;
-    if (handed->n == 0 || !picture->frame->buf[0] ||
-        picture->frame->buf[0]->buffer != picture->buffer || has_film_grain(picture) ||
-        is_cropped_away(picture->frame) || (handed->n > 1 && has_film_grain(&handed->last_but_one)))
+    const AVFrame *frame = picture->frame;
+    if (handed->n == 0 || !frame->buf[0] || frame->buf[0]->buffer != picture->buffer ||
+        has_film_grain(picture) || (handed->n > 1 && has_film_grain(&handed->last_but_one)) ||
+        frame->crop_left + frame->crop_right >= (size_t)frame->width ||
+        frame->crop_top + frame->crop_bottom >= (size_t)frame->height)
         return NULL;
-    return picture->frame;
+    return frame;
 }
 
 static void count_stamp(struct stamps *stamps, int64_t stamp)

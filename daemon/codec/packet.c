@@ -4,8 +4,6 @@
 #include <libavcodec/avcodec.h>
 #include <stdlib.h>
 
-#include "daemon/bitstream/nal.h"
-
 enum {
     H264_REFERENCE = 0x60, // in a unit's first byte
     SEI_RECOVERY_POINT = 6,
@@ -49,18 +47,11 @@ static bool are_parameters(struct h264_loss *loss, const struct h264_sps *sps)
 
 static void read_loss_sequence(struct h264_loss *loss, const struct nal *unit)
 {
-    const struct h264_sps sps = h264_sps_read(unit->data, unit->size);
+    struct h264_sps sps = h264_sps_read(unit->data, unit->size);
     loss->noise = are_parameters(loss, &sps) ? 0 : NOISE_IDR_MAX;
-    if (loss->noise || sps.id >= H264_LOSS_SEQUENCES)
-        return;
-    const bool numbered = sps.frame_num_bits <= 16 && !sps.gaps;
-    loss->sequence[sps.id] = (struct h264_loss_sequence){
-        .known = true,
-        .planes_bits = sps.plane_bits,
-        .fields = sps.fields,
-        .number_bits = numbered ? (int)sps.frame_num_bits : 0,
-        .order_bits = sps.poc_lsb_bits <= 16 && !sps.fields ? (int)sps.poc_lsb_bits : 0,
-    };
+    sps.gaps |= sps.frame_num_bits > 16;
+    if (!loss->noise && sps.id < H264_SPS_MAX)
+        loss->sequence[sps.id] = sps;
 }
 
 // A PPS of a sequence that never came is noise, and a decoder will not use it either.
@@ -68,80 +59,59 @@ static void read_loss_picture(struct h264_loss *loss, const struct nal *unit)
 {
     uint32_t id, sequence;
     h264_pps_read(unit->data, unit->size, &id, &sequence);
-    if (id < H264_LOSS_PICTURES && sequence < H264_LOSS_SEQUENCES && loss->sequence[sequence].known)
+    if (id < H264_PPS_MAX && sequence < H264_SPS_MAX && loss->sequence[sequence].frame_num_bits)
         loss->sequence_of[id] = (uint8_t)sequence;
-}
-
-static bool follows(const struct h264_loss_sequence *sequence, uint32_t last, uint32_t number)
-{
-    uint32_t next = (last + 1) & ((UINT32_C(1) << sequence->number_bits) - 1);
-    return number == next || (sequence->fields && number == last);
-}
-
-static bool is_misnumbered(const struct h264_loss_sequence *sequence, struct nal_bits bits,
-                           uint32_t number)
-{
-    if (number != 0)
-        return true;
-    return sequence->order_bits &&
-           (nal_ue(&bits) > IDR_ID_MAX || nal_u(&bits, sequence->order_bits) != 0);
 }
 
 // An encoder that ignores the numbering does so from its first IDR picture on.
 static bool is_noise(struct h264_loss *loss, bool misnumbered)
 {
-    bool first = !loss->keyed;
+    const bool own_way = !loss->keyed || loss->misnumbered == MISNUMBERED_MAX;
     loss->keyed = true;
-    if (!misnumbered) {
-        loss->misnumbered = 0;
-        return false;
-    }
-    bool own_way = first || loss->misnumbered == MISNUMBERED_MAX;
-    loss->misnumbered = own_way ? MISNUMBERED_MAX : loss->misnumbered + 1;
-    return !own_way;
+    loss->misnumbered = !misnumbered ? 0 : own_way ? MISNUMBERED_MAX : loss->misnumbered + 1;
+    return misnumbered && !own_way;
 }
 
-static bool read_loss_slice(struct h264_loss *loss, struct nal_bits bits, bool idr,
-                            bool is_reference)
+static bool read_loss_slice(struct h264_loss *loss, const struct nal *unit, bool idr)
 {
+    struct nal_bits bits = {.data = unit->data, .size = unit->size, .at = 1};
     if (nal_ue(&bits) != 0)
         return false; // not the first slice of its picture
     nal_ue(&bits);
-    uint32_t id = nal_ue(&bits);
-    if (id >= H264_LOSS_PICTURES)
+    const uint32_t id = nal_ue(&bits);
+    if (id >= H264_PPS_MAX)
         return true;
-    const struct h264_loss_sequence *sequence = &loss->sequence[loss->sequence_of[id]];
-    if (!sequence->number_bits)
+    const struct h264_sps *sps = &loss->sequence[loss->sequence_of[id]];
+    if (!sps->frame_num_bits || sps->gaps)
         return false;
-    nal_u(&bits, sequence->planes_bits);
-    uint32_t number = nal_u(&bits, sequence->number_bits);
-    bool wrong = idr ? is_noise(loss, is_misnumbered(sequence, bits, number))
-                     : loss->begun && !follows(sequence, loss->last, number);
-    loss->begun |= idr || is_reference;
-    if (idr || is_reference)
+    nal_u(&bits, sps->plane_bits);
+    const uint32_t number = nal_u(&bits, (int)sps->frame_num_bits);
+    const uint32_t next = (loss->last + 1) & ((UINT32_C(1) << sps->frame_num_bits) - 1);
+    bool wrong = loss->begun && number != next && !(sps->fields && number == loss->last);
+    if (idr) { // both numbers are 0
+        const bool ordered = sps->poc_lsb_bits && sps->poc_lsb_bits <= 16 && !sps->fields;
+        wrong = is_noise(loss, number != 0 || (ordered && (nal_ue(&bits) > IDR_ID_MAX ||
+                                                           nal_u(&bits, (int)sps->poc_lsb_bits))));
+    }
+    if (idr || (unit->data[0] & H264_REFERENCE)) {
+        loss->begun = true;
         loss->last = number;
+    }
     return wrong;
-}
-
-// Checks the picture's number, and the parameters that it may have been made with.
-static bool is_wrong(struct h264_loss *loss, struct nal_bits bits, bool idr, bool is_reference)
-{
-    bool noise = loss->noise > 0, wrong = read_loss_slice(loss, bits, idr, is_reference);
-    loss->noise -= noise && idr;
-    return wrong || noise;
 }
 
 bool h264_loss_unit(struct h264_loss *loss, const struct nal *unit)
 {
     const int type = h264_unit_type(unit);
+    const bool idr = type == H264_UNIT_IDR, noise = loss->noise > 0;
     if (type == H264_UNIT_SPS)
         read_loss_sequence(loss, unit);
     else if (type == H264_UNIT_PPS)
         read_loss_picture(loss, unit);
-    else if (type == H264_UNIT_SLICE || type == H264_UNIT_IDR)
-        return is_wrong(loss, (struct nal_bits){.data = unit->data, .size = unit->size, .at = 1},
-                        type == H264_UNIT_IDR, unit->data[0] & H264_REFERENCE);
-    return false;
+    if (type != H264_UNIT_SLICE && !idr)
+        return false;
+    loss->noise -= noise && idr;
+    return read_loss_slice(loss, unit, idr) || noise;
 }
 
 // --- extradata
@@ -223,17 +193,6 @@ static bool passes_for_point(struct packet_reader *reader, const struct packet_f
            (reader->one_reference || recovery->intras >= INTRAS_SURE);
 }
 
-// If there is no room, newer points are not needed: the oldest ends first.
-static void begin_point(struct packet_reader *reader, const struct packet_facts *facts)
-{
-    struct recovery *recovery = &reader->recovery;
-    const int64_t count = facts->recovery != NO_RECOVERY ? facts->recovery : 0;
-    if (recovery->n == RECOVERY_POINTS)
-        return;
-    recovery->pending[recovery->n++] =
-        (struct recovery_point){facts->serial, reader->hevc ? facts->poc + count : 2 * count};
-}
-
 // Returns true if the count of a point ends with this picture.
 static bool end_points(struct packet_reader *reader, const struct packet_facts *facts)
 {
@@ -265,8 +224,13 @@ static int64_t follow_recovery(struct packet_reader *reader, const struct packet
         recovery->n = 0;
         recovery->newest = recovery->before = (struct recovery_whole){0};
     }
-    if (passes_for_point(reader, facts) || facts->recovery != NO_RECOVERY)
-        begin_point(reader, facts);
+    const bool begins = passes_for_point(reader, facts) || facts->recovery != NO_RECOVERY;
+    // If there is no room, newer points are not needed: the oldest ends first.
+    if (begins && recovery->n < RECOVERY_POINTS) {
+        const int64_t count = facts->recovery != NO_RECOVERY ? facts->recovery : 0;
+        recovery->pending[recovery->n++] =
+            (struct recovery_point){facts->serial, reader->hevc ? facts->poc + count : 2 * count};
+    }
     const bool ended = end_points(reader, facts);
     if (ended || (facts->ordered && facts->poc >= recovery->newest.poc))
         return recovery->newest.from;
@@ -279,13 +243,6 @@ bool packet_reader_by_intra(const struct packet_reader *reader)
 }
 
 // --- units of H.264
-
-static bool is_intra_slice(const struct nal *unit, int type)
-{
-    const uint32_t slice = h264_slice_read(unit->data, unit->size).type % 5;
-    return (type == H264_UNIT_SLICE || type == H264_UNIT_IDR) &&
-           (slice == SLICE_I || slice == SLICE_SI);
-}
 
 // Reads units up to the first slice.
 static void read_h264_head(struct packet_reader *reader, const struct nal *unit,
@@ -313,7 +270,10 @@ static void read_h264(struct packet_reader *reader, const struct nal *unit,
         read_h264_head(reader, unit, facts);
     if (type < H264_UNIT_SLICE || type > H264_UNIT_IDR)
         return;
-    reader->intra = is_intra_slice(unit, type) && (reader->intra || reader->slices == 0);
+    const uint32_t slice = h264_slice_read(unit->data, unit->size).type % 5;
+    reader->intra = (type == H264_UNIT_SLICE || type == H264_UNIT_IDR) &&
+                    (slice == SLICE_I || slice == SLICE_SI) &&
+                    (reader->intra || reader->slices == 0);
     if (reader->slices++ > 0)
         return;
     facts->reference = unit->data[0] & H264_REFERENCE;
@@ -389,23 +349,17 @@ static void read_unit(struct packet_reader *reader, const struct nal *unit,
     (reader->hevc ? read_hevc : read_h264)(reader, unit, facts);
 }
 
-static void read_extradata(struct packet_reader *reader)
-{
-    const AVCodecParameters *parameters = reader->parameters;
-    const size_t size = (size_t)parameters->extradata_size;
-    struct extradata_reader units = extradata_read(parameters->extradata, size, reader->hevc);
-    struct packet_facts none = {0};
-    for (struct nal unit; extradata_next(&units, &unit);)
-        read_unit(reader, &unit, &none);
-}
-
 void packet_reader_begin(struct packet_reader *reader)
 {
+    const AVCodecParameters *parameters = reader->parameters;
+    struct packet_facts none = {0};
+    struct extradata_reader sets =
+        extradata_read(parameters->extradata, (size_t)parameters->extradata_size, reader->hevc);
     reader->loss = (struct h264_loss){0};
     reader->recovery = (struct recovery){0};
     reader->slices = 0;
-    if (reader->parser)
-        read_extradata(reader);
+    for (struct nal unit; reader->parser && extradata_next(&sets, &unit);)
+        read_unit(reader, &unit, &none);
 }
 
 int packet_reader_open(struct packet_reader **ret, const AVCodecParameters *parameters, bool hashes)

@@ -5,13 +5,11 @@
 #define FRAMED_DAEMON_CODEC_PACKET_H
 
 #include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+
+#include "daemon/bitstream/nal.h"
 
 struct AVCodecParameters;
 struct AVPacket;
-struct nal;
 
 enum picture_start {
     PICTURE_CONTINUES,     // the sequence of the previous picture
@@ -85,26 +83,13 @@ bool extradata_next(struct extradata_reader *, struct nal *ret); // false: no mo
 // conceals a missing number. If noise replaces an IDR picture or its parameter sets, a decoder may
 // still make a picture of it, but the numbers violate the standard.
 
-enum {
-    H264_LOSS_SEQUENCES = 32, // parameter sets that a stream may have at once: of sequences,
-    H264_LOSS_PICTURES = 256, // and of pictures
-};
-
-struct h264_loss_sequence {
-    int number_bits; // of frame_num; 0: unknown, or the stream may leave some out
-    int planes_bits; // of colour_plane_id ahead of it
-    int order_bits;  // of pic_order_cnt_lsb, also 0 in an IDR; 0: order is not one number
-    bool fields;     // two consecutive pictures may share a number
-    bool known;      // was received
-};
-
-struct h264_loss { // zeroed, it is ready, or ready again
-    struct h264_loss_sequence sequence[H264_LOSS_SEQUENCES];
-    uint8_t sequence_of[H264_LOSS_PICTURES]; // by PPS id
-    bool begun;                              // `last` is valid
-    uint32_t last;                           // number of the last reference picture
-    bool keyed;                              // an IDR picture has come
-    int misnumbered;                         // consecutive IDR pictures with numbers other than 0
+struct h264_loss {                          // zeroed, it is ready, or ready again
+    struct h264_sps sequence[H264_SPS_MAX]; // frame_num_bits 0: never came
+    uint8_t sequence_of[H264_PPS_MAX];      // by PPS id
+    bool begun;                             // `last` is valid
+    uint32_t last;                          // number of the last reference picture
+    bool keyed;                             // an IDR picture has come
+    int misnumbered;                        // consecutive IDR pictures with numbers other than 0
     int form;      // gaps, constraints and level of the first SPS; 0: none came
     int last_form; // of the last SPS
     int noise;     // if the last SPS was noise: IDR pictures that still count as made with it

@@ -61,14 +61,6 @@ static void notice_refusal(struct decoder *d)
         d->hardware = NULL; // no other connection changes that
 }
 
-static void notice_hashes(struct decoder *d)
-{
-    if (d->options.check_hashes && d->parameters->codec_id == AV_CODEC_ID_HEVC && !d->hashes_told) {
-        switch_say(d, "check_hashes compares no pictures that hardware decodes");
-        d->hashes_told = true;
-    }
-}
-
 // --- which codec
 
 // Packets are useless before the next keyframe: a device fails if a picture refers to others that
@@ -138,11 +130,6 @@ static void end_codec(struct decoder *d, void (*end)(struct codec *))
     end(&d->codec);
 }
 
-static void close_codec(struct decoder *d)
-{
-    end_codec(d, codec_close);
-}
-
 bool switch_waits_for_turn(struct decoder *d)
 {
     if (!d->unopened || d->flushing || packet_history_is_full(&d->history))
@@ -182,8 +169,11 @@ static int open_codec(struct decoder *d)
     } else {
         buffers_trim(d->buffers);
     }
-    if (codec_on_device(&d->codec))
-        notice_hashes(d);
+    if (codec_on_device(&d->codec) && d->options.check_hashes && !d->hashes_told &&
+        d->parameters->codec_id == AV_CODEC_ID_HEVC) {
+        switch_say(d, "check_hashes compares no pictures that hardware decodes");
+        d->hashes_told = true;
+    }
     d->error = rc;
     return rc;
 }
@@ -229,13 +219,6 @@ int switch_to_cpu(struct decoder *d, int error)
     return open_codec(d);
 }
 
-// A live camera from a failed device shows pictures at once: the cpu decodes until NVDEC takes
-// over, which opens the decoders of all these cameras one after another.
-static bool bridges(const struct decoder *d)
-{
-    return d->device && d->shown > 0 && d->options.low_delay && d->options.decode.by == DECODE_AUTO;
-}
-
 int switch_join(struct decoder *d, const struct decode_target *target)
 {
     const enum decode by = d->options.decode.by;
@@ -258,8 +241,11 @@ int switch_join(struct decoder *d, const struct decode_target *target)
     bool begun = d->history.serial >= d->history.first;
     if (d->codec.context && (begun || !d->device || d->codec.hardware))
         return 0;
-    close_codec(d);
-    int rc = bridges(d) ? open_on(d, NULL) : -ENOTSUP;
+    end_codec(d, codec_close);
+    // A live camera from a failed device shows pictures at once: the cpu decodes until NVDEC takes
+    // over, which opens the decoders of all these cameras one after another.
+    const bool bridges = d->device && d->shown > 0 && d->options.low_delay && by == DECODE_AUTO;
+    int rc = bridges ? open_on(d, NULL) : -ENOTSUP;
     if (rc < 0)
         rc = open_codec(d);
     if (rc == 0 && !begun && codec_on_device(&d->codec))
@@ -284,23 +270,18 @@ void switch_restart(struct decoder *d)
     if (!d->device)
         d->hardware_failed = false;
     if (switch_keeps_packets(d) && d->codec.context && !codec_on_device(&d->codec)) {
-        close_codec(d);
+        end_codec(d, codec_close);
         open_codec(d); // on failure sending a packet returns the error
     }
     if (codec_on_device(&d->codec))
         await_keyframe(d);
 }
 
-// True if the cpu has given out all pictures ahead of NVDEC's first.
-static bool can_take_over(struct decoder *d)
-{
-    return d->device && d->codec.context && !codec_on_device(&d->codec) && d->history.whole &&
-           (!d->options.low_delay || nvdec_turn_came(&d->turn, d->device));
-}
-
 int switch_if_due(struct decoder *d)
 {
-    if (!can_take_over(d))
+    // The cpu must have given out all pictures ahead of NVDEC's first.
+    if (!d->device || !d->codec.context || codec_on_device(&d->codec) || !d->history.whole ||
+        (d->options.low_delay && !nvdec_turn_came(&d->turn, d->device)))
         return 0;
     give_up_codec(d, codec_close);
     return open_codec(d);

@@ -1,6 +1,5 @@
 // A dropped picture is detected at the next one, in streams of every kind; nothing else is
 // reported. Noise is not taken for a keyframe, and no input does harm.
-#include "daemon/bitstream/nal.h"
 #include "daemon/codec/packet.h"
 #include "tests/daemon/clips.h"
 
@@ -170,7 +169,7 @@ static void test_own_way(void)
 {
     static const uint8_t strange[] = {0, 0, 1, 0x68, 0x93, 0xff};
     static const uint8_t joined[] = {0, 0, 1, 0x41, 0x88, 0x9c, 0x20}; // between two IDR pictures
-    struct h264_loss own = {.sequence[0] = {.number_bits = 4, .order_bits = 4}}, other = own;
+    struct h264_loss own = {.sequence[0] = {.frame_num_bits = 4, .poc_lsb_bits = 4}}, other = own;
     int told = 0;
     CHECK(!lost_before(&own, joined, sizeof joined) && own.begun, "a picture to join at");
     for (int i = 1; i < 20; i++)
@@ -202,8 +201,8 @@ static void test_two_sequences(void)
     CHECK(n == PICTURES && others == PICTURES, "%d and %d pictures", n, others);
     struct h264_loss gaps = {0};
     told += gap_at(&gaps, &own[0]) + gap_at(&gaps, &other[0]);
-    CHECK(gaps.sequence[0].number_bits != gaps.sequence[1].number_bits, "both have %d bits",
-          gaps.sequence[0].number_bits);
+    CHECK(gaps.sequence[0].frame_num_bits != gaps.sequence[1].frame_num_bits, "both have %d bits",
+          gaps.sequence[0].frame_num_bits);
     for (int i = 1; i < n; i++)
         told += gap_at(&gaps, &own[i]);
     for (int i = 0; i < others; i++)
@@ -231,7 +230,7 @@ static void test_own_form(void)
 static void test_parameters_that_stay(void)
 {
     static const uint8_t noise[] = {0, 0, 1, 0x67, 66, 3, 255, 0xf8, 0, 0, 1, 0x65, 0xb8};
-    struct h264_loss gaps = {.form = 31, .sequence[0].number_bits = 4};
+    struct h264_loss gaps = {.form = 31, .sequence[0].frame_num_bits = 4};
     int told = lost_before(&gaps, noise, sizeof noise);
     for (int i = 1; i < 20; i++) {
         bool wrong = idr_numbered(&gaps, 0, 0);
@@ -250,15 +249,15 @@ static void test_noise(void)
             uint64_t chance = random_next();
             noise[i] = chance >> 40 & 3 ? (uint8_t)(chance >> 20) : (uint8_t)(i % 5 == 2);
         }
-        struct h264_loss gaps = {.sequence[0].number_bits = 4 + run % 13, .begun = run & 1};
+        struct h264_loss gaps = {.sequence[0].frame_num_bits = 4 + run % 13, .begun = run & 1};
         uint8_t start[] = {0, 0, 1, run & 2 ? 0x67 : run & 4 ? 0x68 : 0x41};
         memcpy(noise, start, size < 4 ? size : 4);
         lost_before(&gaps, noise, size);
         int wrong = 0;
-        for (int i = 0; i < H264_LOSS_SEQUENCES; i++)
-            wrong += gaps.sequence[i].number_bits < 0 || gaps.sequence[i].number_bits > 16;
-        for (int i = 0; i < H264_LOSS_PICTURES; i++)
-            wrong += gaps.sequence_of[i] >= H264_LOSS_SEQUENCES;
+        for (int i = 0; i < H264_SPS_MAX; i++)
+            wrong += gaps.sequence[i].frame_num_bits > 16 && !gaps.sequence[i].gaps;
+        for (int i = 0; i < H264_PPS_MAX; i++)
+            wrong += gaps.sequence_of[i] >= H264_SPS_MAX;
         CHECK(wrong == 0, "%d parameters beyond what may be", wrong);
         free(noise);
     }
