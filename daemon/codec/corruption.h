@@ -30,12 +30,6 @@ void hash_checker_finish(struct hash_checker *); // ready for another stream
 // --- the policy: withholds pictures, and marks pictures that refer to damaged ones. One thread
 // uses it.
 
-struct corruption_picture {
-    int64_t serial;     // of its packet
-    int64_t whole_from; // see struct packet_facts
-    bool harmed;        // damaged itself, not for lack of a reference
-};
-
 struct corruption {
     enum damaged policy;
     bool holding;           // DAMAGED_HOLD: until the next clean keyframe
@@ -49,10 +43,12 @@ void corruption_begin(struct corruption *, enum damaged); // of a stream, perhap
 // Call when the packet's picture refers to one that never came.
 void corruption_missing_reference(struct corruption *, int64_t serial);
 void corruption_loss(struct corruption *, int64_t serial); // the packet's picture was lost
-// Takes the next picture in output order. `*flags`, enum framed_flags, marks it if it is damaged.
+// Takes the next picture in output order, with the facts of its packet. `harmed`: it is damaged
+// itself, not for lack of a reference. `*flags`, enum framed_flags, marks it if it is damaged.
 // Sets the flag also for pictures after a damaged or lost one, up to a clean keyframe or a recovery
 // point; after a recovery point, a picture that only lacked references no longer counts as damaged.
 // Returns true if the policy withholds the picture.
-bool corruption_withholds(struct corruption *, const struct corruption_picture *, uint32_t *flags);
+bool corruption_withholds(struct corruption *, const struct packet_facts *, bool harmed,
+                          uint32_t *flags);
 
 #endif

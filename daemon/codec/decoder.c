@@ -363,10 +363,10 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
     const AVFrame *av = picture_frame(picture);
     struct packet_info *packet = packet_history_info(&d->history, libav_serial(av));
     const bool known = packet->facts.serial == libav_serial(av);
-    struct corruption_picture corruption;
+    bool harmed;
     if (known)
         find_errors(d, av, packet);
-    struct frame_info info = packet_history_picture(&d->history, d->codec.context, av, &corruption);
+    struct frame_info info = packet_history_picture(&d->history, d->codec.context, av, &harmed);
     d->shown++;
     follow_orientation(d, av);
     follow_signal(d, av, &info);
@@ -374,7 +374,7 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
         packet_history_keyframe(&d->history, libav_serial(av));
     else if (known && packet->packet.keyframe)
         d->filter.unfit = true;
-    if (corruption_withholds(&d->corruption, &corruption, &info.flags))
+    if (corruption_withholds(&d->corruption, &packet->facts, harmed, &info.flags))
         return -EBADMSG;
     note_matrix(d, av, picture_format(picture));
     int rc = codec_map(&d->codec, picture, d->keep_on_device, ret, &converted);

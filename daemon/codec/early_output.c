@@ -93,44 +93,6 @@ void early_output_begin(struct early_output *early)
 
 // --- sps_max_num_reorder_pics of H.265
 
-static void skip_profile_tier_level(struct nal_bits *bits, int sub_layers)
-{
-    uint32_t present[8][2];
-    nal_skip(bits, 96);
-    for (int i = 0; i < sub_layers; i++)
-        for (int part = 0; part < 2; part++)
-            present[i][part] = nal_u(bits, 1);
-    nal_skip(bits, sub_layers > 0 ? 2 * (size_t)(8 - sub_layers) : 0);
-    for (int i = 0; i < sub_layers; i++)
-        nal_skip(bits, (present[i][0] ? 88 : 0) + (present[i][1] ? 8 : 0));
-}
-
-// Finds the values of the highest sub-layer; libavcodec reads no others.
-static struct nal_bits find_reordering(const struct nal *sps)
-{
-    struct nal_bits bits = {.data = sps->data, .size = sps->size, .at = 2}, found;
-    nal_u(&bits, 4); // sps_video_parameter_set_id
-    const int sub_layers = (int)nal_u(&bits, 3);
-    nal_u(&bits, 1); // sps_temporal_id_nesting_flag
-    skip_profile_tier_level(&bits, sub_layers);
-    nal_ue(&bits);          // sps_seq_parameter_set_id
-    if (nal_ue(&bits) == 3) // chroma_format_idc
-        nal_u(&bits, 1);
-    nal_ue(&bits); // width and height
-    nal_ue(&bits);
-    for (int i = nal_u(&bits, 1) ? 4 : 0; i > 0; i--) // conformance window
-        nal_ue(&bits);
-    for (int i = 0; i < 3; i++) // bit depths, log2_max_pic_order_cnt_lsb_minus4
-        nal_ue(&bits);
-    for (int i = nal_u(&bits, 1) ? 0 : sub_layers; i <= sub_layers; i++) {
-        nal_ue(&bits); // sps_max_dec_pic_buffering_minus1
-        found = bits;
-        nal_ue(&bits); // sps_max_num_reorder_pics
-        nal_ue(&bits); // sps_max_latency_increase_plus1
-    }
-    return found;
-}
-
 static int ue_bits(uint32_t value)
 {
     return 2 * (31 - __builtin_clz(value + 1)) + 1;
@@ -146,10 +108,12 @@ static void write_bit(struct nal_bits *bits, uint8_t *unit, bool bit)
 // The latency after the number grows by the bits that the number loses: it is not used.
 static void edit_sequence(struct followed *followed, const struct nal *sps)
 {
-    const struct nal_bits begin = find_reordering(sps);
-    struct nal_bits bits = begin;
+    struct nal_bits begin, bits;
+    if (!hevc_sps_find_reordering(sps, &begin))
+        return;
+    bits = begin;
     const uint32_t pictures = nal_ue(&bits), latency = nal_ue(&bits);
-    if (nal_ended(&bits) || pictures > 16 || latency >= UINT32_MAX - 1)
+    if (pictures > 16)
         return;
     const int left = ue_bits(pictures) + ue_bits(latency) - 1;
     const bool edits = pictures > 0 && left <= EDITED_BITS_MAX;

@@ -166,17 +166,16 @@ static bool follows_damage(struct packet_history *history, int64_t serial)
 
 struct frame_info packet_history_picture(struct packet_history *history,
                                          const AVCodecContext *codec, const AVFrame *av,
-                                         struct corruption_picture *picture)
+                                         bool *harmed)
 {
     struct packet_info *info = packet_history_info(history, libav_serial(av));
     const struct packet *packet = &info->packet;
     const bool follows = follows_damage(history, libav_serial(av)) && !libav_is_keyframe(av);
     // libavcodec marks H.264 pictures as corrupt up to its own recovery point.
     const bool corrupt = av->flags & AV_FRAME_FLAG_CORRUPT;
-    const bool harmed = av->decode_error_flags || info->damaged || follows ||
-                        (corrupt && codec->codec_id != AV_CODEC_ID_H264);
-    const bool damaged = harmed || corrupt || info->lacks_reference;
-    *picture = (struct corruption_picture){info->facts.serial, info->facts.whole_from, harmed};
+    *harmed = av->decode_error_flags || info->damaged || follows ||
+              (corrupt && codec->codec_id != AV_CODEC_ID_H264);
+    const bool damaged = *harmed || corrupt || info->lacks_reference;
     const struct frame_info ret = {
         .pts_ns = pts_of(history, codec, av, packet),
         .capture_ns = packet->capture_ns,

@@ -11,8 +11,8 @@
 #ifndef FRAMED_DAEMON_CODEC_PACKET_HISTORY_H
 #define FRAMED_DAEMON_CODEC_PACKET_HISTORY_H
 
-#include "daemon/codec/corruption.h"
 #include "daemon/codec/frame.h"
+#include "daemon/codec/packet.h"
 #include "daemon/source/demux.h"
 
 struct AVFrame;
@@ -64,9 +64,9 @@ void packet_history_drop_stale(struct packet_history *, int64_t received_ns);
 // Returns the packet's entry, or the last packet's if it is unknown.
 struct packet_info *packet_history_info(struct packet_history *, int64_t serial);
 // Returns the facts of a picture of packet libav_serial(frame), except its source's size and its
-// epoch. Counts the picture as given out.
+// epoch. `harmed`: see corruption_withholds. Counts the picture as given out.
 struct frame_info packet_history_picture(struct packet_history *, const struct AVCodecContext *,
-                                         const struct AVFrame *, struct corruption_picture *);
+                                         const struct AVFrame *, bool *harmed);
 // Call when that picture was a keyframe: packets before it need not be kept.
 void packet_history_keyframe(struct packet_history *, int64_t serial);
 

@@ -5,6 +5,7 @@
 #define FRAMED_DAEMON_CODEC_SWITCH_H
 
 #include "daemon/codec/codec.h"
+#include "daemon/codec/corruption.h"
 #include "daemon/codec/decode_options.h"
 #include "daemon/codec/packet_history.h"
 #include "daemon/codec/picture_filter.h"
