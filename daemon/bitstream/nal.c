@@ -381,7 +381,7 @@ static void skip_reference_sets(struct sps_bits *b, uint32_t poc_lsb_bits)
 }
 
 // Skips up to the reference picture sets: no later count could become absurd in a damaged SPS.
-static void skip_sps(struct sps_bits *b)
+static void skip_sps(struct sps_bits *b, struct nal_bits *reordering)
 {
     nal_skip(&b->bits, 4);
     const int sub_layers = (int)nal_u(&b->bits, 3);
@@ -397,9 +397,12 @@ static void skip_sps(struct sps_bits *b)
     read_ue(b, 8); // bit depths
     read_ue(b, 8);
     const uint32_t poc_lsb_bits = read_ue(b, 12) + 4;
-    for (int i = read_flag(b) ? 0 : sub_layers; i <= sub_layers; i++)
-        for (int j = 0; j < 3; j++)
-            read_ue(b, ANY);
+    for (int i = read_flag(b) ? 0 : sub_layers; i <= sub_layers; i++) {
+        read_ue(b, ANY); // sps_max_dec_pic_buffering_minus1
+        *reordering = b->bits;
+        read_ue(b, ANY); // sps_max_num_reorder_pics
+        read_ue(b, ANY); // sps_max_latency_increase_plus1
+    }
     skip_block_sizes(b, width, height);
     if (read_flag(b) && read_flag(b)) // scaling_list_enabled_flag, sps_scaling_list_data_present
         skip_scaling_lists(b);
@@ -415,9 +418,15 @@ static void skip_sps(struct sps_bits *b)
 
 bool hevc_sps_is_readable(const struct nal *nal)
 {
+    struct nal_bits reordering;
+    return hevc_sps_find_reordering(nal, &reordering);
+}
+
+bool hevc_sps_find_reordering(const struct nal *nal, struct nal_bits *ret)
+{
     struct sps_bits b = {.bits = {.data = nal->data, .size = nal->size, .at = 2}};
     if (hevc_unit_type(nal) != HEVC_UNIT_SPS || nal->data[1] != 1) // TemporalId is 0
         return false;
-    skip_sps(&b);
+    skip_sps(&b, ret);
     return !b.failed && !nal_ended(&b.bits);
 }

@@ -138,5 +138,8 @@ int hevc_length_bytes(const uint8_t *extradata, size_t size);
 // Returns true if a unit is an SPS of the base layer, of any profile, that is complete to the end
 // of its reference picture sets and contains only values that the standard allows there.
 bool hevc_sps_is_readable(const struct nal *);
+// The same. *ret reads sps_max_num_reorder_pics and sps_max_latency_increase_plus1 of the highest
+// sub-layer; libavcodec reads no others.
+bool hevc_sps_find_reordering(const struct nal *, struct nal_bits *ret);
 
 #endif

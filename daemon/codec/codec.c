@@ -7,6 +7,7 @@
 #include "daemon/codec/decode_options.h"
 #include "daemon/codec/early_output.h"
 #include "daemon/codec/hardware.h"
+#include "daemon/codec/packet.h"
 #include "daemon/codec/picture.h"
 #include "daemon/source/libav_version.h"
 
@@ -197,12 +198,12 @@ static bool push(struct codec *codec)
 
 // --- calls
 
-int codec_send(struct codec *codec, const AVPacket *packet, int64_t serial)
+int codec_send(struct codec *codec, const AVPacket *packet, const struct packet_facts *facts)
 {
     int rc = 0;
     codec->draining |= !packet;
     if (codec->hardware) {
-        rc = hardware_send(codec->hardware, packet, serial, codec->keyframes_only);
+        rc = hardware_send(codec->hardware, packet, facts, codec->keyframes_only);
         hardware_describe(codec->hardware, codec->context);
         return rc;
     }
@@ -213,9 +214,9 @@ int codec_send(struct codec *codec, const AVPacket *packet, int64_t serial)
     else if (codec->early)
         early_output_end(codec->early, codec->context);
     if (rc >= 0 && packet && codec->early)
-        rc = early_output_send(codec->early, codec->context, packet, serial, codec->keyframes_only);
+        rc = early_output_send(codec->early, codec->context, packet, facts, codec->keyframes_only);
     else if (rc >= 0 && (packet || !codec->idr))
-        rc = libav_send(codec->context, packet, serial);
+        rc = libav_send(codec->context, packet, packet ? facts->serial : NO_SERIAL);
     nvdec_leave(&codec->nvdec);
     return rc;
 }

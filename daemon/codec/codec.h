@@ -11,6 +11,7 @@ struct decoder_choice;
 struct early_output;
 struct frame;
 struct hardware;
+struct packet_facts;
 struct picture;
 struct pictures;
 
@@ -48,9 +49,9 @@ bool codec_on_nvdec(const struct codec *);
 // Returns true if a keyframe comes out in order when only keyframes are sent. libavcodec's order of
 // H.264 needs all reference pictures between two keyframes that are not IDR pictures.
 bool codec_orders(const struct codec *, const AVPacket *keyframe);
-// Sends a packet; `serial`, above 0, is the libav_serial() of its picture. NULL is the end. Returns
-// 0 or a negative AVERROR.
-int codec_send(struct codec *, const AVPacket *, int64_t serial);
+// Sends a packet; the serial in its facts is the libav_serial() of its picture. NULL, NULL is the
+// end. Returns 0 or a negative AVERROR.
+int codec_send(struct codec *, const AVPacket *, const struct packet_facts *);
 int codec_receive(struct codec *, AVFrame *); // as avcodec_receive_frame
 // Returns the serial of a decoded picture that came too late to be shown, once; 0: none.
 int64_t codec_late(struct codec *);

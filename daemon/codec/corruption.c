@@ -9,72 +9,13 @@
 #include <libavutil/pixdesc.h>
 #include <string.h>
 
-#include "daemon/bitstream/nal.h"
 #include "daemon/wire.h"
 
 enum {
-    SEI_PICTURE_HASH = 132,
-    SEI_BYTES_MAX = 128, // a hash takes 51 with its headers; other messages may precede it
     // The standard starts with 0xffff and appends 16 zero bits; libavutil does not append them.
     CRC_BEGIN = 0x1d0f,
     MISMATCHED_MAX = 8, // first pictures: after these the encoder is wrong
 };
-
-static int bytes_of(enum hash_method method)
-{
-    static const int bytes[] = {[HASH_MD5] = 16, [HASH_CRC] = 2, [HASH_CHECKSUM] = 4};
-    return bytes[method];
-}
-
-// --- the hash in the stream
-
-// Reads a message's type or size: any number of bytes 255 and another byte.
-static size_t read_sum(const uint8_t *sei, size_t size, size_t *at)
-{
-    size_t sum = 0;
-    while (*at < size && sei[*at] == 255)
-        sum += sei[(*at)++];
-    return *at < size ? sum + sei[(*at)++] : sum;
-}
-
-// Monochrome pictures have one component.
-static void read_payload(struct picture_hash *ret, const uint8_t *payload, size_t size)
-{
-    if (size < 1 || payload[0] > HASH_CHECKSUM - HASH_MD5)
-        return;
-    const enum hash_method method = HASH_MD5 + payload[0];
-    const size_t bytes = (size_t)bytes_of(method);
-    if (size != 1 + bytes && size != 1 + 3 * bytes)
-        return;
-    ret->method = method;
-    for (size_t c = 0; c < size / bytes; c++)
-        memcpy(ret->digest[c], payload + 1 + c * bytes, bytes);
-}
-
-static void read_sei(struct picture_hash *ret, const struct nal *unit)
-{
-    uint8_t sei[SEI_BYTES_MAX];
-    size_t size = nal_rbsp(unit, sei, sizeof sei);
-    for (size_t at = 2; at + 1 < size;) {
-        size_t type = read_sum(sei, size, &at), bytes = read_sum(sei, size, &at);
-        if (bytes > size - at)
-            return;
-        if (type == SEI_PICTURE_HASH)
-            read_payload(ret, sei + at, bytes);
-        at += bytes;
-    }
-}
-
-struct picture_hash picture_hash_read(const uint8_t *data, size_t size, int length_bytes)
-{
-    struct picture_hash hash = {0};
-    struct nal_reader reader = {.data = data, .size = size, .length_bytes = length_bytes};
-    struct nal unit;
-    while (nal_next(&reader, &unit))
-        if (hevc_unit_type(&unit) == HEVC_UNIT_SUFFIX_SEI)
-            read_sei(&hash, &unit);
-    return hash;
-}
 
 // --- the hash of the picture
 
@@ -97,46 +38,41 @@ static struct hashed_component hashed_component_of(const AVFrame *picture,
     };
 }
 
-static void md5(uint8_t digest[16], struct AVMD5 *state, const struct hashed_component *of)
+static uint32_t row_checksum(const uint8_t *row, int y, const struct hashed_component *of)
 {
-    av_md5_init(state);
-    for (int y = 0; y < of->height; y++)
-        av_md5_update(state, of->data + y * of->stride, (size_t)(of->width * of->sample_bytes));
-    av_md5_final(state, digest);
-}
-
-static uint16_t crc(const struct hashed_component *of)
-{
-    const AVCRC *table = av_crc_get_table(AV_CRC_16_CCITT);
-    uint32_t crc = av_bswap16(CRC_BEGIN);
-    for (int y = 0; y < of->height; y++)
-        crc = av_crc(table, crc, of->data + y * of->stride, (size_t)(of->width * of->sample_bytes));
-    return av_bswap16((uint16_t)crc);
-}
-
-static uint32_t checksum(const struct hashed_component *of)
-{
-    const int shift = of->sample_bytes - 1;
     uint32_t sum = 0;
-    for (int y = 0; y < of->height; y++) {
-        const uint8_t *row = of->data + y * of->stride;
-        for (int i = 0; i < of->width << shift; i++) {
-            int x = i >> shift;
-            sum += row[i] ^ (uint8_t)(x ^ y ^ x >> 8 ^ y >> 8);
-        }
+    for (int i = 0; i < of->width * of->sample_bytes; i++) {
+        const int x = i / of->sample_bytes;
+        sum += row[i] ^ (uint8_t)(x ^ y ^ x >> 8 ^ y >> 8);
     }
     return sum;
 }
 
-static void hash_component(uint8_t digest[HASH_BYTES_MAX], enum hash_method method,
-                           struct AVMD5 *state, const struct hashed_component *of)
+// Returns the number of bytes.
+static size_t hash_component(uint8_t digest[HASH_BYTES_MAX], enum hash_method method,
+                             struct AVMD5 *md5, const struct hashed_component *of)
 {
+    const AVCRC *table = av_crc_get_table(AV_CRC_16_CCITT);
+    const size_t bytes = (size_t)(of->width * of->sample_bytes);
+    uint32_t crc = av_bswap16(CRC_BEGIN), sum = 0;
     if (method == HASH_MD5)
-        md5(digest, state, of);
+        av_md5_init(md5);
+    for (int y = 0; y < of->height; y++) {
+        const uint8_t *row = of->data + y * of->stride;
+        if (method == HASH_MD5)
+            av_md5_update(md5, row, bytes);
+        else if (method == HASH_CRC)
+            crc = av_crc(table, crc, row, bytes);
+        else
+            sum += row_checksum(row, y, of);
+    }
+    if (method == HASH_MD5)
+        av_md5_final(md5, digest);
     else if (method == HASH_CRC)
-        AV_WB16(digest, crc(of));
+        AV_WB16(digest, av_bswap16((uint16_t)crc));
     else
-        AV_WB32(digest, checksum(of));
+        AV_WB32(digest, sum);
+    return method == HASH_MD5 ? 16 : method == HASH_CRC ? 2 : 4;
 }
 
 static bool counts(const struct hash_checker *checker, enum hash_method method, int component)
@@ -157,8 +93,8 @@ bool hash_checker_tells_errors(struct hash_checker *checker, const struct pictur
     for (int c = 0; c < format->nb_components && c < 3; c++) {
         uint8_t digest[HASH_BYTES_MAX];
         const struct hashed_component component = hashed_component_of(picture, format, c);
-        hash_component(digest, hash->method, checker->md5, &component);
-        bool matches = memcmp(digest, hash->digest[c], (size_t)bytes_of(hash->method)) == 0;
+        const size_t bytes = hash_component(digest, hash->method, checker->md5, &component);
+        const bool matches = memcmp(digest, hash->digest[c], bytes) == 0;
         checker->matched[c] |= matches;
         wrong |= !matches && counts(checker, hash->method, c);
         checker->mismatched[c] += !checker->matched[c] && checker->mismatched[c] < MISMATCHED_MAX;
@@ -232,12 +168,12 @@ static void mark_tainted(struct corruption *corruption, uint32_t *flags, bool cl
         *flags |= FRAMED_FLAG_DAMAGED;
 }
 
-bool corruption_withholds(struct corruption *corruption, const struct corruption_picture *picture,
-                          uint32_t *flags)
+bool corruption_withholds(struct corruption *corruption, const struct packet_facts *facts,
+                          bool harmed, uint32_t *flags)
 {
-    if (picture->harmed)
-        note_broken(corruption, picture->serial);
-    const bool whole = picture->whole_from > corruption->broken;
+    if (harmed)
+        note_broken(corruption, facts->serial);
+    const bool whole = facts->whole_from > corruption->broken;
     if (whole)
         *flags &= ~(uint32_t)FRAMED_FLAG_DAMAGED;
     const bool damaged = *flags & FRAMED_FLAG_DAMAGED;

@@ -3,31 +3,13 @@
 #ifndef FRAMED_DAEMON_CODEC_CORRUPTION_H
 #define FRAMED_DAEMON_CODEC_CORRUPTION_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "config/config.h"
+#include "daemon/codec/packet.h"
 
 struct AVFrame;
 struct AVMD5;
 
-// --- the hash of a decoded picture that an H.265 stream may carry (SEI decoded picture hash). It
-// shows whether a picture was decoded as its encoder saw it.
-
-enum hash_method { // 1 more than the standard's hash_type
-    HASH_NONE,
-    HASH_MD5,
-    HASH_CRC,
-    HASH_CHECKSUM,
-};
-
-enum { HASH_BYTES_MAX = 16 };
-
-struct picture_hash {
-    enum hash_method method;
-    uint8_t digest[3][HASH_BYTES_MAX]; // by colour component
-};
+// --- the hash of a decoded picture shows whether it was decoded as its encoder saw it
 
 // Compares the hashes of one stream. An encoder may compute a component's hashes wrongly: if they
 // never matched since the stream began, they count for its first pictures only, and the CRC of
@@ -39,9 +21,6 @@ struct hash_checker {
     int mismatched[3]; // pictures with a mismatch in the component before any match
 };
 
-// Returns the hash of the packet's picture; HASH_NONE if it has none. `length_bytes`: see struct
-// nal_reader.
-struct picture_hash picture_hash_read(const uint8_t *data, size_t size, int length_bytes);
 // Returns true if a picture, which was not cropped, has errors. False if it has no hash or is on a
 // device.
 bool hash_checker_tells_errors(struct hash_checker *, const struct picture_hash *,
@@ -50,12 +29,6 @@ void hash_checker_finish(struct hash_checker *); // ready for another stream
 
 // --- the policy: withholds pictures, and marks pictures that refer to damaged ones. One thread
 // uses it.
-
-struct corruption_picture {
-    int64_t serial;     // of its packet
-    int64_t whole_from; // see packet_inspection_order
-    bool harmed;        // damaged itself, not for lack of a reference
-};
 
 struct corruption {
     enum damaged policy;
@@ -70,10 +43,12 @@ void corruption_begin(struct corruption *, enum damaged); // of a stream, perhap
 // Call when the packet's picture refers to one that never came.
 void corruption_missing_reference(struct corruption *, int64_t serial);
 void corruption_loss(struct corruption *, int64_t serial); // the packet's picture was lost
-// Takes the next picture in output order. `*flags`, enum framed_flags, marks it if it is damaged.
+// Takes the next picture in output order, with the facts of its packet. `harmed`: it is damaged
+// itself, not for lack of a reference. `*flags`, enum framed_flags, marks it if it is damaged.
 // Sets the flag also for pictures after a damaged or lost one, up to a clean keyframe or a recovery
 // point; after a recovery point, a picture that only lacked references no longer counts as damaged.
 // Returns true if the policy withholds the picture.
-bool corruption_withholds(struct corruption *, const struct corruption_picture *, uint32_t *flags);
+bool corruption_withholds(struct corruption *, const struct packet_facts *, bool harmed,
+                          uint32_t *flags);
 
 #endif

@@ -5,36 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/bitstream/nal.h"
 #include "daemon/codec/buffers.h"
-#include "daemon/codec/packet_inspection.h"
 #include "daemon/codec/picture.h"
-#include "daemon/codec/picture_filter.h"
 #include "daemon/codec/pixel_format_map.h"
-#include "daemon/codec/takeover.h"
-#include "daemon/source/demux.h"
+#include "daemon/codec/switch.h"
 #include "daemon/source/libav_log.h"
 #include "daemon/source/libav_version.h"
 #include "daemon/wire.h"
 
 // While the first picture waits for NVDEC, a newer keyframe replaces packets older than this.
 static const int64_t STALE_NS = INT64_C(1000000000);
-
-struct decoder {
-    struct takeover takeover;
-    struct packet_inspection inspection;
-    struct hash_checker hash_checker;
-    struct picture_filter filter;
-    int64_t skipped; // by the filter
-    bool harmed;     // met undecodable data, which may have left traces
-    bool intact;     // nothing is missing since a keyframe
-    bool hole;       // packet.hole of the last packet
-    int64_t failures;
-    int orientation; // decoder_orientation
-    const char *converted;
-    bool by_intra;      // notice given that intra pictures serve as recovery points
-    const char *matrix; // the stream's, last reported as read as another one
-};
 
 int decoder_open(struct decoder **ret, const AVCodecParameters *parameters,
                  const struct decode_options *options)
@@ -44,14 +24,21 @@ int decoder_open(struct decoder **ret, const AVCodecParameters *parameters,
     struct decoder *d = calloc(1, sizeof(*d));
     if (!d)
         return -ENOMEM;
+    d->error = -ENOTSUP;
     d->orientation = -ENODATA;
     d->filter.pictures = options->pictures;
-    if (takeover_open(&d->takeover, parameters, options) < 0) {
+    d->options = *options;
+    packet_history_begin(&d->history);
+    corruption_begin(&d->corruption, options->damaged);
+    const struct memory_share share = {options->memory, options->planned, options->threads,
+                                       options->in_flight};
+    if (buffers_open(&d->buffers, &share) < 0 || pictures_open(&d->pictures, d->buffers) < 0 ||
+        !(d->parameters = avcodec_parameters_alloc()) ||
+        avcodec_parameters_copy(d->parameters, parameters) < 0 ||
+        packet_reader_open(&d->reader, d->parameters, options->check_hashes) < 0) {
         decoder_close(d);
         return -ENOMEM;
     }
-    d->inspection.parameters = d->takeover.parameters;
-    d->inspection.reads_hashes = options->check_hashes;
     *ret = d;
     return 0;
 }
@@ -60,25 +47,20 @@ void decoder_close(struct decoder *d)
 {
     if (!d)
         return;
-    takeover_close(&d->takeover);
+    codec_close(&d->codec);
+    nvdec_turn_end(&d->turn);
+    packet_reader_close(d->reader);
+    packet_history_finish(&d->history);
     hash_checker_finish(&d->hash_checker);
-    packet_inspection_finish(&d->inspection);
+    avcodec_parameters_free(&d->parameters);
+    pictures_close(d->pictures);
+    buffers_close(d->buffers);
     free(d);
-}
-
-int decoder_join(struct decoder *d, const struct decode_target *target)
-{
-    return takeover_join(&d->takeover, target);
-}
-
-void decoder_leave(struct decoder *d)
-{
-    takeover_leave(&d->takeover);
 }
 
 bool decoder_accepts(const struct decoder *d, const AVCodecParameters *parameters)
 {
-    const AVCodecParameters *own = d->takeover.parameters;
+    const AVCodecParameters *own = d->parameters;
     return !d->harmed && own->codec_id == parameters->codec_id &&
            own->profile == parameters->profile && own->format == parameters->format &&
            own->width == parameters->width && own->height == parameters->height &&
@@ -87,191 +69,182 @@ bool decoder_accepts(const struct decoder *d, const AVCodecParameters *parameter
             memcmp(own->extradata, parameters->extradata, (size_t)own->extradata_size) == 0);
 }
 
-// Some streams have no keyframes: each picture refreshes a part (intra refresh). These begin
-// without one, after as many packets as the history keeps.
-static bool is_awaiting(struct decoder *d, bool keyframe)
-{
-    d->takeover.awaiting &= !keyframe && d->takeover.awaited++ < PACKETS_KEPT_MAX;
-    return d->takeover.awaiting;
-}
-
 void decoder_restart(struct decoder *d)
 {
-    packet_history_begin(&d->takeover.history);
-    if (d->takeover.codec.context)
-        codec_flush(&d->takeover.codec, d->takeover.history.first);
-    corruption_begin(&d->takeover.corruption, d->takeover.options.damaged);
-    packet_inspection_begin(&d->inspection);
+    packet_history_begin(&d->history);
+    if (d->codec.context)
+        codec_flush(&d->codec, d->history.first);
+    corruption_begin(&d->corruption, d->options.damaged);
+    packet_reader_begin(d->reader);
     picture_filter_begin(&d->filter);
     hash_checker_finish(&d->hash_checker);
-    d->takeover.flushing = d->takeover.awaiting = d->intact = false;
+    d->flushing = d->awaiting = d->intact = false;
     d->orientation = -ENODATA;
-    d->takeover.lost = 0;
-    takeover_restart(&d->takeover);
+    d->lost = 0;
+    switch_restart(d);
+}
+
+int decoder_join(struct decoder *d, const struct decode_target *target)
+{
+    return switch_join(d, target);
+}
+
+void decoder_leave(struct decoder *d)
+{
+    switch_leave(d);
 }
 
 // --- packets in
 
-// Returns the error of a codec that could not be reopened.
-static int no_codec(const struct decoder *d)
-{
-    return d->takeover.error < 0 ? d->takeover.error : -ENOTSUP;
-}
-
-// Converts libavcodec's error for the present packet or picture. Before the first picture an
+// Converts libavcodec's error for the packet or its picture. Before the first picture an
 // unimplemented feature belongs to the stream; later it is damage.
-static int errno_of(struct decoder *d, int error, int64_t serial)
+static int errno_of(struct decoder *d, int error, struct packet_info *info)
 {
-    struct packet_info *info = packet_history_info(&d->takeover.history, serial);
-    if (error == AVERROR(ENOMEM) && !buffers_refused(d->takeover.buffers))
+    if (error == AVERROR(ENOMEM) && !buffers_refused(d->buffers))
         return -ENOMEM;
-    if (error == AVERROR_PATCHWELCOME && !d->takeover.shown)
+    if (error == AVERROR_PATCHWELCOME && !d->shown)
         return -ENOTSUP;
     info->damaged = info->settled = d->harmed = true;
-    corruption_loss(&d->takeover.corruption, serial);
+    corruption_loss(&d->corruption, info->facts.serial);
     return -EBADMSG;
 }
 
-static int send_end(struct decoder *d)
+static struct packet_info *last_packet(struct decoder *d)
 {
-    int rc = codec_send(&d->takeover.codec, NULL, 0);
-    if (rc >= 0 || rc == AVERROR_EOF)
-        return 0;
-    if (codec_failed(&d->takeover.codec, rc))
-        return takeover_fall_back(&d->takeover, rc);
-    rc = errno_of(d, rc, d->takeover.history.serial);
-    d->takeover.lost += rc == -EBADMSG;
-    return rc == -EBADMSG ? 0 : rc;
+    return packet_history_info(&d->history, d->history.serial);
 }
 
 // The end is sent to a codec after all packets.
 static int end_if_due(struct decoder *d)
 {
-    const bool due = d->takeover.flushing && d->takeover.codec.context &&
-                     !d->takeover.codec.draining && !packet_history_replays(&d->takeover.history);
-    return due ? send_end(d) : 0;
+    if (!d->flushing || !d->codec.context || d->codec.draining ||
+        packet_history_replays(&d->history))
+        return 0;
+    int rc = codec_send(&d->codec, NULL, NULL);
+    if (rc >= 0 || rc == AVERROR_EOF)
+        return 0;
+    if (codec_failed(&d->codec, rc))
+        return switch_to_cpu(d, rc);
+    rc = errno_of(d, rc, last_packet(d));
+    d->lost += rc == -EBADMSG;
+    return rc == -EBADMSG ? 0 : rc;
 }
 
-// If not, a failed packet may have contained only headers or half a picture: no loss.
-static bool packets_are_pictures(const struct decoder *d)
+static int send(struct decoder *d, const AVPacket *packet, struct packet_info *info)
 {
-    const AVCodecDescriptor *codec = avcodec_descriptor_get(d->takeover.parameters->codec_id);
-    return codec && (codec->props & AV_CODEC_PROP_INTRA_ONLY);
-}
-
-static int send(struct decoder *d, const AVPacket *packet, int64_t serial)
-{
-    d->takeover.codec.keyframes_only = picture_filter_now(&d->filter) == PICTURES_KEYFRAMES;
-    int rc = codec_send(&d->takeover.codec, packet, serial);
-    takeover_end_turn(&d->takeover);
+    // The same after packets that it did not get.
+    d->codec.keyframes_only =
+        picture_filter_now(&d->filter) == PICTURES_KEYFRAMES || buffers_refused(d->buffers);
+    int rc = codec_send(&d->codec, packet, &info->facts);
+    switch_end_turn(d);
     // On the cpu libavcodec's own threads log it too, so find_errors checks instead.
-    const bool missing = libav_thread()->data_missing && codec_on_device(&d->takeover.codec);
+    const bool missing = libav_thread()->data_missing && codec_on_device(&d->codec);
     libav_thread()->data_missing = false;
-    if (missing && !d->takeover.options.losses_known) {
-        packet_history_info(&d->takeover.history, serial)->damaged = true;
-        corruption_missing_reference(&d->takeover.corruption, serial);
+    if (missing && !d->options.losses_known) {
+        info->damaged = true;
+        corruption_missing_reference(&d->corruption, info->facts.serial);
     }
     if (rc >= 0)
         return 0;
-    if (codec_failed(&d->takeover.codec, rc))
-        return takeover_fall_back(&d->takeover, rc);
-    rc = errno_of(d, rc, serial);
+    if (codec_failed(&d->codec, rc))
+        return switch_to_cpu(d, rc);
+    rc = errno_of(d, rc, info);
     d->failures += rc == -EBADMSG && d->intact;
-    return rc == -EBADMSG && !packets_are_pictures(d) ? 0 : rc;
+    // Unless packets are pictures, it may have contained only headers or half a picture: no loss.
+    const AVCodecDescriptor *codec = avcodec_descriptor_get(d->parameters->codec_id);
+    const bool pictures = codec && (codec->props & AV_CODEC_PROP_INTRA_ONLY);
+    return rc == -EBADMSG && !pictures ? 0 : rc;
 }
 
-// For a packet that the decoder gets, now or in a replay.
-static void note_sent(struct decoder *d, const AVPacket *packet, struct packet_info *info)
+// Call for a packet that the decoder gets.
+static void note_sent(struct decoder *d, const struct packet_info *info)
 {
-    packet_inspection_content(&d->inspection, packet, info);
-    if (info->reference_lost)
-        corruption_missing_reference(&d->takeover.corruption, info->serial);
+    if (info->packet.reference_lost)
+        corruption_missing_reference(&d->corruption, info->facts.serial);
 }
 
 // Applies the key `pictures`. When all pictures are needed again, those skipped since the last
 // keyframe are decoded first. Of these, the ones shown ahead of this packet's are not given out.
-static bool is_skipped(struct decoder *d, const struct packet *packet)
+static bool is_skipped(struct decoder *d, const struct packet *packet,
+                       const struct packet_facts *facts)
 {
     if (packet->keyframe && d->filter.pictures == PICTURES_AUTO &&
-        !codec_orders(&d->takeover.codec, packet->av))
-        picture_filter_unfit(&d->filter);
+        !codec_orders(&d->codec, packet->av))
+        d->filter.unfit = true;
     const int64_t time_ns = packet->pts_ns != INT64_MIN ? packet->pts_ns : packet->received_ns;
-    const bool disposable =
-        d->filter.pictures == PICTURES_REFERENCE &&
-        (packet->disposable || packet_inspection_disposable(&d->inspection, packet->av));
+    const bool disposable = packet->disposable || facts->disposable;
     const enum filter_verdict verdict =
         picture_filter_packet(&d->filter, packet->keyframe, disposable, time_ns);
-    if (verdict == FILTER_WAKE && packet_history_unskip(&d->takeover.history, packet->pts_ns)) {
+    if (verdict == FILTER_WAKE && packet_history_unskip(&d->history, packet->pts_ns)) {
         picture_filter_wake(&d->filter);
         return false;
     }
     return verdict != FILTER_DECODE;
 }
 
-// True while there is no memory for the pictures. Only a keyframe tries again.
-static bool lacks_memory(struct decoder *d, bool key)
-{
-    return !key && buffers_refused(d->takeover.buffers);
-}
-
-// Each packet then counts as a lost picture, whatever libavcodec makes of it.
+// While there is no memory for the pictures, each packet counts as a lost one, whatever libavcodec
+// makes of it.
 static void note_refusal(struct decoder *d, struct packet_info *info)
 {
     char text[200];
-    if (!buffers_refused(d->takeover.buffers))
+    if (!buffers_refused(d->buffers))
         return;
-    buffers_refusal(d->takeover.buffers, text, sizeof text);
+    buffers_refusal(d->buffers, text, sizeof text);
     if (text[0])
-        takeover_say(&d->takeover, text);
+        switch_say(d, text);
     info->settled = true;
-    d->takeover.lost++;
+    d->lost++;
 }
 
 int decoder_send(struct decoder *d, const struct packet *packet)
 {
-    stage_enter(d->takeover.options.stages, STAGE_DECODE, 0);
-    if (!d->takeover.codec.context)
-        return no_codec(d);
+    stage_enter(d->options.stages, STAGE_DECODE, 0);
+    if (!d->codec.context)
+        return d->error;
     if (!packet) {
-        d->takeover.flushing = true;
+        d->flushing = true;
         return end_if_due(d);
     }
     const AVPacket *av = packet->av;
+    const struct packet_facts facts = packet_reader_read(d->reader, av, d->history.serial + 1);
     const bool key = av->flags & AV_PKT_FLAG_KEY;
-    const bool wanted = !is_skipped(d, packet); // may begin a replay
-    const bool replays = packet_history_replays(&d->takeover.history);
-    const bool keep = takeover_keeps_packets(&d->takeover) || replays || d->filter.keyframes_only;
-    const bool waits = !is_awaiting(d, key) && takeover_waits_for_turn(&d->takeover);
-    if (waits && key && d->takeover.shown == 0)
-        packet_history_drop_stale(&d->takeover.history, packet->received_ns - STALE_NS);
-    const bool begins = packet->keyframe && !d->hole && d->takeover.options.losses_known;
+    const bool wanted = !is_skipped(d, packet, &facts); // may begin a replay
+    const bool replays = packet_history_replays(&d->history);
+    const bool keep = switch_keeps_packets(d) || replays || d->filter.keyframes_only;
+    // Some streams have no keyframes: each picture refreshes a part (intra refresh). These begin
+    // without one, after as many packets as the history keeps.
+    d->awaiting &= !key && d->awaited++ < PACKETS_KEPT_MAX;
+    const bool waits = !d->awaiting && switch_waits_for_turn(d);
+    if (waits && key && d->shown == 0)
+        packet_history_drop_stale(&d->history, packet->received_ns - STALE_NS);
+    const bool begins = packet->keyframe && !d->hole && d->options.losses_known;
     d->intact = !packet->hole && (d->intact || begins);
     d->hole = packet->hole;
-    if (packet_history_add(&d->takeover.history, packet, !d->takeover.awaiting && keep) < 0)
+    if (packet_history_add(&d->history, packet, &facts, !d->awaiting && keep) < 0)
         return -ENOMEM;
-    struct packet_info *info =
-        packet_history_info(&d->takeover.history, d->takeover.history.serial);
-    packet_inspection_order(&d->inspection, av, info);
+    struct packet_info *info = last_packet(d);
     info->skipped = !wanted;
     if (!wanted) {
         info->settled = true;
         d->skipped++;
         return 0;
     }
-    note_sent(d, av, info);
+    // The numbers of H.264 show a lost reference.
+    info->lacks_reference =
+        packet->reference_lost && !key && d->parameters->codec_id != AV_CODEC_ID_H264;
+    note_sent(d, info);
     int rc = 0;
-    if (d->takeover.awaiting) {
+    if (d->awaiting) {
         info->settled = true;
-        d->takeover.lost++;
+        d->lost++;
     } else if (waits) {
-        packet_history_rewind(&d->takeover.history);
-        info->settled =
-            !packet_history_keeps(&d->takeover.history); // came before the first keyframe
-    } else if (!replays && !lacks_memory(d, key)) {
-        rc = send(d, av, info->serial);
+        packet_history_rewind(&d->history);
+        info->settled = !packet_history_keeps(&d->history); // came before the first keyframe
+    } else if (!replays && (key || !buffers_refused(d->buffers))) { // a keyframe tries again
+        rc = send(d, av, info);
     }
     note_refusal(d, info);
-    d->takeover.lost += rc == -EBADMSG && !buffers_refused(d->takeover.buffers);
+    d->lost += rc == -EBADMSG && !buffers_refused(d->buffers);
     return rc == -EBADMSG ? 0 : rc;
 }
 
@@ -280,28 +253,26 @@ int decoder_send(struct decoder *d, const struct packet *packet)
 // Sends the codec the next packet that its predecessor had. A loss counts once.
 static int replay(struct decoder *d)
 {
-    int64_t serial;
-    const AVPacket *packet = packet_history_next(&d->takeover.history, &serial);
-    struct packet_info *info = packet_history_info(&d->takeover.history, serial);
-    bool counted = info->settled;
+    struct packet_info *info = packet_history_next(&d->history);
+    const bool counted = info->settled;
     if (info->unskipped)
-        note_sent(d, packet, info);
+        note_sent(d, info);
     info->unskipped = false;
-    int rc = info->skipped ? 0 : send(d, packet, serial);
+    int rc = info->skipped ? 0 : send(d, info->packet.av, info);
     if (rc < 0 && rc != -EBADMSG)
         return rc;
-    if (!takeover_keeps_packets(&d->takeover) && !packet_history_replays(&d->takeover.history))
-        packet_history_drop(&d->takeover.history);
-    d->takeover.lost += rc == -EBADMSG && !counted;
+    if (!switch_keeps_packets(d) && !packet_history_replays(&d->history))
+        packet_history_drop(&d->history);
+    d->lost += rc == -EBADMSG && !counted;
     return 0;
 }
 
 // Counts as lost the pictures that the output order had placed too late.
 static void note_late(struct decoder *d)
 {
-    for (int64_t serial; d->takeover.codec.context && (serial = codec_late(&d->takeover.codec));) {
-        packet_history_info(&d->takeover.history, serial)->settled = true;
-        d->takeover.lost++;
+    for (int64_t serial; d->codec.context && (serial = codec_late(&d->codec));) {
+        packet_history_info(&d->history, serial)->settled = true;
+        d->lost++;
     }
 }
 
@@ -309,28 +280,28 @@ static int receive(struct decoder *d, AVFrame *av)
 {
     for (int rc = 0;;) {
         if (rc == 0)
-            rc = takeover_begin(&d->takeover);
+            rc = switch_if_due(d);
         if (rc == 0)
             rc = end_if_due(d);
-        if (rc < 0 || !d->takeover.codec.context)
-            return rc < 0 ? rc : no_codec(d);
+        if (rc < 0 || !d->codec.context)
+            return rc < 0 ? rc : d->error;
         note_late(d);
-        if (d->takeover.lost > 0) {
-            d->takeover.lost--;
+        if (d->lost > 0) {
+            d->lost--;
             return -EBADMSG;
         }
-        rc = codec_receive(&d->takeover.codec, av);
-        if (rc == 0 && packet_history_repeats(&d->takeover.history, libav_serial(av)))
+        rc = codec_receive(&d->codec, av);
+        if (rc == 0 && packet_history_repeats(&d->history, libav_serial(av)))
             continue;
-        if (rc == AVERROR(EAGAIN) && packet_history_replays(&d->takeover.history) &&
-            !takeover_waits_for_turn(&d->takeover))
+        if (rc == AVERROR(EAGAIN) && packet_history_replays(&d->history) &&
+            !switch_waits_for_turn(d))
             rc = replay(d);
         else if (rc == 0 || rc == AVERROR(EAGAIN) || rc == AVERROR_EOF)
             return rc == AVERROR_EOF ? -ENODATA : rc;
-        else if (codec_failed(&d->takeover.codec, rc))
-            rc = takeover_fall_back(&d->takeover, rc);
+        else if (codec_failed(&d->codec, rc))
+            rc = switch_to_cpu(d, rc);
         else
-            return errno_of(d, rc, d->takeover.history.serial);
+            return errno_of(d, rc, last_packet(d));
     }
 }
 
@@ -346,7 +317,7 @@ static void follow_orientation(struct decoder *d, const AVFrame *av)
 
 static void follow_signal(const struct decoder *d, const AVFrame *av, struct frame_info *info)
 {
-    info->field_order = pixel_format_map_field_order(av, d->takeover.parameters->codec_id);
+    info->field_order = pixel_format_map_field_order(av, d->parameters->codec_id);
     if (info->field_order != FIELDS_NONE)
         info->flags |= FRAMED_FLAG_INTERLACED;
     if (pixel_format_map_is_hdr(av))
@@ -355,17 +326,15 @@ static void follow_signal(const struct decoder *d, const AVFrame *av, struct fra
 
 // Finds errors in H.265 pictures that libavcodec does not report. Hardware has its own layout of
 // pictures, and its hashes are not checked.
-static void find_errors(struct decoder *d, const AVFrame *av)
+static void find_errors(struct decoder *d, const AVFrame *av, struct packet_info *info)
 {
-    struct packet_info *info = packet_history_info(&d->takeover.history, libav_serial(av));
-    if (info->serial != libav_serial(av) || codec_on_device(&d->takeover.codec) ||
-        d->takeover.parameters->codec_id != AV_CODEC_ID_HEVC)
+    if (codec_on_device(&d->codec) || d->parameters->codec_id != AV_CODEC_ID_HEVC)
         return;
-    info->damaged |= hash_checker_tells_errors(&d->hash_checker, &info->hash, av);
-    if (d->takeover.options.losses_known || !buffers_stood_in(d->takeover.buffers, av))
+    info->damaged |= hash_checker_tells_errors(&d->hash_checker, &info->facts.hash, av);
+    if (d->options.losses_known || !buffers_stood_in(d->buffers, av))
         return;
     info->lacks_reference = true;
-    corruption_missing_reference(&d->takeover.corruption, info->serial);
+    corruption_missing_reference(&d->corruption, info->facts.serial);
 }
 
 // Reports once which matrix is read as another one.
@@ -384,7 +353,7 @@ static void note_matrix(struct decoder *d, const AVFrame *av, enum AVPixelFormat
              colour.matrix == MATRIX_BT2020  ? "bt2020"
              : colour.matrix == MATRIX_BT709 ? "bt709"
                                              : "bt601");
-    takeover_say(&d->takeover, text);
+    switch_say(d, text);
     d->matrix = matrix;
 }
 
@@ -392,38 +361,40 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
 {
     const char *converted;
     const AVFrame *av = picture_frame(picture);
-    find_errors(d, av);
-    struct corruption_picture corruption;
-    struct frame_info info =
-        packet_history_picture(&d->takeover.history, d->takeover.codec.context, av, &corruption);
-    d->takeover.shown++;
+    struct packet_info *packet = packet_history_info(&d->history, libav_serial(av));
+    const bool known = packet->facts.serial == libav_serial(av);
+    bool harmed;
+    if (known)
+        find_errors(d, av, packet);
+    struct frame_info info = packet_history_picture(&d->history, d->codec.context, av, &harmed);
+    d->shown++;
     follow_orientation(d, av);
     follow_signal(d, av, &info);
     if (libav_is_keyframe(av) && av->pict_type == AV_PICTURE_TYPE_I)
-        packet_history_keyframe(&d->takeover.history, libav_serial(av));
-    else if (packet_history_is_keyframe(&d->takeover.history, libav_serial(av)))
-        picture_filter_unfit(&d->filter);
-    if (corruption_withholds(&d->takeover.corruption, &corruption, &info.flags))
+        packet_history_keyframe(&d->history, libav_serial(av));
+    else if (known && packet->packet.keyframe)
+        d->filter.unfit = true;
+    if (corruption_withholds(&d->corruption, &packet->facts, harmed, &info.flags))
         return -EBADMSG;
     note_matrix(d, av, picture_format(picture));
-    int rc = codec_map(&d->takeover.codec, picture, d->takeover.keep_on_device, ret, &converted);
+    int rc = codec_map(&d->codec, picture, d->keep_on_device, ret, &converted);
     if (rc < 0)
         return rc;
-    ret->codec = dpb_codec(d->takeover.parameters->codec_id);
+    ret->codec = dpb_codec(d->parameters->codec_id);
     info.converted = converted != NULL;
     info.source_width = ret->image.width;
     info.source_height = ret->image.height;
     ret->info = info;
-    if (recovery_by_intra(&d->inspection.recovery) && !d->by_intra) {
-        takeover_say(&d->takeover, "the stream has neither IDR pictures nor recovery points: it "
-                                   "counts as whole from an intra picture on");
+    if (packet_reader_by_intra(d->reader) && !d->by_intra) {
+        switch_say(d, "the stream has neither IDR pictures nor recovery points: it "
+                      "counts as whole from an intra picture on");
         d->by_intra = true;
     }
     if (converted && converted != d->converted) {
         char text[128];
         snprintf(text, sizeof(text), "%s pictures are converted to %s by libswscale", converted,
                  pixel_format_name(ret->image.format));
-        takeover_say(&d->takeover, text);
+        switch_say(d, text);
     }
     d->converted = converted;
     return 0;
@@ -431,9 +402,9 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
 
 int decoder_receive(struct decoder *d, struct frame *ret)
 {
-    stage_enter(d->takeover.options.stages, STAGE_DECODE, 0);
+    stage_enter(d->options.stages, STAGE_DECODE, 0);
     *ret = (struct frame){0};
-    struct picture *picture = picture_take(d->takeover.pictures);
+    struct picture *picture = picture_take(d->pictures);
     if (!picture)
         return -ENOMEM;
     int rc = receive(d, picture_frame(picture));
@@ -442,18 +413,15 @@ int decoder_receive(struct decoder *d, struct frame *ret)
     if (rc < 0)
         picture_release(picture);
     ret->lost = rc == -EBADMSG;
-    ret->refused = ret->lost && buffers_refused(d->takeover.buffers);
+    ret->refused = ret->lost && buffers_refused(d->buffers);
     return ret->lost ? 0 : rc;
 }
 
+// --- reports
+
 int64_t decoder_pictures(const struct decoder *d)
 {
-    return d->takeover.shown;
-}
-
-const struct hardware *decoder_hardware(const struct decoder *d)
-{
-    return d->takeover.codec.hardware;
+    return d->shown;
 }
 
 int64_t decoder_failures(const struct decoder *d)
@@ -480,8 +448,8 @@ int64_t decoder_skipped(struct decoder *d)
 
 void decoder_memory(const struct decoder *d, struct stream_memory *ret)
 {
-    if (d->takeover.codec.context && d->takeover.shown > 0)
-        dpb_measure(ret, d->takeover.codec.context);
+    if (d->codec.context && d->shown > 0)
+        dpb_measure(ret, d->codec.context);
 }
 
 int decoder_orientation(const struct decoder *d)
@@ -489,42 +457,48 @@ int decoder_orientation(const struct decoder *d)
     return d->orientation;
 }
 
-int64_t decoder_held_up_ns(struct decoder *d)
-{
-    return takeover_held_up_ns(&d->takeover);
-}
-
-bool decoder_waits(const struct decoder *d)
-{
-    return buffers_refused(d->takeover.buffers) ||
-           (d->takeover.unopened && packet_history_keeps(&d->takeover.history));
-}
-
-int64_t decoder_fallbacks(struct decoder *d)
-{
-    const int64_t fallbacks = d->takeover.fallbacks;
-    d->takeover.fallbacks = 0;
-    return fallbacks;
-}
-
-enum fallback decoder_last_fallback(const struct decoder *d)
-{
-    return d->takeover.last_fallback;
-}
-
 const char *decoder_profile(const struct AVCodecParameters *parameters)
 {
     return avcodec_profile_name(parameters->codec_id, parameters->profile);
 }
 
+int64_t decoder_held_up_ns(struct decoder *d)
+{
+    int64_t held_up_ns = d->held_up_ns + d->codec.nvdec.held_up_ns;
+    d->held_up_ns = d->codec.nvdec.held_up_ns = 0;
+    return held_up_ns;
+}
+
+const struct hardware *decoder_hardware(const struct decoder *d)
+{
+    return d->codec.hardware;
+}
+
+bool decoder_waits(const struct decoder *d)
+{
+    return buffers_refused(d->buffers) || (d->unopened && packet_history_keeps(&d->history));
+}
+
+int64_t decoder_fallbacks(struct decoder *d)
+{
+    const int64_t fallbacks = d->fallbacks;
+    d->fallbacks = 0;
+    return fallbacks;
+}
+
+enum fallback decoder_last_fallback(const struct decoder *d)
+{
+    return d->last_fallback;
+}
+
 const char *decoder_describe(const struct decoder *d)
 {
-    return d->takeover.description;
+    return d->description;
 }
 
 const char *decoder_notice(struct decoder *d)
 {
-    const char *notice = d->takeover.notice_is_new ? d->takeover.notice : NULL;
-    d->takeover.notice_is_new = false;
+    const char *notice = d->notice_is_new ? d->notice : NULL;
+    d->notice_is_new = false;
     return notice;
 }

@@ -3,9 +3,8 @@
 // other comes ahead of it, up to 16 packets later. The picture's buffer is complete before that:
 // here the picture is taken from the buffer, and shown when output_order allows. Later output of
 // libavcodec is dropped, except pictures that could not be taken. If the buffer does not hold the
-// picture, libavcodec is made to give out each picture when it is decoded
-// (struct held_pictures). Frame threads rule all of this out. Only the codec's thread uses
-// it.
+// picture, libavcodec is made to give out each picture when it is decoded (struct followed). Frame
+// threads rule all of this out. Only the codec's thread uses it.
 #ifndef FRAMED_DAEMON_CODEC_EARLY_OUTPUT_H
 #define FRAMED_DAEMON_CODEC_EARLY_OUTPUT_H
 
@@ -17,6 +16,7 @@ struct AVCodecParameters;
 struct AVFrame;
 struct AVPacket;
 struct early_output;
+struct packet_facts;
 
 // -ENOTSUP: this codec's pictures are given out at once anyway; -ENOMEM.
 int early_output_open(struct early_output **ret, const struct AVCodecParameters *);
@@ -28,10 +28,10 @@ void early_output_begin(struct early_output *); // another stream, or another pl
 // Call in get_buffer2 for a frame that has its memory; accepts NULL. Not needed for followed
 // contexts.
 void early_output_handed(struct early_output *, struct AVFrame *);
-// Sends the packet of picture `serial` to the context. With only keyframes, each picture is shown
-// at once. Returns as avcodec_send_packet.
+// Sends a packet to the context. With only keyframes, each picture is shown at once. Returns as
+// avcodec_send_packet.
 int early_output_send(struct early_output *, struct AVCodecContext *, const struct AVPacket *,
-                      int64_t serial, bool keyframes_only);
+                      const struct packet_facts *, bool keyframes_only);
 // Returns true if a frame that the context gave out must be shown now. Otherwise empties it.
 bool early_output_wants(struct early_output *, struct AVFrame *);
 // Call when no more packets will come.

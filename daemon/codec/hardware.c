@@ -12,6 +12,7 @@
 #include "daemon/codec/buffers.h"
 #include "daemon/codec/early_output.h"
 #include "daemon/codec/nvdec.h"
+#include "daemon/codec/packet.h"
 #include "daemon/source/libav_log.h"
 #include "daemon/source/libav_version.h"
 
@@ -50,8 +51,8 @@ struct hardware {
     AVCodecContext *context;    // NULL: not open
     struct early_output *early; // NULL: libavcodec decides the order and the time of output
     AVPacket *packet;           // to send
-    int64_t serial;
-    bool end; // sent instead of a packet
+    struct packet_facts facts;  // of the packet
+    bool end;                   // sent instead of a packet
     int64_t deadline_ns;
     bool keyframes_only;
     bool refused;
@@ -266,9 +267,10 @@ static int open_context(struct hardware *hardware)
 // A library returns only the time stamp of a packet, so the serial replaces it.
 static void note_stamp(struct hardware *hardware, AVPacket *packet)
 {
-    hardware->stamps[(uint64_t)hardware->serial % STAMPS] = (struct stamp){
-        hardware->serial, packet->pts, packet->duration, packet->flags & AV_PKT_FLAG_KEY};
-    packet->pts = hardware->serial;
+    const int64_t serial = hardware->facts.serial;
+    hardware->stamps[(uint64_t)serial % STAMPS] =
+        (struct stamp){serial, packet->pts, packet->duration, packet->flags & AV_PKT_FLAG_KEY};
+    packet->pts = serial;
     packet->dts = AV_NOPTS_VALUE;
     packet->duration = 0;
 }
@@ -351,11 +353,11 @@ static int take_pictures(struct hardware *hardware)
 static int give_packet(struct hardware *hardware, const AVPacket *packet)
 {
     if (hardware->early && packet)
-        return early_output_send(hardware->early, hardware->context, packet, hardware->serial,
+        return early_output_send(hardware->early, hardware->context, packet, &hardware->facts,
                                  hardware->keyframes_only);
     if (hardware->early)
         early_output_end(hardware->early, hardware->context);
-    return libav_send(hardware->context, packet, hardware->serial);
+    return libav_send(hardware->context, packet, hardware->facts.serial);
 }
 
 // A library may refuse a packet until its pictures are taken, and may need time for the pictures
@@ -546,13 +548,14 @@ static bool is_silent(struct hardware *hardware)
            now_ns - hardware->unanswered_ns > DEADLINE_NS;
 }
 
-int hardware_send(struct hardware *hardware, const AVPacket *packet, int64_t serial,
-                  bool keyframes_only)
+int hardware_send(struct hardware *hardware, const AVPacket *packet,
+                  const struct packet_facts *facts, bool keyframes_only)
 {
     if (hardware->hangs)
         return AVERROR(ETIMEDOUT);
     hardware->end = !packet;
-    hardware->serial = serial;
+    if (facts)
+        hardware->facts = *facts;
     hardware->keyframes_only = keyframes_only;
     av_packet_unref(hardware->packet);
     int rc = packet ? av_packet_ref(hardware->packet, packet) : 0;

@@ -15,6 +15,7 @@
 
 struct buffers;
 struct hardware;
+struct packet_facts;
 
 enum { HARDWARE_NAME_MAX = DECODER_NAME_MAX + DECODER_DEVICE_MAX }; // bytes
 
@@ -53,7 +54,8 @@ void hardware_close(struct hardware *); // accepts NULL
 // As codec_send, codec_receive, codec_late and codec_flush. Errors other than AVERROR_INVALIDDATA,
 // AVERROR(EAGAIN) and AVERROR_EOF are the device's: another decoder must decode the packet.
 // AVERROR(ENOSYS): the device does not support the stream.
-int hardware_send(struct hardware *, const AVPacket *, int64_t serial, bool keyframes_only);
+int hardware_send(struct hardware *, const AVPacket *, const struct packet_facts *,
+                  bool keyframes_only);
 int hardware_receive(struct hardware *, AVFrame *);
 int64_t hardware_late(struct hardware *);
 void hardware_flush(struct hardware *);

@@ -18,7 +18,7 @@ static struct packet_info *entry(struct packet_history *history, int64_t serial)
 static void drop_before(struct packet_history *history, int64_t serial)
 {
     for (; history->kept < serial; history->kept++)
-        av_packet_unref(entry(history, history->kept)->av);
+        av_packet_unref(entry(history, history->kept)->packet.av);
     if (history->replay < history->kept)
         history->replay = history->kept;
 }
@@ -43,7 +43,7 @@ void packet_history_begin(struct packet_history *history)
 void packet_history_finish(struct packet_history *history)
 {
     for (int i = 0; i < PACKETS_KNOWN; i++)
-        av_packet_free(&history->info[i].av);
+        av_packet_free(&history->info[i].packet.av);
 }
 
 bool packet_history_keeps(const struct packet_history *history)
@@ -58,40 +58,36 @@ bool packet_history_is_full(const struct packet_history *history)
 
 void packet_history_drop_stale(struct packet_history *history, int64_t received_ns)
 {
-    if (packet_history_keeps(history) && entry(history, history->kept)->received_ns < received_ns)
+    if (packet_history_keeps(history) &&
+        entry(history, history->kept)->packet.received_ns < received_ns)
         packet_history_drop(history);
 }
 
-int packet_history_add(struct packet_history *history, const struct packet *packet, bool keep)
+int packet_history_add(struct packet_history *history, const struct packet *packet,
+                       const struct packet_facts *facts, bool keep)
 {
     if (!keep || packet_history_is_full(history))
         packet_history_drop(history);
     const bool continues = packet_history_keeps(history);
     const bool replays = packet_history_replays(history);
     struct packet_info *info = entry(history, ++history->serial);
+    AVPacket *av = info->packet.av;
     *info = (struct packet_info){
-        .serial = history->serial,
-        .received_ns = packet->received_ns,
-        .capture_ns = packet->capture_ns,
-        .pts_ns = packet->pts_ns,
-        .guessed = packet->guessed,
-        .capture_clock = packet->capture_clock,
-        .damaged = packet->av->flags & AV_PKT_FLAG_CORRUPT,
-        .keyframe = packet->keyframe,
-        .reference_lost = packet->reference_lost,
-        .waited = packet->waited,
+        .packet = *packet,
+        .facts = *facts,
+        .damaged = facts->damaged || (packet->av->flags & AV_PKT_FLAG_CORRUPT),
         .settled = packet->old,
         .given = packet->old, // given out before: not again
         .to_repeat = packet->old,
-        .av = info->av,
     };
+    info->packet.av = av;
     if (!replays)
         history->replay = history->serial + 1;
     if (!continues)
         history->kept = history->serial + 1;
     if (!keep || (!continues && !(packet->av->flags & AV_PKT_FLAG_KEY)))
         return 0;
-    if ((!info->av && !(info->av = av_packet_alloc())) || av_packet_ref(info->av, packet->av) < 0) {
+    if ((!av && !(av = info->packet.av = av_packet_alloc())) || av_packet_ref(av, packet->av) < 0) {
         drop_before(history, history->serial);
         history->kept = history->replay = history->serial + 1;
         history->whole = false;
@@ -105,7 +101,7 @@ int packet_history_add(struct packet_history *history, const struct packet *pack
 struct packet_info *packet_history_info(struct packet_history *history, int64_t serial)
 {
     struct packet_info *info = entry(history, serial);
-    return info->serial == serial ? info : entry(history, history->serial);
+    return info->facts.serial == serial ? info : entry(history, history->serial);
 }
 
 // --- pictures
@@ -118,8 +114,8 @@ static int64_t next_good_pts(struct packet_history *history)
     const int64_t oldest = bounds_max(history->first, history->serial - REORDERED_MAX);
     for (int64_t serial = oldest; serial <= history->serial; serial++) {
         const struct packet_info *info = entry(history, serial);
-        if (!info->settled && !info->guessed && info->pts_ns > history->last_pts_ns)
-            next_ns = bounds_min(next_ns, info->pts_ns);
+        if (!info->settled && !info->packet.guessed && info->packet.pts_ns > history->last_pts_ns)
+            next_ns = bounds_min(next_ns, info->packet.pts_ns);
     }
     return next_ns;
 }
@@ -139,7 +135,7 @@ static int64_t place_guess(struct packet_history *history, int64_t guess_ns)
 
 // Without a time in the stream: the last picture's plus the duration, or the time between arrivals.
 static int64_t pts_of(struct packet_history *history, const AVCodecContext *codec,
-                      const AVFrame *av, const struct packet_info *packet)
+                      const AVFrame *av, const struct packet *packet)
 {
     const AVRational rate = codec->framerate;
     if (av->best_effort_timestamp != AV_NOPTS_VALUE)
@@ -170,17 +166,17 @@ static bool follows_damage(struct packet_history *history, int64_t serial)
 
 struct frame_info packet_history_picture(struct packet_history *history,
                                          const AVCodecContext *codec, const AVFrame *av,
-                                         struct corruption_picture *picture)
+                                         bool *harmed)
 {
-    struct packet_info *packet = packet_history_info(history, libav_serial(av));
+    struct packet_info *info = packet_history_info(history, libav_serial(av));
+    const struct packet *packet = &info->packet;
     const bool follows = follows_damage(history, libav_serial(av)) && !libav_is_keyframe(av);
     // libavcodec marks H.264 pictures as corrupt up to its own recovery point.
     const bool corrupt = av->flags & AV_FRAME_FLAG_CORRUPT;
-    const bool harmed = av->decode_error_flags || packet->damaged || follows ||
-                        (corrupt && codec->codec_id != AV_CODEC_ID_H264);
-    const bool damaged = harmed || corrupt || packet->lacks_reference;
-    *picture = (struct corruption_picture){packet->serial, packet->whole_from, harmed};
-    const struct frame_info info = {
+    *harmed = av->decode_error_flags || info->damaged || follows ||
+              (corrupt && codec->codec_id != AV_CODEC_ID_H264);
+    const bool damaged = *harmed || corrupt || info->lacks_reference;
+    const struct frame_info ret = {
         .pts_ns = pts_of(history, codec, av, packet),
         .capture_ns = packet->capture_ns,
         .received_ns = packet->received_ns,
@@ -190,26 +186,20 @@ struct frame_info packet_history_picture(struct packet_history *history,
                  (libav_is_keyframe(av) ? FRAMED_FLAG_KEYFRAME : 0) |
                  (packet->capture_clock ? FRAMED_FLAG_CAPTURE_CLOCK : 0),
     };
-    packet->given++;
-    packet->settled = true;
+    info->given++;
+    info->settled = true;
     if (!packet->guessed && !history->last_guessed && history->last_pts_ns != AV_NOPTS_VALUE)
-        history->interval_ns = bounds_max(info.pts_ns - history->last_pts_ns, 0);
+        history->interval_ns = bounds_max(ret.pts_ns - history->last_pts_ns, 0);
     history->last_guessed = packet->guessed;
-    history->last_pts_ns = info.pts_ns;
-    history->last_received_ns = info.received_ns;
-    return info;
-}
-
-bool packet_history_is_keyframe(struct packet_history *history, int64_t serial)
-{
-    const struct packet_info *info = entry(history, serial);
-    return info->serial == serial && info->keyframe;
+    history->last_pts_ns = ret.pts_ns;
+    history->last_received_ns = ret.received_ns;
+    return ret;
 }
 
 void packet_history_keyframe(struct packet_history *history, int64_t serial)
 {
     if (serial < history->kept || serial > history->serial ||
-        !(entry(history, serial)->av->flags & AV_PKT_FLAG_KEY))
+        !(entry(history, serial)->packet.av->flags & AV_PKT_FLAG_KEY))
         return;
     drop_before(history, serial);
     history->whole = true;
@@ -229,18 +219,15 @@ bool packet_history_replays(const struct packet_history *history)
     return history->replay <= history->serial;
 }
 
-const AVPacket *packet_history_next(struct packet_history *history, int64_t *serial)
+struct packet_info *packet_history_next(struct packet_history *history)
 {
-    if (!packet_history_replays(history))
-        return NULL;
-    *serial = history->replay++;
-    return entry(history, *serial)->av;
+    return packet_history_replays(history) ? entry(history, history->replay++) : NULL;
 }
 
 bool packet_history_repeats(struct packet_history *history, int64_t serial)
 {
     struct packet_info *info = entry(history, serial);
-    const bool repeats = info->serial == serial && info->to_repeat > 0;
+    const bool repeats = info->facts.serial == serial && info->to_repeat > 0;
     info->to_repeat -= repeats;
     return repeats;
 }
@@ -250,14 +237,13 @@ bool packet_history_unskip(struct packet_history *history, int64_t pts_ns)
     int64_t first = history->serial + 1, highest_ns = INT64_MIN;
     while (first > history->kept && entry(history, first - 1)->skipped) {
         first--;
-        if (entry(history, first)->av->pts > highest_ns)
-            highest_ns = entry(history, first)->av->pts;
+        highest_ns = bounds_max(highest_ns, entry(history, first)->packet.av->pts);
     }
     if (!packet_history_keeps(history) || first == history->kept)
         return false;
     for (int64_t serial = first; serial <= history->serial; serial++) {
         struct packet_info *info = entry(history, serial);
-        const int64_t shown_ns = info->av->pts;
+        const int64_t shown_ns = info->packet.av->pts;
         info->to_repeat = shown_ns < pts_ns && shown_ns < highest_ns;
         info->settled = info->to_repeat;
         info->skipped = false;
@@ -271,8 +257,7 @@ bool packet_history_unskip(struct packet_history *history, int64_t pts_ns)
 int packet_history_missing(struct packet_history *history, int reach)
 {
     int missing = 0;
-    int64_t oldest =
-        history->kept - reach > history->first ? history->kept - reach : history->first;
+    const int64_t oldest = bounds_max(history->kept - reach, history->first);
     for (int64_t serial = oldest; serial < history->kept; serial++) {
         struct packet_info *info = packet_history_info(history, serial);
         missing += !info->settled;

@@ -11,8 +11,8 @@
 #ifndef FRAMED_DAEMON_CODEC_PACKET_HISTORY_H
 #define FRAMED_DAEMON_CODEC_PACKET_HISTORY_H
 
-#include "daemon/codec/corruption.h"
 #include "daemon/codec/frame.h"
+#include "daemon/codec/packet.h"
 #include "daemon/source/demux.h"
 
 struct AVFrame;
@@ -24,22 +24,16 @@ enum {
 };
 
 struct packet_info {
-    int64_t serial; // from 1
-    int64_t received_ns, capture_ns, pts_ns;
-    bool capture_clock, damaged;
-    bool guessed; // pts_ns is a guess
-    struct picture_hash hash;
-    bool keyframe;        // as marked by the demuxer
-    bool reference_lost;  // pictures before it, perhaps references, are missing
-    bool lacks_reference; // the same, and libavcodec will not report it
-    bool waited;          // the demux waited for it
-    int64_t whole_from;   // see packet_inspection_order
+    struct packet packet; // av: private; allocated once, unreferenced if the packet is not kept
+    struct packet_facts facts;
+    bool damaged;
+    bool lacks_reference; // pictures before it, perhaps references, are missing, and libavcodec
+                          // will not report it
     bool skipped;         // no decoder gets it
     bool unskipped;       // no longer skipped, and not sent to the decoder yet
     bool settled;         // its picture was given out or counted, or there is none
     uint8_t given;        // pictures given out: 1, except in streams that break the rule
     uint8_t to_repeat;    // of these, pictures that a new decoder has yet to repeat
-    struct AVPacket *av;  // private: allocated once, unreferenced if the packet is not kept
 };
 
 struct packet_history {
@@ -57,9 +51,11 @@ struct packet_history {
 void packet_history_begin(struct packet_history *); // a new stream, or another place in it
 void packet_history_finish(struct packet_history *);
 
-// Adds the next packet. With `keep` keeps it after those already kept, or as the first one if it is
-// a keyframe. Drops earlier packets if there is no room, and without `keep`. Returns 0 or -ENOMEM.
-int packet_history_add(struct packet_history *, const struct packet *, bool keep);
+// Adds the next packet, whose serial is in its facts. With `keep` keeps it after those already
+// kept, or as the first one if it is a keyframe. Drops earlier packets if there is no room, and
+// without `keep`. Returns 0 or -ENOMEM.
+int packet_history_add(struct packet_history *, const struct packet *, const struct packet_facts *,
+                       bool keep);
 void packet_history_drop(struct packet_history *);          // drops all packets so far
 bool packet_history_keeps(const struct packet_history *);   // any packet
 bool packet_history_is_full(const struct packet_history *); // the next packet drops all
@@ -68,10 +64,9 @@ void packet_history_drop_stale(struct packet_history *, int64_t received_ns);
 // Returns the packet's entry, or the last packet's if it is unknown.
 struct packet_info *packet_history_info(struct packet_history *, int64_t serial);
 // Returns the facts of a picture of packet libav_serial(frame), except its source's size and its
-// epoch. Counts the picture as given out.
+// epoch. `harmed`: see corruption_withholds. Counts the picture as given out.
 struct frame_info packet_history_picture(struct packet_history *, const struct AVCodecContext *,
-                                         const struct AVFrame *, struct corruption_picture *);
-bool packet_history_is_keyframe(struct packet_history *, int64_t serial); // as the demuxer says
+                                         const struct AVFrame *, bool *harmed);
 // Call when that picture was a keyframe: packets before it need not be kept.
 void packet_history_keyframe(struct packet_history *, int64_t serial);
 
@@ -81,7 +76,7 @@ void packet_history_rewind(struct packet_history *);
 bool packet_history_replays(const struct packet_history *);
 // Returns the next packet to send to the decoder, valid until the next packet_history_add; NULL:
 // none.
-const struct AVPacket *packet_history_next(struct packet_history *, int64_t *serial);
+struct packet_info *packet_history_next(struct packet_history *);
 // Returns true if that picture was given out before the rewind, once for each such picture.
 bool packet_history_repeats(struct packet_history *, int64_t serial);
 // Revives the skipped packets at the end: the decoder gets them before later ones. Their pictures

@@ -72,11 +72,6 @@ void picture_filter_wake(struct picture_filter *filter)
     filter->keys = filter->keys > 0;
 }
 
-void picture_filter_unfit(struct picture_filter *filter)
-{
-    filter->unfit = true;
-}
-
 enum decoded_pictures picture_filter_now(const struct picture_filter *filter)
 {
     if (filter->unwanted)

@@ -17,7 +17,7 @@ struct picture_filter {
     double fps;                     // the highest rate that any output needs; 0: all; -1: none
     bool keyframes_only;            // at present, chosen by `auto`
     bool unwanted;                  // at present: no output needs pictures, since the last keyframe
-    bool unfit;                     // a decoder could not begin with some keyframe
+    bool unfit;                     // set by the caller: a decoder cannot begin with some keyframe
     int64_t key_ns;                 // time of the last keyframe
     int keys;                       // keyframes since the stream began
     int64_t distance_ns[KEY_DISTANCES];
@@ -35,8 +35,6 @@ void picture_filter_begin(struct picture_filter *); // another stream, or anothe
 enum filter_verdict picture_filter_packet(struct picture_filter *, bool keyframe, bool disposable,
                                           int64_t time_ns);
 void picture_filter_wake(struct picture_filter *);
-// Ends keyframes alone for good: packets without a picture of their own are marked as keyframes.
-void picture_filter_unfit(struct picture_filter *);
 // Returns the present mode: not PICTURES_AUTO.
 enum decoded_pictures picture_filter_now(const struct picture_filter *);
 

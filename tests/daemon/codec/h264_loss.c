@@ -1,10 +1,22 @@
 // A dropped picture is detected at the next one, in streams of every kind; nothing else is
 // reported. Noise is not taken for a keyframe, and no input does harm.
-#include "daemon/codec/packet_inspection.h"
-
+#include "daemon/codec/packet.h"
 #include "tests/daemon/clips.h"
 
 enum { PICTURES = 60 };
+
+// Takes the headers and the picture of a packet.
+static bool lost_before(struct h264_loss *loss, const uint8_t *data, size_t size)
+{
+    struct nal_reader units = {.data = data, .size = size};
+    for (struct nal unit; nal_next(&units, &unit);) {
+        const int type = h264_unit_type(&unit);
+        const bool lost = h264_loss_unit(loss, &unit);
+        if (type >= H264_UNIT_SLICE && type <= H264_UNIT_IDR)
+            return lost;
+    }
+    return false;
+}
 
 struct unit { // a picture with the headers before it
     const uint8_t *data;
@@ -40,7 +52,7 @@ static int split(const uint8_t *bytes, size_t size, struct unit units[], int max
 
 static bool gap_at(struct h264_loss *loss, const struct unit *unit)
 {
-    return h264_loss_before(loss, unit->data, unit->size);
+    return lost_before(loss, unit->data, unit->size);
 }
 
 static void test_stream(const char *coder, const char *file)
@@ -108,7 +120,7 @@ static void test_noisy_idr(const char *coder, const char *file)
             }
             make_noise(noisy, &units[i]);
             idrs++;
-            told += h264_loss_before(&gaps, noisy, units[i].size);
+            told += lost_before(&gaps, noisy, units[i].size);
         }
     }
     CHECK(idrs >= 2 * TURNS, "%s: %d IDR pictures", file, idrs);
@@ -127,14 +139,14 @@ static bool idr_numbered(struct h264_loss *loss, int number, int order)
                              0x88,
                              (uint8_t)(0x84 | number << 3 | order >> 2),
                              (uint8_t)((order & 3) << 6 | 0x20)};
-    return h264_loss_before(loss, slice, sizeof slice);
+    return lost_before(loss, slice, sizeof slice);
 }
 
 // The parameters of a stream that may, or may not, leave out numbers.
 static void take_sequence(struct h264_loss *loss, bool gaps)
 {
     const uint8_t sps[] = {0, 0, 1, 0x67, 66, 0, 30, (uint8_t)(0xf4 | gaps), 0xf8, 0};
-    h264_loss_before(loss, sps, sizeof sps);
+    lost_before(loss, sps, sizeof sps);
 }
 
 // Gaps become allowed, which would end the detection: once may be noise, twice is a real change.
@@ -157,9 +169,9 @@ static void test_own_way(void)
 {
     static const uint8_t strange[] = {0, 0, 1, 0x68, 0x93, 0xff};
     static const uint8_t joined[] = {0, 0, 1, 0x41, 0x88, 0x9c, 0x20}; // between two IDR pictures
-    struct h264_loss own = {.sequence[0] = {.number_bits = 4, .order_bits = 4}}, other = own;
+    struct h264_loss own = {.sequence[0] = {.frame_num_bits = 4, .poc_lsb_bits = 4}}, other = own;
     int told = 0;
-    CHECK(!h264_loss_before(&own, joined, sizeof joined) && own.begun, "a picture to join at");
+    CHECK(!lost_before(&own, joined, sizeof joined) && own.begun, "a picture to join at");
     for (int i = 1; i < 20; i++)
         CHECK(!idr_numbered(&own, i % 15 + 1, 0), "IDR picture %d of one that never keeps to 0", i);
     CHECK(!idr_numbered(&other, 0, 0), "a picture by the rule");
@@ -169,7 +181,7 @@ static void test_own_way(void)
     idr_numbered(&other, 0, 0);
     CHECK(idr_numbered(&other, 0, 8), "one more behind a picture by the rule");
     idr_numbered(&other, 0, 0);
-    CHECK(!h264_loss_before(&other, strange, sizeof strange) && idr_numbered(&other, 0, 8),
+    CHECK(!lost_before(&other, strange, sizeof strange) && idr_numbered(&other, 0, 8),
           "one more behind parameters of a sequence that never came");
 }
 
@@ -189,8 +201,8 @@ static void test_two_sequences(void)
     CHECK(n == PICTURES && others == PICTURES, "%d and %d pictures", n, others);
     struct h264_loss gaps = {0};
     told += gap_at(&gaps, &own[0]) + gap_at(&gaps, &other[0]);
-    CHECK(gaps.sequence[0].number_bits != gaps.sequence[1].number_bits, "both have %d bits",
-          gaps.sequence[0].number_bits);
+    CHECK(gaps.sequence[0].frame_num_bits != gaps.sequence[1].frame_num_bits, "both have %d bits",
+          gaps.sequence[0].frame_num_bits);
     for (int i = 1; i < n; i++)
         told += gap_at(&gaps, &own[i]);
     for (int i = 0; i < others; i++)
@@ -208,8 +220,8 @@ static void test_own_form(void)
     const bool wrong[] = {0, 0, 0, 1, 0, 0, 0, 1, 1, 1};
     for (size_t i = 0; i < sizeof levels; i++) {
         const uint8_t unit[] = {0, 0, 1, 0x67, 66, 0, levels[i], 0xf8, 0, 0, 1, 0x65, 0xb8};
-        CHECK(h264_loss_before(&gaps, unit, sizeof unit) == wrong[i], "level %d, the %zuth",
-              levels[i], i);
+        CHECK(lost_before(&gaps, unit, sizeof unit) == wrong[i], "level %d, the %zuth", levels[i],
+              i);
     }
 }
 
@@ -218,8 +230,8 @@ static void test_own_form(void)
 static void test_parameters_that_stay(void)
 {
     static const uint8_t noise[] = {0, 0, 1, 0x67, 66, 3, 255, 0xf8, 0, 0, 1, 0x65, 0xb8};
-    struct h264_loss gaps = {.form = 31, .sequence[0].number_bits = 4};
-    int told = h264_loss_before(&gaps, noise, sizeof noise);
+    struct h264_loss gaps = {.form = 31, .sequence[0].frame_num_bits = 4};
+    int told = lost_before(&gaps, noise, sizeof noise);
     for (int i = 1; i < 20; i++) {
         bool wrong = idr_numbered(&gaps, 0, 0);
         CHECK(wrong == (i < 8), "IDR picture %d", i);
@@ -237,15 +249,15 @@ static void test_noise(void)
             uint64_t chance = random_next();
             noise[i] = chance >> 40 & 3 ? (uint8_t)(chance >> 20) : (uint8_t)(i % 5 == 2);
         }
-        struct h264_loss gaps = {.sequence[0].number_bits = 4 + run % 13, .begun = run & 1};
+        struct h264_loss gaps = {.sequence[0].frame_num_bits = 4 + run % 13, .begun = run & 1};
         uint8_t start[] = {0, 0, 1, run & 2 ? 0x67 : run & 4 ? 0x68 : 0x41};
         memcpy(noise, start, size < 4 ? size : 4);
-        h264_loss_before(&gaps, noise, size);
+        lost_before(&gaps, noise, size);
         int wrong = 0;
-        for (int i = 0; i < H264_LOSS_SEQUENCES; i++)
-            wrong += gaps.sequence[i].number_bits < 0 || gaps.sequence[i].number_bits > 16;
-        for (int i = 0; i < H264_LOSS_PICTURES; i++)
-            wrong += gaps.sequence_of[i] >= H264_LOSS_SEQUENCES;
+        for (int i = 0; i < H264_SPS_MAX; i++)
+            wrong += gaps.sequence[i].frame_num_bits > 16 && !gaps.sequence[i].gaps;
+        for (int i = 0; i < H264_PPS_MAX; i++)
+            wrong += gaps.sequence_of[i] >= H264_SPS_MAX;
         CHECK(wrong == 0, "%d parameters beyond what may be", wrong);
         free(noise);
     }

@@ -2,9 +2,10 @@
 // limits allow it: the same pictures in the same order, only earlier.
 #include "daemon/codec/output_order.h"
 
-#include <limits.h>
+#include <libavutil/frame.h>
 #include <stdlib.h>
 
+#include "daemon/source/libav_version.h"
 #include "tests/test.h"
 
 enum { STREAM_MAX = 4000 };
@@ -21,7 +22,7 @@ struct bumping {
 
 static void decoder_takes(struct bumping *b, struct order_picture picture)
 {
-    b->sequence += picture.start != ORDER_CONTINUES;
+    b->sequence += picture.start != PICTURE_CONTINUES;
     b->held[b->n].picture = picture;
     b->held[b->n++].sequence = b->sequence;
 }
@@ -43,6 +44,22 @@ static int64_t decoder_gives(struct bumping *b, int depth)
 
 // --- one stream through both
 
+static AVFrame *frame_of(int64_t serial)
+{
+    AVFrame *frame = av_frame_alloc();
+    libav_set_serial(frame, serial);
+    return frame;
+}
+
+// Returns the serial of a picture to show now, or 0.
+static int64_t next_of(struct output_order *order)
+{
+    AVFrame *frame = output_order_next(order);
+    const int64_t serial = frame ? libav_serial(frame) : 0;
+    av_frame_free(&frame);
+    return serial;
+}
+
 struct run {
     struct output_order order;
     struct bumping decoder;
@@ -55,7 +72,9 @@ struct run {
 
 static void begin(struct run *run, int depth)
 {
+    output_order_begin(&run->order);
     *run = (struct run){.depth = depth};
+    output_order_begin(&run->order);
 }
 
 static void show(struct run *run, int64_t serial)
@@ -67,25 +86,19 @@ static void show(struct run *run, int64_t serial)
 static void hear(struct run *run, int64_t serial)
 {
     run->own[run->owns++] = serial;
-    switch (output_order_output(&run->order, serial)) {
-    case ORDER_SHOW:
+    if (output_order_output(&run->order, serial))
         show(run, serial);
-        break;
-    case ORDER_LATE:
+    while (output_order_late(&run->order))
         run->late++;
-        break;
-    case ORDER_DROP:
-        break;
-    }
 }
 
 static void show_known(struct run *run)
 {
-    for (int64_t serial; (serial = output_order_next(&run->order));)
+    for (int64_t serial; (serial = next_of(&run->order));)
         show(run, serial);
 }
 
-static void decode_untaken(struct run *run, enum order_start start, int poc, bool reference,
+static void decode_untaken(struct run *run, enum picture_start start, int poc, bool reference,
                            bool taken)
 {
     const struct order_picture picture = {
@@ -93,7 +106,7 @@ static void decode_untaken(struct run *run, enum order_start start, int poc, boo
         .poc = poc,
         .start = start,
         .reference = reference,
-        .taken = taken,
+        .frame = taken ? frame_of(run->serial) : NULL,
     };
     decoder_takes(&run->decoder, picture);
     output_order_decoded(&run->order, &picture, run->depth);
@@ -103,7 +116,7 @@ static void decode_untaken(struct run *run, enum order_start start, int poc, boo
     show_known(run);
 }
 
-static void decode(struct run *run, enum order_start start, int poc, bool reference)
+static void decode(struct run *run, enum picture_start start, int poc, bool reference)
 {
     decode_untaken(run, start, poc, reference, true);
 }
@@ -139,14 +152,14 @@ static int longest_wait(const struct run *run, int64_t serial)
 static void decode_group(struct run *run, int base, const int *pattern, int n)
 {
     for (int i = 0; i < n; i++)
-        decode(run, ORDER_CONTINUES, base + abs(pattern[i]), pattern[i] > 0);
+        decode(run, PICTURE_CONTINUES, base + abs(pattern[i]), pattern[i] > 0);
 }
 
 static void decode_groups(struct run *run, int gops, int groups, int step, const int *pattern,
                           int n)
 {
     for (int gop = 0; gop < gops; gop++) {
-        decode(run, ORDER_BEGINS_LOWEST, 0, true);
+        decode(run, PICTURE_BEGINS_LOWEST, 0, true);
         for (int group = 0; group < groups; group++)
             decode_group(run, group * n * step, pattern, n);
     }
@@ -195,36 +208,35 @@ static void test_pyramid(void)
     check_same(&run);
 }
 
-// Until the step is known, no picture waits longer than in the decoder, and non-reference pictures
-// do not wait at all.
+// No picture waits longer than in the decoder, and non-reference pictures do not wait at all.
 static void test_safe_rules(void)
 {
     static struct run run;
     begin(&run, 2);
-    decode(&run, ORDER_BEGINS_LOWEST, 0, true);
+    decode(&run, PICTURE_BEGINS_LOWEST, 0, true);
     CHECK(run.shows == 1, "the first of all");
-    decode(&run, ORDER_CONTINUES, 8, true);
-    decode(&run, ORDER_CONTINUES, 4, true);
+    decode(&run, PICTURE_CONTINUES, 8, true);
+    decode(&run, PICTURE_CONTINUES, 4, true);
     CHECK(run.shows == 1, "%d", run.shows);
-    decode(&run, ORDER_CONTINUES, 2, false);
+    decode(&run, PICTURE_CONTINUES, 2, false);
     CHECK(run.shows == 2 && run.shown[1] == 4, "%d", run.shows);
-    decode(&run, ORDER_CONTINUES, 6, false);
+    decode(&run, PICTURE_CONTINUES, 6, false);
     CHECK(run.shows == 4 && run.shown[3] == 5, "%d", run.shows);
-    decode(&run, ORDER_BEGINS_LOWEST, 0, true);
+    decode(&run, PICTURE_BEGINS_LOWEST, 0, true);
     CHECK(run.shows == 6 && run.shown[4] == 2 && run.shown[5] == 6, "%d", run.shows);
     drain(&run);
     check_same(&run);
 }
 
 // H.265: pictures shown before an IRAP picture follow it in decoding order.
-static void decode_irap(struct run *run, enum order_start start, int poc, bool random_access)
+static void decode_irap(struct run *run, enum picture_start start, int poc, bool random_access)
 {
     const struct order_picture picture = {.serial = ++run->serial,
                                           .poc = poc,
                                           .start = start,
                                           .random_access = random_access,
                                           .reference = true,
-                                          .taken = true};
+                                          .frame = frame_of(run->serial)};
     decoder_takes(&run->decoder, picture);
     output_order_decoded(&run->order, &picture, run->depth);
     const int64_t serial = decoder_gives(&run->decoder, run->depth);
@@ -238,19 +250,19 @@ static void test_leading(void)
     static struct run run;
     begin(&run, 2);
     for (int gop = 0; gop < 6; gop++) { // none is shown before it: the next packet reveals it
-        decode_irap(&run, ORDER_BEGINS, 0, true);
+        decode_irap(&run, PICTURE_BEGINS, 0, true);
         CHECK(run.shows == run.serial - 1, "%d", gop);
-        decode_irap(&run, ORDER_CONTINUES, 1, false);
+        decode_irap(&run, PICTURE_CONTINUES, 1, false);
         CHECK(run.shown[run.shows - 1] >= run.serial - 1, "%d", gop);
         for (int poc = 2; poc < 10; poc++)
-            decode_irap(&run, ORDER_CONTINUES, poc, false);
+            decode_irap(&run, PICTURE_CONTINUES, poc, false);
     }
-    decode_irap(&run, ORDER_CONTINUES, 13, true); // after 9: 10 is missing, so it waits
+    decode_irap(&run, PICTURE_CONTINUES, 13, true); // after 9: 10 is missing, so it waits
     CHECK(run.shown[run.shows - 1] == run.serial - 1, "CRA");
-    decode_irap(&run, ORDER_CONTINUES, 10, false);
-    decode_irap(&run, ORDER_CONTINUES, 11, false);
+    decode_irap(&run, PICTURE_CONTINUES, 10, false);
+    decode_irap(&run, PICTURE_CONTINUES, 11, false);
     CHECK(run.shown[run.shows - 1] == run.serial, "leading pictures");
-    decode_irap(&run, ORDER_CONTINUES, 14, false);
+    decode_irap(&run, PICTURE_CONTINUES, 14, false);
     CHECK(run.shown[run.shows - 1] == run.serial, "12 will not come");
     drain(&run);
     check_same(&run);
@@ -275,13 +287,13 @@ static void test_wrong_step(void)
     static struct run run;
     begin(&run, 3);
     decode_groups(&run, 4, 10, 2, flat, 1);
-    CHECK(run.order.step == 2, "%d", run.order.step);
+    CHECK(longest_wait(&run, run.serial - 20) == 0, "%d", longest_wait(&run, run.serial - 20));
     decode_groups(&run, 1, 10, 1, halves, 2);
-    CHECK(run.order.step == 0 && run.order.distrusted > 0, "%d", run.order.step);
+    CHECK(run.order.distrusted > 0, "trusted");
     decode_groups(&run, 6, 10, 1, quads, 4);
     drain(&run);
     CHECK(run.late == 1 && run.shows + run.late == run.owns, "%d late", run.late);
-    CHECK(run.order.step == 1, "%d", run.order.step);
+    CHECK(longest_wait(&run, run.serial - 20) == 3, "%d", longest_wait(&run, run.serial - 20));
 }
 
 // A lost picture: those after it wait no longer than the stream's depth, and then go on.
@@ -291,15 +303,14 @@ static void test_loss(void)
     static struct run run;
     begin(&run, 3);
     decode_groups(&run, 4, 10, 2, flat, 1);
-    decode(&run, ORDER_BEGINS_LOWEST, 0, true);
-    decode(&run, ORDER_CONTINUES, 4, true); // 2 never came
+    decode(&run, PICTURE_BEGINS_LOWEST, 0, true);
+    decode(&run, PICTURE_CONTINUES, 4, true); // 2 never came
     const int64_t behind = run.serial;
     for (int poc = 6; poc < 30; poc += 2)
-        decode(&run, ORDER_CONTINUES, poc, true);
+        decode(&run, PICTURE_CONTINUES, poc, true);
     CHECK(run.waits[behind] == 3 && longest_wait(&run, behind + 3) == 0, "%d", run.waits[behind]);
     static const int uneven[] = {2, 4, 8};
     decode_groups(&run, 4, 10, 4, uneven, 3);
-    CHECK(run.order.step == 2, "%d", run.order.step);
     drain(&run);
     check_same(&run);
 }
@@ -309,17 +320,17 @@ static void test_untaken(void)
 {
     static struct run run;
     begin(&run, 1);
-    decode(&run, ORDER_BEGINS_LOWEST, 0, true);
-    decode_untaken(&run, ORDER_CONTINUES, 2, false, false);
+    decode(&run, PICTURE_BEGINS_LOWEST, 0, true);
+    decode_untaken(&run, PICTURE_CONTINUES, 2, false, false);
     CHECK(run.shows == 1, "%d", run.shows);
-    decode(&run, ORDER_CONTINUES, 4, false);
+    decode(&run, PICTURE_CONTINUES, 4, false);
     CHECK(run.shows == 3, "%d", run.shows); // the decoder returned the second
-    decode(&run, ORDER_CONTINUES, 6, false);
+    decode(&run, PICTURE_CONTINUES, 6, false);
     output_order_distrust(&run.order);
-    decode(&run, ORDER_CONTINUES, 8, false);
+    decode(&run, PICTURE_CONTINUES, 8, false);
     CHECK(run.shows == 4, "%d", run.shows);
     for (int poc = 10; poc < 90; poc += 2)
-        decode(&run, ORDER_CONTINUES, poc, false);
+        decode(&run, PICTURE_CONTINUES, poc, false);
     CHECK(run.waits[run.serial - 1] == 0 && run.shows == run.serial, "trusted again");
     drain(&run);
     check_same(&run);
@@ -330,15 +341,16 @@ static void test_dropped_by_decoder(void)
 {
     static struct run run;
     begin(&run, 0);
-    decode(&run, ORDER_BEGINS_LOWEST, 0, true);
-    decode(&run, ORDER_CONTINUES, 4, true);
-    const struct order_picture late = {.serial = ++run.serial, .poc = 2, .taken = true};
+    decode(&run, PICTURE_BEGINS_LOWEST, 0, true);
+    decode(&run, PICTURE_CONTINUES, 4, true);
+    const struct order_picture late = {
+        .serial = ++run.serial, .poc = 2, .frame = frame_of(run.serial)};
     output_order_decoded(&run.order, &late, 1);
     show_known(&run);
     CHECK(run.shows == 2, "%d", run.shows);
     run.depth = 2;
     for (int poc = 6; poc < 300; poc += 2)
-        decode(&run, ORDER_CONTINUES, poc, true);
+        decode(&run, PICTURE_CONTINUES, poc, true);
     CHECK(run.shown[run.shows - 1] == run.serial, "held up");
     CHECK(run.late == 0 && run.shows == run.serial - 1, "%d of %d", run.shows, (int)run.serial);
 }
@@ -348,29 +360,28 @@ static void test_dropped_by_decoder(void)
 static void test_unseen(void)
 {
     static struct run run;
-    static const struct order_picture p = {3, 10, ORDER_BEGINS_UNSEEN, .reference = true,
-                                           .taken = true},
-                                      b = {4, 5, .reference = true, .taken = true},
-                                      untaken = {5, 2, .reference = true},
-                                      late = {6, 1, .reference = true};
+    const struct order_picture p = {3, 10, PICTURE_BEGINS_UNSEEN, .reference = true,
+                                    .frame = frame_of(3)},
+                               b = {4, 5, .reference = true, .frame = frame_of(4)},
+                               untaken = {5, 2, .reference = true},
+                               late = {6, 1, .reference = true};
     begin(&run, 0);
-    decode(&run, ORDER_BEGINS_LOWEST, 0, true);
-    decode(&run, ORDER_CONTINUES, 20, true);
+    decode(&run, PICTURE_BEGINS_LOWEST, 0, true);
+    decode(&run, PICTURE_CONTINUES, 20, true);
     CHECK(run.shows == 2 && output_order_is_behind(&run.order, 20) &&
               !output_order_is_behind(&run.order, 21),
           "%d", run.shows);
     output_order_decoded(&run.order, &p, 3);
-    CHECK(output_order_output(&run.order, 3) == ORDER_DROP, "taken");
+    CHECK(!output_order_output(&run.order, 3) && !output_order_late(&run.order), "taken");
     output_order_decoded(&run.order, &b, 3);
     output_order_decoded(&run.order, &untaken, 3);
-    CHECK(output_order_next(&run.order) == 0, "the decoder's word is not waited for");
-    CHECK(output_order_output(&run.order, 5) == ORDER_SHOW, "not taken");
+    CHECK(next_of(&run.order) == 0, "the decoder's word is not waited for");
+    CHECK(output_order_output(&run.order, 5), "not taken");
     output_order_decoded(&run.order, &late, 3);
-    CHECK(output_order_output(&run.order, 6) == ORDER_LATE, "too late");
-    CHECK(output_order_holds(&run.order, 3) && output_order_holds(&run.order, 4), "held");
+    CHECK(!output_order_output(&run.order, 6) && output_order_late(&run.order) == 6, "too late");
     output_order_end(&run.order);
-    CHECK(output_order_next(&run.order) == 4 && output_order_next(&run.order) == 3, "the end");
-    CHECK(output_order_next(&run.order) == 0 && !output_order_holds(&run.order, 3), "all");
+    CHECK(next_of(&run.order) == 4 && next_of(&run.order) == 3, "the end");
+    CHECK(next_of(&run.order) == 0 && run.order.late[0] == 6 && run.order.lates == 0, "all");
 }
 
 // Any structure within the depth, with random losses: shown pictures keep their order within a
@@ -384,7 +395,7 @@ static void test_any(unsigned seed)
     srand(seed);
     begin(&run, rand() % 5);
     for (int gop = 0; gop < 12; gop++) {
-        decode(&run, rand() % 3 ? ORDER_BEGINS_LOWEST : ORDER_BEGINS, 0, true);
+        decode(&run, rand() % 3 ? PICTURE_BEGINS_LOWEST : PICTURE_BEGINS, 0, true);
         poc_of[run.serial] = 0;
         sequence_of[run.serial] = ++sequence;
         const int group = 1 + rand() % (run.depth + 1), step = 1 + rand() % 2;
@@ -395,7 +406,7 @@ static void test_any(unsigned seed)
                     continue;
                 poc_of[run.serial + 1] = base + at * step;
                 sequence_of[run.serial + 1] = sequence;
-                decode_untaken(&run, ORDER_CONTINUES, base + at * step, i == 0 || rand() % 2,
+                decode_untaken(&run, PICTURE_CONTINUES, base + at * step, i == 0 || rand() % 2,
                                rand() % 30 != 0);
             }
         }

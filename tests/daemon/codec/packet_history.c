@@ -54,7 +54,7 @@ static void send_packet(struct outcome *o, const struct stream *s, int i, AVPack
         &o->history,
         &(struct packet){
             .av = av, .pts_ns = time.ns, .received_ns = came_ns, .guessed = time.guessed},
-        false);
+        &(struct packet_facts){.serial = i + 1}, false);
 }
 
 static void show_picture(struct outcome *o, const struct stream *s, AVCodecContext *codec,
@@ -62,10 +62,10 @@ static void show_picture(struct outcome *o, const struct stream *s, AVCodecConte
 {
     static int64_t last_ns;
     const int i = packet_of(s, o->shown);
-    struct corruption_picture corruption;
+    bool harmed;
     libav_set_serial(frame, i + 1);
-    frame->best_effort_timestamp = packet_history_info(&o->history, i + 1)->pts_ns;
-    const int64_t ns = packet_history_picture(&o->history, codec, frame, &corruption).pts_ns;
+    frame->best_effort_timestamp = packet_history_info(&o->history, i + 1)->packet.pts_ns;
+    const int64_t ns = packet_history_picture(&o->history, codec, frame, &harmed).pts_ns;
     const int64_t off_ns = llabs(ns - o->shown * STEP_NS);
     o->back += o->shown > 0 && ns <= last_ns;
     o->off_ns = off_ns > o->off_ns ? off_ns : o->off_ns;

@@ -93,7 +93,7 @@ static void test_overdue(void)
     picture_filter_wake(&filter);
     CHECK(feed(&filter, &ms, 75, 25) == 0, "to be learnt again");
     CHECK(feed(&filter, &ms, 50, 25) > 0, "learnt again");
-    picture_filter_unfit(&filter);
+    filter.unfit = true;
     picture_filter_wake(&filter);
     CHECK(feed(&filter, &ms, 250, 25) == 0, "not keyframes that one begins with");
     picture_filter_begin(&filter);

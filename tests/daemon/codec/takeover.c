@@ -3,9 +3,7 @@
 #include <dlfcn.h>
 #include <libavutil/log.h>
 
-#include "daemon/codec/buffers.h"
 #include "daemon/codec/packet_history.h"
-#include "daemon/codec/takeover.h"
 #include "tests/daemon/codec/fake_device.h"
 
 // --- sides that come and go
@@ -385,26 +383,6 @@ static void test_not_reopened(const char *file)
     run_close(&run);
 }
 
-// A codec may take over from one that could not be opened.
-static void test_begin_without_codec(const char *file)
-{
-    struct run run;
-    struct takeover *takeover = calloc(1, sizeof *takeover);
-    if (!run_open(&run, file, &anywhere))
-        return;
-    CHECK(takeover_open(takeover, demux_parameters(run.demux), &anywhere) == 0, "opened");
-    buffers_join(takeover->buffers, &cpu_backend, NULL);
-    takeover->device = &fake.device;
-    takeover->history.whole = true;
-    const int rc = takeover_begin(takeover);
-    CHECK(rc == 0 && takeover->codec.context && codec_on_device(&takeover->codec), "%s",
-          strerror(-rc));
-    takeover_leave(takeover);
-    takeover_close(takeover);
-    free(takeover);
-    run_close(&run);
-}
-
 int main(void)
 {
     av_log_set_level(AV_LOG_QUIET);
@@ -440,7 +418,6 @@ int main(void)
     TEST(test_too_long("longer.mp4", 361));
     clips_make("64x48", 3, "-c:v mjpeg", "none.avi");
     TEST(test_not_reopened("closed.mp4"));
-    TEST(test_begin_without_codec("closed.mp4"));
     TEST(test_options());
     fake_close();
     clips_close();
