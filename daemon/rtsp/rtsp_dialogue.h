@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/rtsp/carriage.h"
 #include "daemon/rtsp/depacketizer.h"
-#include "daemon/rtsp/rtsp_carriage.h"
-#include "daemon/rtsp/rtsp_exchange.h"
+#include "daemon/rtsp/requests.h"
 #include "daemon/rtsp/rtsp_track.h"
-#include "daemon/rtsp/rtsp_url.h"
+#include "daemon/rtsp/url.h"
 
 // The facts about a camera that survive its sessions. The owner keeps them, zeroed at first; the
 // session reads and writes them.

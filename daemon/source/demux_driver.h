@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "daemon/rtsp/rtsp_session.h"
+#include "daemon/rtsp/session.h"
 
 struct AVCodecParameters;
 struct demux;

@@ -14,7 +14,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/number.h"
 #include "daemon/base/process.h"
-#include "daemon/rtsp/rtsp_url.h"
+#include "daemon/rtsp/url.h"
 
 // --- the file that keeps login pauses over restarts: text, a line for each host
 

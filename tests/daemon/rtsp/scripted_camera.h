@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/rtsp/rtsp_session.h"
+#include "daemon/rtsp/session.h"
 #include "tests/test.h"
 
 static const int64_t MS = 1000000, S = 1000000000;

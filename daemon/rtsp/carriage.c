@@ -1,4 +1,4 @@
-#include "daemon/rtsp/rtsp_carriage.h"
+#include "daemon/rtsp/carriage.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "daemon/rtsp/rtsp_connection.h"
+#include "daemon/rtsp/connection.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

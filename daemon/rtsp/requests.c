@@ -1,4 +1,4 @@
-#include "daemon/rtsp/rtsp_exchange.h"
+#include "daemon/rtsp/requests.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "daemon/rtsp/rtsp_url.h"
+#include "daemon/rtsp/url.h"
 
 #include <ctype.h>
 #include <errno.h>

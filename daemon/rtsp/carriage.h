@@ -1,14 +1,14 @@
 // The transport of a session's media: inside the RTSP connection, or over UDP, unicast or
 // multicast. One thread uses a carriage.
-#ifndef FRAMED_DAEMON_RTSP_RTSP_CARRIAGE_H
-#define FRAMED_DAEMON_RTSP_RTSP_CARRIAGE_H
+#ifndef FRAMED_DAEMON_RTSP_CARRIAGE_H
+#define FRAMED_DAEMON_RTSP_CARRIAGE_H
 
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/rtsp/rtsp_connection.h"
+#include "daemon/rtsp/connection.h"
 
 struct sdp_media;
 

@@ -1,14 +1,14 @@
 // The requests and replies of one RTSP connection: numbers, signs and formats requests, matches
 // replies, and decides when to sign and send a request again. Pure.
-#ifndef FRAMED_DAEMON_RTSP_RTSP_EXCHANGE_H
-#define FRAMED_DAEMON_RTSP_RTSP_EXCHANGE_H
+#ifndef FRAMED_DAEMON_RTSP_REQUESTS_H
+#define FRAMED_DAEMON_RTSP_REQUESTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/rtsp/rtsp_message.h"
-#include "daemon/rtsp/rtsp_url.h"
+#include "daemon/rtsp/messages.h"
+#include "daemon/rtsp/url.h"
 
 // --- authentication: Digest (RFC 7616: SHA-256, MD5, and the form of RFC 2069) and Basic
 

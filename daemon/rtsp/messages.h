@@ -1,7 +1,7 @@
 // Parses the input of an RTSP connection: replies and requests (RFC 2326), and the frames of
 // interleaved media between them. Accepts the mistakes of real cameras. Pure.
-#ifndef FRAMED_DAEMON_RTSP_RTSP_MESSAGE_H
-#define FRAMED_DAEMON_RTSP_RTSP_MESSAGE_H
+#ifndef FRAMED_DAEMON_RTSP_MESSAGES_H
+#define FRAMED_DAEMON_RTSP_MESSAGES_H
 
 #include <stdbool.h>
 #include <stddef.h>

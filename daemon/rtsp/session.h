@@ -1,7 +1,7 @@
 // One session with an RTSP camera, from connecting to TEARDOWN. Never blocks: the owner polls its
 // descriptors and calls rtsp_session_step. One thread uses a session.
-#ifndef FRAMED_DAEMON_RTSP_RTSP_SESSION_H
-#define FRAMED_DAEMON_RTSP_RTSP_SESSION_H
+#ifndef FRAMED_DAEMON_RTSP_SESSION_H
+#define FRAMED_DAEMON_RTSP_SESSION_H
 
 #include <poll.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/rtsp/rtsp_message.h"
+#include "daemon/rtsp/messages.h"
 
 #include <errno.h>
 #include <stdlib.h>
