@@ -269,7 +269,7 @@ static bool is_play_enough(const struct rtsp_demux *in)
 {
     const struct demux_memory *memory = in->memory;
     const bool slow = memory->deaf || in->context.config->media_timeout.ns || !may_replace(in);
-    const bool by_media = in->unit_ns && rtsp_session_is_starting(in->session);
+    const bool by_media = in->unit_ns && rtsp_session_phase(in->session) == RTSP_STARTING;
     return memory->intervals || by_media || (slow && !memory->answers);
 }
 
@@ -282,12 +282,11 @@ static bool is_unanswered(const struct rtsp_demux *in, int64_t now_ns)
 static int open_session(struct rtsp_demux *in, int64_t now_ns)
 {
     struct demux_memory *memory = in->memory;
-    const struct rtsp_options options = {in->context.config, &memory->rtsp};
     const bool known =
         in->context.config->media_timeout.ns || knows_rhythm(in) || memory->silence_ns;
     memory->rtsp.patience_ns = known ? rtsp_patience_ns(&in->base) : 0;
     in->tried_ns = now_ns;
-    return rtsp_session_open(&in->session, &options, now_ns);
+    return rtsp_session_open(&in->session, in->context.config, &memory->rtsp, now_ns);
 }
 
 // Replaces the session. The next connection waits twice as long for an answer.
@@ -395,14 +394,6 @@ static void wait_for_more(const struct rtsp_session *session, int64_t now_ns)
     ppoll(fds, (nfds_t)n, &(struct timespec){ns / SECOND_NS, ns % SECOND_NS}, NULL);
 }
 
-static int next_unit(struct rtsp_session *session, int64_t now_ns, struct rtsp_unit *ret)
-{
-    int rc = rtsp_session_read(session, now_ns, ret);
-    if (rc == -EAGAIN && (rc = rtsp_session_step(session, now_ns)) == 0)
-        rc = rtsp_session_read(session, now_ns, ret);
-    return rc;
-}
-
 // Like demux_read, with a unit instead of a packet.
 static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
 {
@@ -410,7 +401,7 @@ static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
         const int64_t now_ns = monotonic_ns();
         if (atomic_load(in->context.stop))
             return -ECANCELED;
-        int rc = next_unit(in->session, now_ns, ret);
+        int rc = rtsp_session_read(in->session, now_ns, ret);
         if (rc == 0 && rtsp_session_media(in->session)->codec != in->codec)
             return -ETIME;
         if (rc == 0) {
@@ -482,7 +473,8 @@ static int connect_session(struct rtsp_demux *in)
         if (atomic_load(in->context.stop))
             return -ECANCELED;
         int rc = rtsp_session_step(in->session, now_ns);
-        if (rc == 0 && rtsp_session_plays(in->session))
+        if (rc == 0 && rtsp_session_phase(in->session) >= RTSP_STARTING &&
+            rtsp_session_phase(in->session) != RTSP_LEAVING)
             return 0;
         if ((rc = keep_connecting(in, rc, now_ns)) < 0)
             return rc;

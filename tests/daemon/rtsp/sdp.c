@@ -366,7 +366,7 @@ static void test_large_sets(void)
     for (int i = 0; i < 40; i++)
         strcat(lines, SPS ",");
     parse_h264(lines);
-    CHECK(sdp->media[0].sets_bytes == 16 * 25, "%d", sdp->media[0].sets_bytes);
+    CHECK(sdp->media[0].sets_bytes == 40 * 25, "%d", sdp->media[0].sets_bytes);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         strcpy(lines, "a=fmtp:96 sprop-parameter-sets=Z0Jv");
         for (int bytes = 3; bytes < cases[i].sps_bytes; bytes += 3)
