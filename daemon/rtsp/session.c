@@ -48,8 +48,8 @@ struct rtsp_session {
     struct rtsp_track *track; // from SETUP's reply on
     bool avoids;              // RTP packets of the SSRC `avoided` came before SETUP's reply
     uint32_t avoided;
-    struct sdp_media media;
-    bool has_media, other_video;
+    struct sdp_media media; // SDP_OTHER: not described so far
+    bool other_video;
     bool other_formats[128]; // payload types that the camera may send instead of ours
     bool other_codecs[128];  // payload types announced for other codecs
     bool dynamic_rate;       // the server understands x-Dynamic-Rate
@@ -333,7 +333,6 @@ static int ask_setup(struct rtsp_session *s)
 static void choose_media(struct rtsp_session *s, const struct sdp *sdp, int chosen)
 {
     s->media = sdp->media[chosen];
-    s->has_media = true;
     s->other_video = false;
     memset(s->other_formats, 0, sizeof s->other_formats);
     memset(s->other_codecs, 0, sizeof s->other_codecs);
@@ -390,7 +389,7 @@ static int read_description(struct rtsp_session *s, const struct rtsp_message *r
         sdp_list_media(sdp, offered, sizeof offered);
         return end(s, rc, "offers no H.264, H.265 or JPEG video, but: %s", offered);
     }
-    if (s->has_media && sdp->media[chosen].codec != s->media.codec)
+    if (s->media.codec != SDP_OTHER && sdp->media[chosen].codec != s->media.codec)
         return end(s, -EINVAL, "offers another codec than a moment ago");
     choose_media(s, sdp, chosen);
     s->dynamic_rate = rtsp_message_header(reply, "x-Accept-Dynamic-Rate", NULL);
@@ -695,24 +694,61 @@ static int take_input(struct rtsp_session *s)
 
 // --- time
 
-static int64_t parting_due(const struct rtsp_session *s)
+enum due {
+    DUE_PARTED,    // no other source has followed a BYE
+    DUE_OPEN,      // connect_timeout is over
+    DUE_GOODBYE,   // TEARDOWN was not answered
+    DUE_START,     // PLAY was not answered, but media flow
+    DUE_WIDEN,     // the group is silent: perhaps another address sends to it
+    DUE_UDP_FAILS, // nothing came over UDP
+    DUE_REPORT,
+    DUE_KEYFRAME,
+    DUE_KEEP_ALIVE,
+    DUES,
+};
+
+static void find_due_while_playing(const struct rtsp_session *s, int64_t due_ns[DUES])
 {
-    const bool parted =
-        s->track && s->phase != RTSP_LEAVING && rtsp_track_statistics(s->track).parted;
-    return parted ? s->parted_ns + PARTED_NS : INT64_MAX;
+    if (!s->media_ns && rtsp_carriage_is_narrow(&s->carriage))
+        due_ns[DUE_WIDEN] = s->play_ns + MULTICAST_SILENCE * SECOND_NS;
+    if (s->carriage.sockets && !s->datagram_came && !s->memory->tcp_fails)
+        due_ns[DUE_UDP_FAILS] =
+            s->play_ns + bounds_max(UDP_SILENCE * SECOND_NS, s->memory->patience_ns);
+    due_ns[DUE_REPORT] =
+        s->report_ns ? s->report_ns + REPORT_PERIOD * SECOND_NS : s->play_ns + SECOND_NS;
+    if (s->wants_keyframe)
+        due_ns[DUE_KEYFRAME] = s->keyframe_ns + SECOND_NS;
+    due_ns[DUE_KEEP_ALIVE] = s->keep_alive_ns;
 }
 
-static int end_stream(struct rtsp_session *s)
+// Returns when to act next, and on what.
+static int64_t find_due(const struct rtsp_session *s, enum due *what)
 {
-    return end(s, -ENODATA, "ended the stream");
+    int64_t due_ns[DUES];
+    const bool leaving = s->phase == RTSP_LEAVING, leaves_for_good = leaving && !s->reconnects;
+    for (int i = 0; i < DUES; i++)
+        due_ns[i] = INT64_MAX;
+    if (s->track && !leaving && rtsp_track_statistics(s->track).parted)
+        due_ns[DUE_PARTED] = s->parted_ns + PARTED_NS;
+    if (!s->media_ns && s->phase != RTSP_PLAYING && !leaves_for_good)
+        due_ns[DUE_OPEN] = s->opened_ns + s->config->connect_timeout.ns;
+    if (leaving)
+        due_ns[DUE_GOODBYE] = s->leave_ns;
+    if (s->phase == RTSP_STARTING && s->media_ns)
+        due_ns[DUE_START] = s->exchange.asked_ns + UNANSWERED_PLAY * SECOND_NS;
+    if (s->phase == RTSP_PLAYING)
+        find_due_while_playing(s, due_ns);
+    *what = 0;
+    for (int i = 1; i < DUES; i++)
+        if (due_ns[i] < due_ns[*what])
+            *what = (enum due)i;
+    return due_ns[*what];
 }
 
-static int64_t open_deadline(const struct rtsp_session *s)
+static int send_rtcp(struct rtsp_session *s, const uint8_t *packet, size_t bytes)
 {
-    const bool leaves_for_good = s->phase == RTSP_LEAVING && !s->reconnects;
-    return s->media_ns || leaves_for_good || s->phase == RTSP_PLAYING
-               ? INT64_MAX
-               : s->opened_ns + s->config->connect_timeout.ns;
+    int rc = rtsp_carriage_send(&s->carriage, s->connection, packet, bytes);
+    return rc < 0 ? end_by_error(s, rc, "cannot send reports to") : 0;
 }
 
 static int end_late(struct rtsp_session *s)
@@ -722,115 +758,47 @@ static int end_late(struct rtsp_session *s)
                connected ? " " : "", (double)s->config->connect_timeout.ns / 1e9);
 }
 
-static int64_t goodbye_due(const struct rtsp_session *s)
+// Each of them ends the session, or is not due any more afterwards.
+static int act(struct rtsp_session *s, enum due what)
 {
-    return s->phase == RTSP_LEAVING ? s->leave_ns : INT64_MAX;
-}
-
-static int64_t start_due(const struct rtsp_session *s)
-{
-    return s->phase == RTSP_STARTING && s->media_ns
-               ? s->exchange.asked_ns + UNANSWERED_PLAY * SECOND_NS
-               : INT64_MAX;
-}
-
-static int start_unanswered(struct rtsp_session *s)
-{
-    rtsp_exchange_abandon(&s->exchange);
-    return start(s);
-}
-
-static int64_t widening_due(const struct rtsp_session *s)
-{
-    const bool narrow = !s->media_ns && rtsp_carriage_is_narrow(&s->carriage);
-    return narrow ? s->play_ns + MULTICAST_SILENCE * SECOND_NS : INT64_MAX;
-}
-
-static int widen(struct rtsp_session *s)
-{
-    rtsp_carriage_widen(&s->carriage);
-    return 0;
-}
-
-// Returns when silence over UDP means that UDP does not work.
-static int64_t silence_due(const struct rtsp_session *s)
-{
-    if (!s->carriage.sockets || s->datagram_came || s->memory->tcp_fails)
-        return INT64_MAX;
-    return s->play_ns + bounds_max(UDP_SILENCE * SECOND_NS, s->memory->patience_ns);
-}
-
-static int give_up_udp(struct rtsp_session *s)
-{
-    s->opened_ns = s->now_ns;
-    return fall_back(s);
-}
-
-// Returns when a report is due, the first one a second after PLAY.
-static int64_t report_due(const struct rtsp_session *s)
-{
-    return s->report_ns ? s->report_ns + REPORT_PERIOD * SECOND_NS : s->play_ns + SECOND_NS;
-}
-
-static int send_rtcp(struct rtsp_session *s, const uint8_t *packet, size_t bytes)
-{
-    int rc = rtsp_carriage_send(&s->carriage, s->connection, packet, bytes);
-    return rc < 0 ? end_by_error(s, rc, "cannot send reports to") : 0;
-}
-
-static int send_report(struct rtsp_session *s)
-{
-    uint8_t report[RTCP_REPORT_MAX];
-    s->report_ns = s->now_ns;
-    return send_rtcp(s, report, rtsp_track_report(s->track, s->now_ns, report));
-}
-
-static int64_t keyframe_due(const struct rtsp_session *s)
-{
-    return s->wants_keyframe ? s->keyframe_ns + SECOND_NS : INT64_MAX;
-}
-
-static int send_keyframe_request(struct rtsp_session *s)
-{
-    uint8_t request[RTCP_REPORT_MAX];
-    s->wants_keyframe = false;
-    s->keyframe_ns = s->now_ns;
-    return send_rtcp(s, request,
-                     rtsp_track_ask_keyframe(s->track, !s->media.pli, s->now_ns, request));
-}
-
-static int64_t keep_alive_due(const struct rtsp_session *s)
-{
-    return s->keep_alive_ns;
-}
-
-// In this order.
-static const struct timer {
-    int64_t (*due_ns)(const struct rtsp_session *); // INT64_MAX: never
-    int (*run)(struct rtsp_session *);
-    bool playing; // only while RTSP_PLAYING
-} timers[] = {
-    {parting_due, end_stream, false},   {open_deadline, end_late, false},
-    {goodbye_due, finish, false},       {start_due, start_unanswered, false},
-    {widening_due, widen, true},        {silence_due, give_up_udp, true},
-    {report_due, send_report, true},    {keyframe_due, send_keyframe_request, true},
-    {keep_alive_due, keep_alive, true},
-};
-enum { TIMERS = sizeof timers / sizeof *timers };
-
-static int64_t timer_due(const struct rtsp_session *s, const struct timer *timer)
-{
-    return timer->playing && s->phase != RTSP_PLAYING ? INT64_MAX : timer->due_ns(s);
+    uint8_t packet[RTCP_REPORT_MAX];
+    switch (what) {
+    case DUE_PARTED:
+        return end(s, -ENODATA, "ended the stream");
+    case DUE_OPEN:
+        return end_late(s);
+    case DUE_GOODBYE:
+        return finish(s);
+    case DUE_START:
+        rtsp_exchange_abandon(&s->exchange);
+        return start(s);
+    case DUE_WIDEN:
+        rtsp_carriage_widen(&s->carriage);
+        return 0;
+    case DUE_UDP_FAILS:
+        s->opened_ns = s->now_ns;
+        return fall_back(s);
+    case DUE_REPORT:
+        s->report_ns = s->now_ns;
+        return send_rtcp(s, packet, rtsp_track_report(s->track, s->now_ns, packet));
+    case DUE_KEYFRAME:
+        s->wants_keyframe = false;
+        s->keyframe_ns = s->now_ns;
+        return send_rtcp(s, packet,
+                         rtsp_track_ask_keyframe(s->track, !s->media.pli, s->now_ns, packet));
+    default:
+        return keep_alive(s);
+    }
 }
 
 static void keep_time(struct rtsp_session *s)
 {
+    enum due what;
     int rc = s->phase == RTSP_CONNECTING ? 0 : rtsp_connection_flush(s->connection);
     if (rc < 0)
         end_connection(s, rc);
-    for (int i = 0; i < TIMERS && !s->ended; i++)
-        if (s->now_ns >= timer_due(s, &timers[i]))
-            timers[i].run(s);
+    while (!s->ended && s->now_ns >= find_due(s, &what))
+        act(s, what);
 }
 
 // --- the owner's calls
@@ -897,6 +865,7 @@ int rtsp_session_open(struct rtsp_session **ret, const struct camera_config *con
 
 int rtsp_session_poll(const struct rtsp_session *s, struct pollfd *fds, int64_t *due_ns)
 {
+    enum due what;
     int64_t connection_ns;
     *due_ns = s->busy || s->has_unit || s->ended ? s->now_ns : INT64_MAX;
     if (s->ended)
@@ -906,8 +875,7 @@ int rtsp_session_poll(const struct rtsp_session *s, struct pollfd *fds, int64_t 
     *due_ns = bounds_min(*due_ns, connection_ns);
     if (s->track && s->phase != RTSP_LEAVING)
         *due_ns = bounds_min(*due_ns, rtsp_track_due_ns(s->track));
-    for (int i = 0; i < TIMERS; i++)
-        *due_ns = bounds_min(*due_ns, timer_due(s, &timers[i]));
+    *due_ns = bounds_min(*due_ns, find_due(s, &what));
     return n;
 }
 
@@ -945,7 +913,7 @@ bool rtsp_session_is_answered(const struct rtsp_session *s)
 
 const struct sdp_media *rtsp_session_media(const struct rtsp_session *s)
 {
-    return s->has_media ? &s->media : NULL;
+    return s->media.codec != SDP_OTHER ? &s->media : NULL;
 }
 
 const uint8_t *rtsp_session_sets(const struct rtsp_session *s, size_t *bytes)
