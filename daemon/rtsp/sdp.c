@@ -88,17 +88,6 @@ static int number(struct span span)
     return end > text && n <= 1 << 24 ? (int)n : -1;
 }
 
-// Copies a name for people, cut off to fit. The first one that is not empty stays.
-static void copy_name(char *ret, size_t size, struct span span)
-{
-    if (*ret)
-        return;
-    if ((size_t)(span.end - span.begin) >= size)
-        span.end = span.begin + size - 1;
-    copy(ret, size, span);
-    peer_text_clean(ret);
-}
-
 // --- parameter sets
 
 // NAL unit types of parameter sets, in the order that decoders need, with a zero behind them.
@@ -390,9 +379,7 @@ static void parse_attribute(struct parser *parser, struct span value)
     value = trim(value);
     if (is(name, "rtpmap"))
         add_unlisted_format(parser, value);
-    if (is(name, "tool"))
-        copy_name(sdp->tool, sizeof sdp->tool, value);
-    else if (is(name, "fmtp")) {
+    if (is(name, "fmtp")) {
         const int payload_type = number(cut_word(&value));
         if (parser->n_fmtp < FMTP_MAX)
             parser->fmtp[parser->n_fmtp++] = (struct fmtp){parser->section, payload_type, value};

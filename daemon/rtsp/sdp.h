@@ -31,9 +31,9 @@ struct sdp_media { // one payload type of an m= line
 };
 
 struct sdp {
-    char tool[64], control[SDP_CONTROL_MAX]; // "": none
-    char address[64];                        // for multicast; "": none
-    int ttl;                                 // 0: unknown
+    char control[SDP_CONTROL_MAX]; // "": none
+    char address[64];              // for multicast; "": none
+    int ttl;                       // 0: unknown
     struct sdp_media media[SDP_MEDIA_MAX];
     int n_media;
 };
