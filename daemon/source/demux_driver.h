@@ -1,17 +1,10 @@
-// The interface of one kind of demux, with the functions of demux.h, and what their tests reach.
+// What the tests of the kinds of demux reach: repeated pictures, the memory of a camera, the clock
+// of its sender reports.
 #ifndef FRAMED_DAEMON_SOURCE_DEMUX_DRIVER_H
 #define FRAMED_DAEMON_SOURCE_DEMUX_DRIVER_H
 
-#include <stdatomic.h>
-
 #include "daemon/rtsp/session.h"
-
-struct AVCodecParameters;
-struct demux;
-struct demux_network;
-struct packet;
-struct stage_watch;
-struct url_input;
+#include "daemon/source/demux.h"
 
 // --- demux_rtsp: repeated pictures: many servers begin each session with a cached second of video,
 // even if the camera behind them is dead.
@@ -69,12 +62,10 @@ struct sender_clock { // ready when zeroed
 int64_t sender_clock_read(struct sender_clock *, int64_t report_ns, int64_t start_ns,
                           int64_t pts_ns);
 
-// --- the interface
+// --- demux_rtsp: the memory of a camera
 
 struct demux_memory {
-    struct rtp_statistics sessions; // packet counts of past sessions
-    uint64_t overruns;              // of past sessions
-    int64_t arrival_ns;             // as in demux_network
+    struct demux_network network; // counts of past sessions
     struct rtsp_memory rtsp;
     struct replay_memory replay;
     bool accepted;       // the last try with user and password delivered a picture
@@ -88,37 +79,7 @@ struct demux_memory {
     int intervals;       // number of intervals in the mean, up to a limit
 };
 
-struct demux_context { // arguments of demux_open
-    const struct camera_config *config;
-    struct demux_memory *memory; // NULL: nothing is remembered
-    const _Atomic bool *stop;
-    struct stage_watch *stages;
-};
-
 // How long an input of unknown picture interval may be silent.
 static const int64_t DEMUX_PATIENCE_NS = 5 * INT64_C(1000000000);
-
-struct demux_driver {
-    int (*open)(struct demux **ret, const struct url_input *, const struct demux_context *,
-                char *why, size_t size);
-    const struct AVCodecParameters *(*parameters)(const struct demux *);
-    const char *(*describe)(const struct demux *);
-    int (*orientation)(const struct demux *);
-    void (*rate)(const struct demux *, int *num, int *den);
-    void (*network)(const struct demux *, struct demux_network *ret); // NULL: no RTP
-    int64_t (*patience_ns)(const struct demux *);
-    int (*read)(struct demux *, struct packet *);
-    const char *(*why)(const struct demux *);
-    int (*rewind)(struct demux *);
-    void (*close)(struct demux *);
-    bool knows_losses;
-};
-
-struct demux { // first member of each kind
-    const struct demux_driver *driver;
-    const struct url_input *source;
-};
-
-extern const struct demux_driver demux_libav, demux_rtsp;
 
 #endif

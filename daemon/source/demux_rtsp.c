@@ -58,6 +58,31 @@ struct rtsp_demux {
     char description[128], why[DEMUX_WHY_MAX];
 };
 
+// --- the memory of a camera
+
+int demux_memory_open(struct demux_memory **ret)
+{
+    *ret = calloc(1, sizeof **ret);
+    return *ret ? 0 : -ENOMEM;
+}
+
+void demux_memory_close(struct demux_memory *memory)
+{
+    free(memory);
+}
+
+bool demux_memory_has_other_login(const struct demux_memory *memory)
+{
+    return memory->rtsp.first_challenge;
+}
+
+int64_t demux_memory_session_ns(const struct demux_memory *memory)
+{
+    static const int otherwise_s = 65; // of live555, the base of most cameras' servers
+    const int seconds = memory->rtsp.session_s;
+    return (seconds ? seconds : otherwise_s) * INT64_C(1000000000);
+}
+
 // --- repeated pictures
 
 static const int64_t CACHED_MAX_NS = 20 * INT64_C(1000000000); // no cache is longer
@@ -227,26 +252,17 @@ static int end_silent(struct rtsp_demux *in, int64_t now_ns)
 
 // --- another connection to a camera that does not answer
 
-// Returns the counts of all earlier sessions and of this one.
-static struct rtp_statistics count_packets(const struct demux_memory *memory,
-                                           const struct rtsp_session *session)
+static void count_session(struct demux_network *all, const struct rtsp_session *session)
 {
-    const struct rtp_statistics before = memory->sessions, own = rtsp_session_statistics(session);
-    return (struct rtp_statistics){
-        .packets = before.packets + own.packets,
-        .lost = before.lost + own.lost,
-        .reordered = before.reordered + own.reordered,
-        .late = before.late + own.late,
-        .duplicate = before.duplicate + own.duplicate,
-        .foreign = before.foreign + own.foreign,
-        .restarts = before.restarts + own.restarts,
-    };
-}
-
-static void count_session(struct demux_memory *memory, const struct rtsp_session *session)
-{
-    memory->sessions = count_packets(memory, session);
-    memory->overruns += rtsp_session_overruns(session);
+    const struct rtp_statistics own = rtsp_session_statistics(session);
+    all->packets += own.packets;
+    all->lost += own.lost;
+    all->reordered += own.reordered;
+    all->late += own.late;
+    all->duplicate += own.duplicate;
+    all->foreign += own.foreign;
+    all->restarts += own.restarts;
+    all->overruns += rtsp_session_overruns(session);
 }
 
 // Some cameras always answer slowly.
@@ -297,7 +313,7 @@ static int reopen_session(struct rtsp_demux *in, int64_t now_ns)
     const int rc = open_session(in, now_ns);
     if (rc < 0)
         return rc;
-    count_session(in->memory, former);
+    count_session(&in->memory->network, former);
     rtsp_session_close(former);
     in->replay = (struct replay){0};
     return 0;
@@ -379,7 +395,8 @@ static void note_unit(struct rtsp_demux *in, const struct rtsp_unit *unit, int64
     if (unit->unit.damaged || unit->unit.reference_lost)
         rtsp_session_want_keyframe(in->session);
     in->memory->accepted = true;
-    in->memory->arrival_ns += (arrival_ns - in->memory->arrival_ns) / INTERVALS_MEAN;
+    in->memory->network.arrival_ns +=
+        (arrival_ns - in->memory->network.arrival_ns) / INTERVALS_MEAN;
     in->unit_ns = now_ns;
     in->pinged_ns = in->alive_ns = 0;
 }
@@ -553,7 +570,7 @@ static void rtsp_close(struct demux *demux)
     const int64_t limit_ns = stopped ? GOODBYE_MS * MS : in->context.config->close_timeout.ns;
     stage_enter(in->context.stages, STAGE_CLOSE, limit_ns);
     if (in->session) {
-        count_session(in->memory, in->session);
+        count_session(&in->memory->network, in->session);
         replay_end(&in->replay, &in->memory->replay, in->silent);
         if (!in->mute)
             say_goodbye(in->session, monotonic_ns() + limit_ns);
@@ -580,12 +597,6 @@ static const char *rtsp_describe(const struct demux *demux)
     return in->description;
 }
 
-static int rtsp_orientation(const struct demux *demux)
-{
-    (void)demux; // only its pictures have one
-    return ORIENTATION_UPRIGHT;
-}
-
 static void rtsp_rate(const struct demux *demux, int *num, int *den)
 {
     const struct rtsp_demux *in = (const void *)demux;
@@ -595,39 +606,21 @@ static void rtsp_rate(const struct demux *demux, int *num, int *den)
 static void rtsp_network(const struct demux *demux, struct demux_network *ret)
 {
     const struct rtsp_demux *in = (const void *)demux;
-    const struct rtp_statistics all = count_packets(in->memory, in->session);
-    *ret = (struct demux_network){
-        .transport = rtsp_session_transport(in->session),
-        .picture_end = picture_end_name(in->memory->rtsp.verdict.end),
-        .packets = all.packets,
-        .lost = all.lost,
-        .reordered = all.reordered,
-        .late = all.late,
-        .duplicate = all.duplicate,
-        .foreign = all.foreign,
-        .restarts = all.restarts,
-        .overruns = in->memory->overruns + rtsp_session_overruns(in->session),
-        .arrival_ns = in->memory->arrival_ns,
-    };
-}
-
-static int rtsp_rewind(struct demux *demux)
-{
-    (void)demux;
-    return -ESPIPE;
+    *ret = in->memory->network;
+    count_session(ret, in->session);
+    ret->transport = rtsp_session_transport(in->session);
+    ret->picture_end = picture_end_name(in->memory->rtsp.verdict.end);
 }
 
 const struct demux_driver demux_rtsp = {
     .open = rtsp_open,
     .parameters = rtsp_parameters,
     .describe = rtsp_describe,
-    .orientation = rtsp_orientation,
     .rate = rtsp_rate,
     .network = rtsp_network,
     .patience_ns = rtsp_patience_ns,
     .read = rtsp_read,
     .why = rtsp_why,
-    .rewind = rtsp_rewind,
     .close = rtsp_close,
     .knows_losses = true,
 };
