@@ -9,7 +9,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/number.h"
 #include "daemon/rtsp/carriage.h"
-#include "daemon/rtsp/requests.h"
+#include "daemon/rtsp/messages.h"
 #include "daemon/rtsp/url.h"
 
 static const int64_t SECOND_NS = 1000000000,

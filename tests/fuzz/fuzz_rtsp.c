@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "daemon/rtsp/messages.h"
-#include "daemon/rtsp/requests.h"
 #include "daemon/rtsp/url.h"
 #include "tests/fuzz/turns.h"
 

@@ -69,7 +69,7 @@ FILES = [
     (r"daemon/onvif/\w+\.[ch]", ["libxml/"]),
     (r"daemon/onvif/soap\.c", ["curl/curl.h", "openssl/"]),
     (r"daemon/codec/\w+\.[ch]", ["libavcodec/", "libavutil/", "libswscale/"]),
-    (r"daemon/(source/login_pause|rtsp/(connection|requests)|cli/verify(_decoders)?)\.c", ["openssl/"]),
+    (r"daemon/(source/login_pause|rtsp/(connection|messages)|cli/verify(_decoders)?)\.c", ["openssl/"]),
     (r"daemon/output/socket\.c", ["linux/"]),
     (r"daemon/output/(muxer|packet_queue|recorder|publisher)\.c", ["libavcodec/"]),
     (r"daemon/output/muxer\.c", ["libavformat/"]),

@@ -1,5 +1,4 @@
 // Signatures of the RFCs' examples, and challenges as cameras write them.
-#include "daemon/rtsp/requests.h"
 
 #include <errno.h>
 #include <string.h>
