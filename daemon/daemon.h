@@ -27,6 +27,8 @@
 //   servers, read the configuration of a reload, look up groups, open NVDEC, follow links, scan
 //   folders, and release the device of a camera that has ended. Files and servers never get the
 //   last of these threads (output/sink.h).
+// - Up to 16 threads look up the names of RTSP cameras (rtsp/name_lookup.h). They block in the
+//   resolver.
 // - While the process stops, a thread ends it if it takes too long: it waits for nothing else.
 //
 // Frames pass from a camera's thread through the backend into an output's pool, where the loop

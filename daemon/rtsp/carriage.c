@@ -45,18 +45,15 @@ static socklen_t address_size(const struct sockaddr_storage *a)
     return a->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
+// The port is at the same place in addresses of both families.
 static void set_port(struct sockaddr_storage *a, int port)
 {
-    if (a->ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)a)->sin6_port = htons((uint16_t)port);
-    else
-        ((struct sockaddr_in *)a)->sin_port = htons((uint16_t)port);
+    ((struct sockaddr_in *)a)->sin_port = htons((uint16_t)port);
 }
 
 static int port_of(const struct sockaddr_storage *a)
 {
-    return ntohs(a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)a)->sin6_port
-                                          : ((const struct sockaddr_in *)a)->sin_port);
+    return ntohs(((const struct sockaddr_in *)a)->sin_port);
 }
 
 static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)

@@ -446,10 +446,8 @@ struct header { // the value of a header, while it is written
     size_t size, n; // n may exceed size: it did not fit
 };
 
-static void add_text(struct header *header, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void add_text(struct header *header, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add_text(struct header *header,
+                                                           const char *format, ...)
 {
     va_list args;
     va_start(args, format);

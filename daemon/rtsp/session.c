@@ -171,8 +171,10 @@ static int send_request(struct rtsp_session *s, char *request, int bytes)
     char what[32];
     int rc = bytes < 0 ? bytes : rtsp_connection_write(s->connection, request, (size_t)bytes);
     explicit_bzero(request, RTSP_REQUEST_MAX); // Basic carries the password
+    if (rc == 0)
+        return 0;
     snprintf(what, sizeof what, "cannot send %s to", s->exchange.method);
-    return rc < 0 ? end_by_error(s, rc, what) : 0;
+    return end_by_error(s, rc, what);
 }
 
 static int ask(struct rtsp_session *s, const char *method, const char *url, const char *headers)

@@ -20,7 +20,7 @@ enum { REPLAY_UNITS = 1024 }; // more than servers cache
 // State of one camera, over its sessions; zeroed at first.
 struct replay_memory {
     uint64_t hashes[REPLAY_UNITS]; // of the last units of all sessions; a ring
-    unsigned n;
+    uint64_t n;                    // units so far
     int64_t silent_ns; // length of the last session, if it sent nothing new and fell silent; 0: no
 };
 
@@ -32,18 +32,10 @@ struct replay {
     int64_t first_ns, last_ns, last_time_ns;
 };
 
-struct replay_unit {
-    const uint8_t *data;
-    size_t bytes;
-    int64_t received_ns; // CLOCK_MONOTONIC
-    int64_t time_ns;     // by its timestamp
-    int64_t usual_ns;    // the camera's interval; 0: unknown
-    bool waited;         // it was waited for; else it may have been ready before received_ns
-    bool incomplete;     // packets are missing in it or right before it
-};
-
-// Call for each unit in turn. Returns true if it is old.
-bool replay_add(struct replay *, struct replay_memory *, const struct replay_unit *);
+// Call for each unit in turn. Returns true if it is old. `usual_ns`: the camera's interval; 0:
+// unknown.
+bool replay_add(struct replay *, struct replay_memory *, const struct rtsp_unit *,
+                int64_t usual_ns);
 // Call at the end of a session. `silent`: it was ended because no more units arrived.
 void replay_end(const struct replay *, struct replay_memory *, bool silent);
 

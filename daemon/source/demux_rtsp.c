@@ -103,8 +103,7 @@ static uint64_t hash_unit(const uint8_t *data, size_t bytes)
 
 static bool is_known(const struct replay_memory *memory, uint64_t hash)
 {
-    const unsigned n = memory->n < REPLAY_UNITS ? memory->n : REPLAY_UNITS;
-    for (unsigned i = 0; i < n; i++)
+    for (int i = 0; i < REPLAY_UNITS; i++)
         if (memory->hashes[i] == hash)
             return true;
     return false;
@@ -112,30 +111,32 @@ static bool is_known(const struct replay_memory *memory, uint64_t hash)
 
 // Timestamps may stand still, or go back for reordered pictures. Pictures that were ready count as
 // live after CACHED_MAX_NS: no cache is that long, so the box is too busy.
-static bool comes_at_its_pace(const struct replay *replay, const struct replay_unit *unit)
+static bool comes_at_its_pace(const struct replay *replay, const struct rtsp_unit *unit,
+                              int64_t usual_ns)
 {
-    const int64_t step_ns = bounds_max(unit->time_ns - replay->last_time_ns, unit->usual_ns);
-    const bool live = unit->waited || unit->received_ns - replay->first_ns > CACHED_MAX_NS;
-    return live && replay->units > 0 && unit->received_ns - replay->last_ns >= step_ns / 2;
+    const int64_t received_ns = unit->unit.received_ns;
+    const int64_t step_ns = bounds_max(unit->time_ns - replay->last_time_ns, usual_ns);
+    const bool live = unit->waited || received_ns - replay->first_ns > CACHED_MAX_NS;
+    return live && replay->units > 0 && received_ns - replay->last_ns >= step_ns / 2;
 }
 
-bool replay_add(struct replay *replay, struct replay_memory *memory, const struct replay_unit *unit)
+bool replay_add(struct replay *replay, struct replay_memory *memory, const struct rtsp_unit *unit,
+                int64_t usual_ns)
 {
-    const uint64_t hash = hash_unit(unit->data, unit->bytes);
+    const struct access_unit *picture = &unit->unit;
+    const uint64_t hash = hash_unit(picture->data, picture->bytes);
     if (replay->units == 0)
-        replay->first_ns = unit->received_ns;
-    const bool again = unit->received_ns - replay->first_ns <= memory->silent_ns;
+        replay->first_ns = picture->received_ns;
+    const bool again = picture->received_ns - replay->first_ns <= memory->silent_ns;
     if (memory->n == 0)
         replay->live = true; // nothing was sent before
-    if (!replay->news && !unit->incomplete && !is_known(memory, hash))
+    if (!replay->news && !picture->damaged && !picture->hole && !is_known(memory, hash))
         replay->live = replay->news = true;
-    else if (comes_at_its_pace(replay, unit) && (memory->silent_ns == 0 || !again))
+    else if (comes_at_its_pace(replay, unit, usual_ns) && (memory->silent_ns == 0 || !again))
         replay->live = true;
     memory->hashes[memory->n++ % REPLAY_UNITS] = hash;
-    if (memory->n == 2 * REPLAY_UNITS)
-        memory->n = REPLAY_UNITS; // the ring stays full
     replay->units++;
-    replay->last_ns = unit->received_ns;
+    replay->last_ns = picture->received_ns;
     replay->last_time_ns = unit->time_ns;
     return !replay->live;
 }
@@ -368,35 +369,19 @@ static int keep_connecting(struct rtsp_demux *in, int rc, int64_t now_ns)
 
 // --- reading
 
-// Returns true if the unit is old, and logs that once for a session.
-static bool note_replay(struct rtsp_demux *in, const struct rtsp_unit *unit)
-{
-    const bool old = replay_add(&in->replay, &in->memory->replay,
-                                &(struct replay_unit){
-                                    .data = unit->unit.data,
-                                    .bytes = unit->unit.bytes,
-                                    .received_ns = unit->unit.received_ns,
-                                    .time_ns = unit->time_ns,
-                                    .usual_ns = in->memory->interval_ns,
-                                    .waited = unit->waited,
-                                    .incomplete = unit->unit.damaged || unit->unit.hole,
-                                });
-    if (old && in->replay.units == 2)
-        log_event(LOG_LEVEL_INFO, "it sends pictures again that it has sent before: they are not "
-                                  "shown");
-    return old;
-}
-
 static void note_unit(struct rtsp_demux *in, const struct rtsp_unit *unit, int64_t now_ns)
 {
-    in->next_old = note_replay(in, unit);
+    struct demux_memory *memory = in->memory;
     const int64_t arrival_ns = unit->unit.arrived_ns - unit->unit.received_ns;
+    in->next_old = replay_add(&in->replay, &memory->replay, unit, memory->interval_ns);
+    if (in->next_old && in->replay.units == 2)
+        log_event(LOG_LEVEL_INFO, "it sends pictures again that it has sent before: they are not "
+                                  "shown");
     learn_interval(in, unit);
     if (unit->unit.damaged || unit->unit.reference_lost)
         rtsp_session_want_keyframe(in->session);
-    in->memory->accepted = true;
-    in->memory->network.arrival_ns +=
-        (arrival_ns - in->memory->network.arrival_ns) / INTERVALS_MEAN;
+    memory->accepted = true;
+    memory->network.arrival_ns += (arrival_ns - memory->network.arrival_ns) / INTERVALS_MEAN;
     in->unit_ns = now_ns;
     in->pinged_ns = in->alive_ns = 0;
 }
