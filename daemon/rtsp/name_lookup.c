@@ -48,13 +48,20 @@ static int look_up(struct name_lookup *lookup, int flags)
 
 // --- with the lock
 
-static void remove_lookup(struct name_lookup *lookup)
+// Returns the link to a look-up without an answer; NULL: the last link.
+static struct name_lookup **link_to(const struct name_lookup *lookup)
 {
-    struct name_lookup **at = &lookups.first;
-    while (*at && *at != lookup)
-        at = &(*at)->next;
-    if (*at)
-        *at = lookup->next;
+    struct name_lookup **link = &lookups.first;
+    while (*link && *link != lookup)
+        link = &(*link)->next;
+    return link;
+}
+
+static void remove_lookup(const struct name_lookup *lookup)
+{
+    struct name_lookup **link = link_to(lookup);
+    if (*link)
+        *link = lookup->next;
 }
 
 static void release_lookup(struct name_lookup *lookup)
@@ -105,31 +112,17 @@ static void *lookup_thread(void *opaque)
 }
 
 // Starts a thread, if THREADS_MAX allows; without it, existing threads do the look-up.
-static int start_thread(void)
-{
-    pthread_t thread;
-    pthread_attr_t detached;
-    if (lookups.threads == THREADS_MAX)
-        return 0;
-    int rc = pthread_attr_init(&detached);
-    if (rc)
-        return -rc;
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    rc = pthread_create(&thread, &detached, lookup_thread, NULL);
-    pthread_attr_destroy(&detached);
-    lookups.threads += rc == 0;
-    return lookups.threads > 0 ? 0 : -ENOMEM; // not EAGAIN, which means a pending answer
-}
-
 static int append_lookup(struct name_lookup *lookup)
 {
-    struct name_lookup **at = &lookups.first;
+    pthread_t thread;
     if ((lookup->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         return -errno;
-    while (*at)
-        at = &(*at)->next;
-    *at = lookup;
-    return start_thread();
+    *link_to(NULL) = lookup;
+    if (lookups.threads < THREADS_MAX && pthread_create(&thread, NULL, lookup_thread, NULL) == 0) {
+        pthread_detach(thread);
+        lookups.threads++;
+    }
+    return lookups.threads > 0 ? 0 : -ENOMEM; // not EAGAIN, which means a pending answer
 }
 
 // --- the askers' calls

@@ -11,8 +11,7 @@
 #include "daemon/bitstream/nal.h"
 
 enum {
-    FMTP_MAX = 32,  // a=fmtp lines kept
-    UNITS_MAX = 16, // parameter sets of one track
+    FMTP_MAX = 32, // a=fmtp lines kept
     RATE_MAX = 1000,
     DIMENSION_MAX = 1 << 15,
 };
@@ -89,33 +88,12 @@ static int number(struct span span)
     return end > text && n <= 1 << 24 ? (int)n : -1;
 }
 
-// Copies a name for people, cut off to fit. The first one that is not empty stays.
-static void copy_name(char *ret, size_t size, struct span span)
-{
-    if (*ret)
-        return;
-    if ((size_t)(span.end - span.begin) >= size)
-        span.end = span.begin + size - 1;
-    copy(ret, size, span);
-    peer_text_clean(ret);
-}
-
 // --- parameter sets
 
-// NAL unit types of parameter sets, in the order that decoders need.
+// NAL unit types of parameter sets, in the order that decoders need, with a zero behind them.
 static const int h264_sets[] = {H264_UNIT_SPS, H264_UNIT_PPS, 0};
 static const int h265_sets[] = {HEVC_UNIT_VPS, HEVC_UNIT_SPS, HEVC_UNIT_PPS, 0};
 static const uint8_t start_code[] = {0, 0, 0, 1};
-
-struct units { // parameter sets of one track with their start codes, in received order
-    enum sdp_codec codec;
-    uint8_t bytes[SDP_SETS_MAX];
-    int n;
-    struct {
-        int type, begin, bytes;
-    } unit[UNITS_MAX];
-    int n_units;
-};
 
 static int base64_digit(char c)
 {
@@ -145,31 +123,24 @@ static int decode_base64(uint8_t *ret, int size, struct span text)
     return n;
 }
 
-static void add_unit(struct units *units, const uint8_t *data, int bytes)
+// Adds a NAL unit if it is a parameter set of this type.
+static void add_set(struct sdp_media *media, int type, const uint8_t *data, int bytes)
 {
-    const bool h264 = units->codec == SDP_H264;
+    const bool h264 = media->codec == SDP_H264;
     while (bytes > 0 && data[bytes - 1] == 0)
         bytes--; // no NAL unit ends in a zero
     const int whole = bytes + (int)sizeof start_code;
-    if (bytes <= (h264 ? 1 : 2) || data[0] & 0x80 || units->n_units == UNITS_MAX ||
-        whole > SDP_SETS_MAX - units->n)
+    if (bytes <= (h264 ? 1 : 2) || data[0] & 0x80 || whole > SDP_SETS_MAX - media->sets_bytes ||
+        (h264 ? data[0] & 0x1f : data[0] >> 1 & 0x3f) != type)
         return;
-    const int *wanted = h264 ? h264_sets : h265_sets;
-    const int type = h264 ? data[0] & 0x1f : data[0] >> 1 & 0x3f;
-    while (*wanted && *wanted != type)
-        wanted++;
-    if (!*wanted)
-        return;
-    units->unit[units->n_units].type = type;
-    units->unit[units->n_units].begin = units->n;
-    units->unit[units->n_units++].bytes = whole;
-    memcpy(units->bytes + units->n, start_code, sizeof start_code);
-    memcpy(units->bytes + units->n + sizeof start_code, data, (size_t)bytes);
-    units->n += whole;
+    memcpy(media->sets + media->sets_bytes, start_code, sizeof start_code);
+    memcpy(media->sets + media->sets_bytes + sizeof start_code, data, (size_t)bytes);
+    media->sets_bytes += whole;
 }
 
-// Adds a base64 list of NAL units. Cameras put start codes into an entry, also between its units.
-static void add_units(struct units *units, struct span list)
+// Adds those of this type of a base64 list of NAL units. Cameras put start codes into an entry,
+// also between its units.
+static void add_sets(struct sdp_media *media, int type, struct span list)
 {
     uint8_t data[SDP_SETS_MAX];
     while (list.begin < list.end) {
@@ -177,23 +148,11 @@ static void add_units(struct units *units, struct span list)
         int begin = 0;
         for (int i = 0; i + 3 <= bytes; i++)
             if (data[i] == 0 && data[i + 1] == 0 && data[i + 2] == 1) {
-                add_unit(units, data + begin, i - begin);
+                add_set(media, type, data + begin, i - begin);
                 begin = i + 3;
             }
-        add_unit(units, data + begin, bytes - begin);
+        add_set(media, type, data + begin, bytes - begin);
     }
-}
-
-static void write_sets(struct sdp_media *media, const struct units *units)
-{
-    const int *type = units->codec == SDP_H264 ? h264_sets : h265_sets;
-    for (; *type; type++)
-        for (int i = 0; i < units->n_units; i++)
-            if (units->unit[i].type == *type) {
-                memcpy(media->sets + media->sets_bytes, units->bytes + units->unit[i].begin,
-                       (size_t)units->unit[i].bytes);
-                media->sets_bytes += units->unit[i].bytes;
-            }
 }
 
 static void set_dimensions(struct sdp_media *media, int width, int height)
@@ -204,7 +163,8 @@ static void set_dimensions(struct sdp_media *media, int width, int height)
     }
 }
 
-static void read_parameters(struct sdp_media *media, struct units *units, struct span parameters)
+// Reads the sets of one type (0: none), and the rest.
+static void read_parameters(struct sdp_media *media, int type, struct span parameters)
 {
     static const char *const lists[] = {"sprop-parameter-sets", "sprop-vps", "sprop-sps",
                                         "sprop-pps"};
@@ -212,9 +172,9 @@ static void read_parameters(struct sdp_media *media, struct units *units, struct
     while (parameters.begin < parameters.end) {
         struct span value = cut(&parameters, ";");
         const struct span name = cut(&value, "=");
-        for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (size_t i = 0; type && i < sizeof lists / sizeof *lists; i++)
             if (is(name, lists[i]))
-                add_units(units, trim(value));
+                add_sets(media, type, trim(value));
         if (media->codec == SDP_H265 && is(name, "sprop-max-don-diff"))
             media->donl = number(value) > 0;
         width = is(name, "width") ? number(value) : width;
@@ -267,19 +227,23 @@ static void guess_encoding(const struct parser *parser, struct sdp_media *media)
 // Takes the parameters from the entry's own section, else those of its payload type elsewhere.
 static void finish_media(const struct parser *parser, struct sdp_media *media)
 {
+    static const int none[] = {0};
     if (media->video && !*media->encoding)
         guess_encoding(parser, media);
-    struct units units = {.codec = media->codec};
-    if (media->codec == SDP_OTHER)
-        return;
-    for (int own = 1; own >= 0 && units.n_units == 0; own--)
-        for (int i = 0; i < parser->n_fmtp; i++) {
-            const struct fmtp *fmtp = &parser->fmtp[i];
-            if (fmtp->payload_type == media->payload_type &&
-                (fmtp->section == media->section) == own)
-                read_parameters(media, &units, fmtp->parameters);
-        }
-    write_sets(media, &units);
+    const int *types = media->codec == SDP_H264   ? h264_sets
+                       : media->codec == SDP_H265 ? h265_sets
+                                                  : none;
+    for (int own = 1; media->codec != SDP_OTHER && own >= 0 && !media->sets_bytes; own--) {
+        const int *type = types;
+        do
+            for (int i = 0; i < parser->n_fmtp; i++) {
+                const struct fmtp *fmtp = &parser->fmtp[i];
+                if (fmtp->payload_type == media->payload_type &&
+                    (fmtp->section == media->section) == own)
+                    read_parameters(media, *type, fmtp->parameters);
+            }
+        while (*type++);
+    }
 }
 
 // --- lines
@@ -415,9 +379,7 @@ static void parse_attribute(struct parser *parser, struct span value)
     value = trim(value);
     if (is(name, "rtpmap"))
         add_unlisted_format(parser, value);
-    if (is(name, "tool"))
-        copy_name(sdp->tool, sizeof sdp->tool, value);
-    else if (is(name, "fmtp")) {
+    if (is(name, "fmtp")) {
         const int payload_type = number(cut_word(&value));
         if (parser->n_fmtp < FMTP_MAX)
             parser->fmtp[parser->n_fmtp++] = (struct fmtp){parser->section, payload_type, value};
@@ -472,4 +434,45 @@ int sdp_choose_video(const struct sdp *sdp, int payload_type)
             return i;
     }
     return chosen;
+}
+
+// --- for people
+
+void sdp_media_name(const struct sdp_media *media, char ret[SDP_NAME_MAX])
+{
+    char size[32] = "";
+    if (media->width)
+        snprintf(size, sizeof size, " %dx%d", media->width, media->height);
+    if (*media->encoding)
+        snprintf(ret, SDP_NAME_MAX, "%s%s", media->encoding, size);
+    else
+        snprintf(ret, SDP_NAME_MAX, "payload type %d%s", media->payload_type, size);
+}
+
+static void append_name(char *list, size_t size, const struct sdp_media *media, const char *kind)
+{
+    char name[SDP_NAME_MAX];
+    const size_t n = strlen(list);
+    sdp_media_name(media, name);
+    if (n + 2 * SDP_NAME_MAX < size)
+        snprintf(list + n, size - n, "%s%s%s%s", n ? ", " : "", kind, *kind ? " " : "", name);
+}
+
+void sdp_list_media(const struct sdp *sdp, char *ret, size_t size)
+{
+    *ret = 0;
+    for (int i = 0; i < sdp->n_media; i++)
+        append_name(ret, size, &sdp->media[i], sdp->media[i].kind);
+}
+
+int sdp_list_videos(const struct sdp *sdp, int chosen, char *ret, size_t size)
+{
+    int videos = 0;
+    *ret = 0;
+    for (int i = 0; i < sdp->n_media; i++)
+        if (sdp->media[i].video && i != chosen) {
+            append_name(ret, size, &sdp->media[i], "");
+            videos++;
+        }
+    return videos;
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SDP_MEDIA_MAX = 32, SDP_SETS_MAX = 2048, SDP_CONTROL_MAX = 4096 };
+enum { SDP_MEDIA_MAX = 32, SDP_SETS_MAX = 2048, SDP_CONTROL_MAX = 4096, SDP_NAME_MAX = 64 };
 
 enum sdp_codec { SDP_OTHER, SDP_H264, SDP_H265, SDP_JPEG };
 
@@ -31,9 +31,9 @@ struct sdp_media { // one payload type of an m= line
 };
 
 struct sdp {
-    char tool[64], control[SDP_CONTROL_MAX]; // "": none
-    char address[64];                        // for multicast; "": none
-    int ttl;                                 // 0: unknown
+    char control[SDP_CONTROL_MAX]; // "": none
+    char address[64];              // for multicast; "": none
+    int ttl;                       // 0: unknown
     struct sdp_media media[SDP_MEDIA_MAX];
     int n_media;
 };
@@ -43,5 +43,11 @@ int sdp_parse(struct sdp *ret, const char *text, size_t bytes);
 // Returns the index of the video to receive; -1: none can be decoded. Chooses the first entry that
 // can, or in its section the one with `payload_type`, if any (-1: no preference).
 int sdp_choose_video(const struct sdp *, int payload_type);
+// For people: "H264 1920x1080".
+void sdp_media_name(const struct sdp_media *, char ret[SDP_NAME_MAX]);
+// Lists the media, with their kinds, as far as they fit.
+void sdp_list_media(const struct sdp *, char *ret, size_t size);
+// Lists the video other than `chosen` (-1: all), as far as it fits. Returns how many there are.
+int sdp_list_videos(const struct sdp *, int chosen, char *ret, size_t size);
 
 #endif

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "config/url.h"
-#include "daemon/source/demux_driver.h"
 
 static const struct url_input sources[] = {
     {URL_RTSP, false, true, "rtsp,rtp,tcp,udp,tls", "over rtsp"},
@@ -27,29 +26,6 @@ const struct url_input *url_input_of(const char *url)
         if (sources[i].kind == kind && sources[i].fifo == is_fifo)
             return &sources[i];
     return NULL;
-}
-
-int demux_memory_open(struct demux_memory **ret)
-{
-    *ret = calloc(1, sizeof **ret);
-    return *ret ? 0 : -ENOMEM;
-}
-
-void demux_memory_close(struct demux_memory *memory)
-{
-    free(memory);
-}
-
-bool demux_memory_has_other_login(const struct demux_memory *memory)
-{
-    return memory->rtsp.first_challenge;
-}
-
-int64_t demux_memory_session_ns(const struct demux_memory *memory)
-{
-    static const int otherwise_s = 65; // of live555, the base of most cameras' servers
-    const int seconds = memory->rtsp.session_s;
-    return (seconds ? seconds : otherwise_s) * INT64_C(1000000000);
 }
 
 // libavformat's client accepts any certificate, sends the password by Basic to any server that
@@ -109,7 +85,7 @@ const char *demux_describe(const struct demux *demux)
 
 int demux_orientation(const struct demux *demux)
 {
-    return demux->driver->orientation(demux);
+    return demux->driver->orientation ? demux->driver->orientation(demux) : ORIENTATION_UPRIGHT;
 }
 
 void demux_rate(const struct demux *demux, int *num, int *den)
@@ -152,7 +128,7 @@ const char *demux_why(const struct demux *demux)
 
 int demux_rewind(struct demux *demux)
 {
-    return demux->driver->rewind(demux);
+    return demux->driver->rewind ? demux->driver->rewind(demux) : -ESPIPE;
 }
 
 void demux_close(struct demux *demux)

@@ -131,4 +131,36 @@ int orientation_of(const int32_t matrix[9]);
 // Returns "turned by 90 degrees clockwise" and the like.
 const char *orientation_name(enum orientation);
 
+// --- the kinds of demux
+
+struct demux_context { // arguments of demux_open
+    const struct camera_config *config;
+    struct demux_memory *memory; // NULL: nothing is remembered
+    const _Atomic bool *stop;
+    struct stage_watch *stages;
+};
+
+struct demux_driver {
+    int (*open)(struct demux **ret, const struct url_input *, const struct demux_context *,
+                char *why, size_t size);
+    const struct AVCodecParameters *(*parameters)(const struct demux *);
+    const char *(*describe)(const struct demux *);
+    int (*orientation)(const struct demux *); // NULL: upright
+    void (*rate)(const struct demux *, int *num, int *den);
+    void (*network)(const struct demux *, struct demux_network *ret); // NULL: no RTP
+    int64_t (*patience_ns)(const struct demux *);
+    int (*read)(struct demux *, struct packet *);
+    const char *(*why)(const struct demux *);
+    int (*rewind)(struct demux *); // NULL: it cannot seek
+    void (*close)(struct demux *);
+    bool knows_losses;
+};
+
+struct demux { // first member of each kind
+    const struct demux_driver *driver;
+    const struct url_input *source;
+};
+
+extern const struct demux_driver demux_libav, demux_rtsp;
+
 #endif

@@ -1,17 +1,10 @@
-// The interface of one kind of demux, with the functions of demux.h, and what their tests reach.
+// What the tests of the kinds of demux reach: repeated pictures, the memory of a camera, the clock
+// of its sender reports.
 #ifndef FRAMED_DAEMON_SOURCE_DEMUX_DRIVER_H
 #define FRAMED_DAEMON_SOURCE_DEMUX_DRIVER_H
 
-#include <stdatomic.h>
-
-#include "daemon/rtsp/rtsp_session.h"
-
-struct AVCodecParameters;
-struct demux;
-struct demux_network;
-struct packet;
-struct stage_watch;
-struct url_input;
+#include "daemon/rtsp/session.h"
+#include "daemon/source/demux.h"
 
 // --- demux_rtsp: repeated pictures: many servers begin each session with a cached second of video,
 // even if the camera behind them is dead.
@@ -27,7 +20,7 @@ enum { REPLAY_UNITS = 1024 }; // more than servers cache
 // State of one camera, over its sessions; zeroed at first.
 struct replay_memory {
     uint64_t hashes[REPLAY_UNITS]; // of the last units of all sessions; a ring
-    unsigned n;
+    uint64_t n;                    // units so far
     int64_t silent_ns; // length of the last session, if it sent nothing new and fell silent; 0: no
 };
 
@@ -39,18 +32,10 @@ struct replay {
     int64_t first_ns, last_ns, last_time_ns;
 };
 
-struct replay_unit {
-    const uint8_t *data;
-    size_t bytes;
-    int64_t received_ns; // CLOCK_MONOTONIC
-    int64_t time_ns;     // by its timestamp
-    int64_t usual_ns;    // the camera's interval; 0: unknown
-    bool waited;         // it was waited for; else it may have been ready before received_ns
-    bool incomplete;     // packets are missing in it or right before it
-};
-
-// Call for each unit in turn. Returns true if it is old.
-bool replay_add(struct replay *, struct replay_memory *, const struct replay_unit *);
+// Call for each unit in turn. Returns true if it is old. `usual_ns`: the camera's interval; 0:
+// unknown.
+bool replay_add(struct replay *, struct replay_memory *, const struct rtsp_unit *,
+                int64_t usual_ns);
 // Call at the end of a session. `silent`: it was ended because no more units arrived.
 void replay_end(const struct replay *, struct replay_memory *, bool silent);
 
@@ -69,12 +54,10 @@ struct sender_clock { // ready when zeroed
 int64_t sender_clock_read(struct sender_clock *, int64_t report_ns, int64_t start_ns,
                           int64_t pts_ns);
 
-// --- the interface
+// --- demux_rtsp: the memory of a camera
 
 struct demux_memory {
-    struct rtp_statistics sessions; // packet counts of past sessions
-    uint64_t overruns;              // of past sessions
-    int64_t arrival_ns;             // as in demux_network
+    struct demux_network network; // counts of past sessions
     struct rtsp_memory rtsp;
     struct replay_memory replay;
     bool accepted;       // the last try with user and password delivered a picture
@@ -88,37 +71,7 @@ struct demux_memory {
     int intervals;       // number of intervals in the mean, up to a limit
 };
 
-struct demux_context { // arguments of demux_open
-    const struct camera_config *config;
-    struct demux_memory *memory; // NULL: nothing is remembered
-    const _Atomic bool *stop;
-    struct stage_watch *stages;
-};
-
 // How long an input of unknown picture interval may be silent.
 static const int64_t DEMUX_PATIENCE_NS = 5 * INT64_C(1000000000);
-
-struct demux_driver {
-    int (*open)(struct demux **ret, const struct url_input *, const struct demux_context *,
-                char *why, size_t size);
-    const struct AVCodecParameters *(*parameters)(const struct demux *);
-    const char *(*describe)(const struct demux *);
-    int (*orientation)(const struct demux *);
-    void (*rate)(const struct demux *, int *num, int *den);
-    void (*network)(const struct demux *, struct demux_network *ret); // NULL: no RTP
-    int64_t (*patience_ns)(const struct demux *);
-    int (*read)(struct demux *, struct packet *);
-    const char *(*why)(const struct demux *);
-    int (*rewind)(struct demux *);
-    void (*close)(struct demux *);
-    bool knows_losses;
-};
-
-struct demux { // first member of each kind
-    const struct demux_driver *driver;
-    const struct url_input *source;
-};
-
-extern const struct demux_driver demux_libav, demux_rtsp;
 
 #endif

@@ -58,6 +58,31 @@ struct rtsp_demux {
     char description[128], why[DEMUX_WHY_MAX];
 };
 
+// --- the memory of a camera
+
+int demux_memory_open(struct demux_memory **ret)
+{
+    *ret = calloc(1, sizeof **ret);
+    return *ret ? 0 : -ENOMEM;
+}
+
+void demux_memory_close(struct demux_memory *memory)
+{
+    free(memory);
+}
+
+bool demux_memory_has_other_login(const struct demux_memory *memory)
+{
+    return memory->rtsp.first_challenge;
+}
+
+int64_t demux_memory_session_ns(const struct demux_memory *memory)
+{
+    static const int otherwise_s = 65; // of live555, the base of most cameras' servers
+    const int seconds = memory->rtsp.session_s;
+    return (seconds ? seconds : otherwise_s) * INT64_C(1000000000);
+}
+
 // --- repeated pictures
 
 static const int64_t CACHED_MAX_NS = 20 * INT64_C(1000000000); // no cache is longer
@@ -76,8 +101,7 @@ static uint64_t hash_unit(const uint8_t *data, size_t bytes)
 
 static bool is_known(const struct replay_memory *memory, uint64_t hash)
 {
-    const unsigned n = memory->n < REPLAY_UNITS ? memory->n : REPLAY_UNITS;
-    for (unsigned i = 0; i < n; i++)
+    for (int i = 0; i < REPLAY_UNITS; i++)
         if (memory->hashes[i] == hash)
             return true;
     return false;
@@ -85,30 +109,32 @@ static bool is_known(const struct replay_memory *memory, uint64_t hash)
 
 // Timestamps may stand still, or go back for reordered pictures. Pictures that were ready count as
 // live after CACHED_MAX_NS: no cache is that long, so the box is too busy.
-static bool comes_at_its_pace(const struct replay *replay, const struct replay_unit *unit)
+static bool comes_at_its_pace(const struct replay *replay, const struct rtsp_unit *unit,
+                              int64_t usual_ns)
 {
-    const int64_t step_ns = bounds_max(unit->time_ns - replay->last_time_ns, unit->usual_ns);
-    const bool live = unit->waited || unit->received_ns - replay->first_ns > CACHED_MAX_NS;
-    return live && replay->units > 0 && unit->received_ns - replay->last_ns >= step_ns / 2;
+    const int64_t received_ns = unit->unit.received_ns;
+    const int64_t step_ns = bounds_max(unit->time_ns - replay->last_time_ns, usual_ns);
+    const bool live = unit->waited || received_ns - replay->first_ns > CACHED_MAX_NS;
+    return live && replay->units > 0 && received_ns - replay->last_ns >= step_ns / 2;
 }
 
-bool replay_add(struct replay *replay, struct replay_memory *memory, const struct replay_unit *unit)
+bool replay_add(struct replay *replay, struct replay_memory *memory, const struct rtsp_unit *unit,
+                int64_t usual_ns)
 {
-    const uint64_t hash = hash_unit(unit->data, unit->bytes);
+    const struct access_unit *picture = &unit->unit;
+    const uint64_t hash = hash_unit(picture->data, picture->bytes);
     if (replay->units == 0)
-        replay->first_ns = unit->received_ns;
-    const bool again = unit->received_ns - replay->first_ns <= memory->silent_ns;
+        replay->first_ns = picture->received_ns;
+    const bool again = picture->received_ns - replay->first_ns <= memory->silent_ns;
     if (memory->n == 0)
         replay->live = true; // nothing was sent before
-    if (!replay->news && !unit->incomplete && !is_known(memory, hash))
+    if (!replay->news && !picture->damaged && !picture->hole && !is_known(memory, hash))
         replay->live = replay->news = true;
-    else if (comes_at_its_pace(replay, unit) && (memory->silent_ns == 0 || !again))
+    else if (comes_at_its_pace(replay, unit, usual_ns) && (memory->silent_ns == 0 || !again))
         replay->live = true;
     memory->hashes[memory->n++ % REPLAY_UNITS] = hash;
-    if (memory->n == 2 * REPLAY_UNITS)
-        memory->n = REPLAY_UNITS; // the ring stays full
     replay->units++;
-    replay->last_ns = unit->received_ns;
+    replay->last_ns = picture->received_ns;
     replay->last_time_ns = unit->time_ns;
     return !replay->live;
 }
@@ -225,26 +251,17 @@ static int end_silent(struct rtsp_demux *in, int64_t now_ns)
 
 // --- another connection to a camera that does not answer
 
-// Returns the counts of all earlier sessions and of this one.
-static struct rtp_statistics count_packets(const struct demux_memory *memory,
-                                           const struct rtsp_session *session)
+static void count_session(struct demux_network *all, const struct rtsp_session *session)
 {
-    const struct rtp_statistics before = memory->sessions, own = rtsp_session_statistics(session);
-    return (struct rtp_statistics){
-        .packets = before.packets + own.packets,
-        .lost = before.lost + own.lost,
-        .reordered = before.reordered + own.reordered,
-        .late = before.late + own.late,
-        .duplicate = before.duplicate + own.duplicate,
-        .foreign = before.foreign + own.foreign,
-        .restarts = before.restarts + own.restarts,
-    };
-}
-
-static void count_session(struct demux_memory *memory, const struct rtsp_session *session)
-{
-    memory->sessions = count_packets(memory, session);
-    memory->overruns += rtsp_session_overruns(session);
+    const struct rtp_statistics own = rtsp_session_statistics(session);
+    all->packets += own.packets;
+    all->lost += own.lost;
+    all->reordered += own.reordered;
+    all->late += own.late;
+    all->duplicate += own.duplicate;
+    all->foreign += own.foreign;
+    all->restarts += own.restarts;
+    all->overruns += rtsp_session_overruns(session);
 }
 
 // Some cameras always answer slowly.
@@ -267,7 +284,7 @@ static bool is_play_enough(const struct rtsp_demux *in)
 {
     const struct demux_memory *memory = in->memory;
     const bool slow = memory->deaf || in->context.config->media_timeout.ns || !may_replace(in);
-    const bool by_media = in->unit_ns && rtsp_session_is_starting(in->session);
+    const bool by_media = in->unit_ns && rtsp_session_phase(in->session) == RTSP_STARTING;
     return memory->intervals || by_media || (slow && !memory->answers);
 }
 
@@ -280,12 +297,11 @@ static bool is_unanswered(const struct rtsp_demux *in, int64_t now_ns)
 static int open_session(struct rtsp_demux *in, int64_t now_ns)
 {
     struct demux_memory *memory = in->memory;
-    const struct rtsp_options options = {in->context.config, &memory->rtsp};
     const bool known =
         in->context.config->media_timeout.ns || knows_rhythm(in) || memory->silence_ns;
     memory->rtsp.patience_ns = known ? rtsp_patience_ns(&in->base) : 0;
     in->tried_ns = now_ns;
-    return rtsp_session_open(&in->session, &options, now_ns);
+    return rtsp_session_open(&in->session, in->context.config, &memory->rtsp, now_ns);
 }
 
 // Replaces the session. The next connection waits twice as long for an answer.
@@ -296,7 +312,7 @@ static int reopen_session(struct rtsp_demux *in, int64_t now_ns)
     const int rc = open_session(in, now_ns);
     if (rc < 0)
         return rc;
-    count_session(in->memory, former);
+    count_session(&in->memory->network, former);
     rtsp_session_close(former);
     in->replay = (struct replay){0};
     return 0;
@@ -351,34 +367,19 @@ static int keep_connecting(struct rtsp_demux *in, int rc, int64_t now_ns)
 
 // --- reading
 
-// Returns true if the unit is old, and logs that once for a session.
-static bool note_replay(struct rtsp_demux *in, const struct rtsp_unit *unit)
-{
-    const bool old = replay_add(&in->replay, &in->memory->replay,
-                                &(struct replay_unit){
-                                    .data = unit->unit.data,
-                                    .bytes = unit->unit.bytes,
-                                    .received_ns = unit->unit.received_ns,
-                                    .time_ns = unit->time_ns,
-                                    .usual_ns = in->memory->interval_ns,
-                                    .waited = unit->waited,
-                                    .incomplete = unit->unit.damaged || unit->unit.hole,
-                                });
-    if (old && in->replay.units == 2)
-        log_event(LOG_LEVEL_INFO, "it sends pictures again that it has sent before: they are not "
-                                  "shown");
-    return old;
-}
-
 static void note_unit(struct rtsp_demux *in, const struct rtsp_unit *unit, int64_t now_ns)
 {
-    in->next_old = note_replay(in, unit);
+    struct demux_memory *memory = in->memory;
     const int64_t arrival_ns = unit->unit.arrived_ns - unit->unit.received_ns;
+    in->next_old = replay_add(&in->replay, &memory->replay, unit, memory->interval_ns);
+    if (in->next_old && in->replay.units == 2)
+        log_event(LOG_LEVEL_INFO, "it sends pictures again that it has sent before: they are not "
+                                  "shown");
     learn_interval(in, unit);
     if (unit->unit.damaged || unit->unit.reference_lost)
         rtsp_session_want_keyframe(in->session);
-    in->memory->accepted = true;
-    in->memory->arrival_ns += (arrival_ns - in->memory->arrival_ns) / INTERVALS_MEAN;
+    memory->accepted = true;
+    memory->network.arrival_ns += (arrival_ns - memory->network.arrival_ns) / INTERVALS_MEAN;
     in->unit_ns = now_ns;
     in->pinged_ns = in->alive_ns = 0;
 }
@@ -393,14 +394,6 @@ static void wait_for_more(const struct rtsp_session *session, int64_t now_ns)
     ppoll(fds, (nfds_t)n, &(struct timespec){ns / SECOND_NS, ns % SECOND_NS}, NULL);
 }
 
-static int next_unit(struct rtsp_session *session, int64_t now_ns, struct rtsp_unit *ret)
-{
-    int rc = rtsp_session_read(session, now_ns, ret);
-    if (rc == -EAGAIN && (rc = rtsp_session_step(session, now_ns)) == 0)
-        rc = rtsp_session_read(session, now_ns, ret);
-    return rc;
-}
-
 // Like demux_read, with a unit instead of a packet.
 static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
 {
@@ -408,7 +401,7 @@ static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
         const int64_t now_ns = monotonic_ns();
         if (atomic_load(in->context.stop))
             return -ECANCELED;
-        int rc = next_unit(in->session, now_ns, ret);
+        int rc = rtsp_session_read(in->session, now_ns, ret);
         if (rc == 0 && rtsp_session_media(in->session)->codec != in->codec)
             return -ETIME;
         if (rc == 0) {
@@ -480,7 +473,8 @@ static int connect_session(struct rtsp_demux *in)
         if (atomic_load(in->context.stop))
             return -ECANCELED;
         int rc = rtsp_session_step(in->session, now_ns);
-        if (rc == 0 && rtsp_session_plays(in->session))
+        if (rc == 0 && rtsp_session_phase(in->session) >= RTSP_STARTING &&
+            rtsp_session_phase(in->session) != RTSP_LEAVING)
             return 0;
         if ((rc = keep_connecting(in, rc, now_ns)) < 0)
             return rc;
@@ -559,7 +553,7 @@ static void rtsp_close(struct demux *demux)
     const int64_t limit_ns = stopped ? GOODBYE_MS * MS : in->context.config->close_timeout.ns;
     stage_enter(in->context.stages, STAGE_CLOSE, limit_ns);
     if (in->session) {
-        count_session(in->memory, in->session);
+        count_session(&in->memory->network, in->session);
         replay_end(&in->replay, &in->memory->replay, in->silent);
         if (!in->mute)
             say_goodbye(in->session, monotonic_ns() + limit_ns);
@@ -586,12 +580,6 @@ static const char *rtsp_describe(const struct demux *demux)
     return in->description;
 }
 
-static int rtsp_orientation(const struct demux *demux)
-{
-    (void)demux; // only its pictures have one
-    return ORIENTATION_UPRIGHT;
-}
-
 static void rtsp_rate(const struct demux *demux, int *num, int *den)
 {
     const struct rtsp_demux *in = (const void *)demux;
@@ -601,39 +589,21 @@ static void rtsp_rate(const struct demux *demux, int *num, int *den)
 static void rtsp_network(const struct demux *demux, struct demux_network *ret)
 {
     const struct rtsp_demux *in = (const void *)demux;
-    const struct rtp_statistics all = count_packets(in->memory, in->session);
-    *ret = (struct demux_network){
-        .transport = rtsp_session_transport(in->session),
-        .picture_end = picture_end_name(in->memory->rtsp.verdict.end),
-        .packets = all.packets,
-        .lost = all.lost,
-        .reordered = all.reordered,
-        .late = all.late,
-        .duplicate = all.duplicate,
-        .foreign = all.foreign,
-        .restarts = all.restarts,
-        .overruns = in->memory->overruns + rtsp_session_overruns(in->session),
-        .arrival_ns = in->memory->arrival_ns,
-    };
-}
-
-static int rtsp_rewind(struct demux *demux)
-{
-    (void)demux;
-    return -ESPIPE;
+    *ret = in->memory->network;
+    count_session(ret, in->session);
+    ret->transport = rtsp_session_transport(in->session);
+    ret->picture_end = picture_end_name(in->memory->rtsp.verdict.end);
 }
 
 const struct demux_driver demux_rtsp = {
     .open = rtsp_open,
     .parameters = rtsp_parameters,
     .describe = rtsp_describe,
-    .orientation = rtsp_orientation,
     .rate = rtsp_rate,
     .network = rtsp_network,
     .patience_ns = rtsp_patience_ns,
     .read = rtsp_read,
     .why = rtsp_why,
-    .rewind = rtsp_rewind,
     .close = rtsp_close,
     .knows_losses = true,
 };

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/rtsp/rtsp_session.h"
+#include "daemon/rtsp/session.h"
 #include "daemon/source/demux.h"
 
 enum {

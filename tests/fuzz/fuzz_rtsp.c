@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/rtsp/rtsp_exchange.h"
-#include "daemon/rtsp/rtsp_message.h"
-#include "daemon/rtsp/rtsp_url.h"
+#include "daemon/rtsp/messages.h"
+#include "daemon/rtsp/url.h"
 #include "tests/fuzz/turns.h"
 
 #define ASKED "rtsp://10.0.0.5:8554/live/s?x=1"

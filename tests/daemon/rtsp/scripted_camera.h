@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/rtsp/rtsp_session.h"
+#include "daemon/rtsp/session.h"
 #include "tests/test.h"
 
 static const int64_t MS = 1000000, S = 1000000000;
@@ -267,8 +267,7 @@ __attribute__((format(printf, 2, 3))) static inline void player_open(struct play
     if (!p->config.connect_timeout.ns)
         p->config.connect_timeout.ns = 10 * S;
     p->rc = p->units = 0;
-    const struct rtsp_options options = {&p->config, &p->memory};
-    int rc = rtsp_session_open(&p->session, &options, player_now(p));
+    int rc = rtsp_session_open(&p->session, &p->config, &p->memory, player_now(p));
     CHECK(rc == 0, "opening %s: %s", p->url, strerror(-rc));
 }
 

@@ -70,9 +70,7 @@ static void test_plain(void)
           "m=audio 0 RTP/AVP 8\r\na=rtpmap:8 PCMA/8000\r\na=control:trackID=2\r\n");
     const struct sdp_media *video = &sdp->media[0], *audio = &sdp->media[1];
     CHECK(sdp->n_media == 2 && sdp_choose_video(sdp, -1) == 0, "%d", sdp->n_media);
-    CHECK(!strcmp(sdp->control, "rtsp://10.0.0.5/s/") &&
-              !strcmp(sdp->tool, "LIVE555 Streaming Media v2017.06.04"),
-          "%s, %s", sdp->control, sdp->tool);
+    CHECK(!strcmp(sdp->control, "rtsp://10.0.0.5/s/"), "%s", sdp->control);
     CHECK(video->video && !strcmp(video->kind, "video") && !strcmp(video->encoding, "H264") &&
               video->codec == SDP_H264 && video->payload_type == 96 && video->clock_rate == 90000,
           "%s %s", video->kind, video->encoding);
@@ -126,16 +124,8 @@ static void test_bad_lines(void)
                                        "<html>no</html>"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         CHECK(sdp_parse(sdp, none[i], strlen(none[i])) == -EINVAL, "%s", none[i]);
-    parse("a=tool: \na=tool:c\na=tool:d\nm=video 0 RTP/AVP 26\n");
-    CHECK(!strcmp(sdp->tool, "c"), "the first: %s", sdp->tool);
-    parse("a=tool:\xc2\x9b"
-          "31m\xe2\x80\xae\nm=video 0 RTP/AVP 96\na=rtpmap:96 \x9bH\x1b/90000\n");
-    CHECK(!strcmp(sdp->tool, "?31m?") && !strcmp(sdp->media[0].encoding, "?H?"), "%s, %s",
-          sdp->tool, sdp->media[0].encoding);
-    parse("a=tool:name that is longer than the sixty-three letters which are kept of it\n"
-          "m=video 0 RTP/AVP 26\n");
-    CHECK(!strcmp(sdp->tool, "name that is longer than the sixty-three letters which are kept"),
-          "%s", sdp->tool);
+    parse("m=video 0 RTP/AVP 96\na=rtpmap:96 \x9bH\x1b/90000\n");
+    CHECK(!strcmp(sdp->media[0].encoding, "?H?"), "%s", sdp->media[0].encoding);
 }
 
 static void test_choice(void)
@@ -366,7 +356,7 @@ static void test_large_sets(void)
     for (int i = 0; i < 40; i++)
         strcat(lines, SPS ",");
     parse_h264(lines);
-    CHECK(sdp->media[0].sets_bytes == 16 * 25, "%d", sdp->media[0].sets_bytes);
+    CHECK(sdp->media[0].sets_bytes == 40 * 25, "%d", sdp->media[0].sets_bytes);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         strcpy(lines, "a=fmtp:96 sprop-parameter-sets=Z0Jv");
         for (int bytes = 3; bytes < cases[i].sps_bytes; bytes += 3)

@@ -32,16 +32,15 @@ static int play_on_box(struct box *box, struct replay_memory *memory, int from, 
         const bool incomplete = box->loses && i % box->loses == 0;
         if (incomplete)
             data[box->sessions % 20] ^= 0x55; // the remaining part
-        shown += !replay_add(&replay, memory,
-                             &(struct replay_unit){
-                                 .data = data,
-                                 .bytes = sizeof data,
-                                 .received_ns = read_ns,
-                                 .time_ns = (i - from) * STEP_NS,
-                                 .usual_ns = STEP_NS,
-                                 .waited = came_ns > ready_ns,
-                                 .incomplete = incomplete,
-                             });
+        const struct rtsp_unit unit = {
+            .unit = {.data = data,
+                     .bytes = sizeof data,
+                     .received_ns = read_ns,
+                     .damaged = incomplete},
+            .time_ns = (i - from) * STEP_NS,
+            .waited = came_ns > ready_ns,
+        };
+        shown += !replay_add(&replay, memory, &unit, STEP_NS);
         ready_ns = read_ns + box->decodes_ns;
     }
     replay_end(&replay, memory, silent);

@@ -1,6 +1,6 @@
 // RTSP URLs: a camera's configured one, and those in cameras' replies. Pure.
-#ifndef FRAMED_DAEMON_RTSP_RTSP_URL_H
-#define FRAMED_DAEMON_RTSP_RTSP_URL_H
+#ifndef FRAMED_DAEMON_RTSP_URL_H
+#define FRAMED_DAEMON_RTSP_URL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // A session's requests when a server requires something else: passwords, redirections, other URLs,
 // other transports, refusals.
-#include "daemon/rtsp/rtsp_dialogue.h"
+#include "daemon/rtsp/session.h"
 
 #include "daemon/base/log.h"
 #include "tests/daemon/recorded_log.h"
@@ -393,8 +393,7 @@ static void test_long_login(void)
         p.config.url = url;
         p.config.connect_timeout.ns = 10 * S;
         p.rc = p.units = 0;
-        const struct rtsp_options options = {&p.config, &p.memory};
-        CHECK(rtsp_session_open(&p.session, &options, player_now(&p)) == 0, "open");
+        CHECK(rtsp_session_open(&p.session, &p.config, &p.memory, player_now(&p)) == 0, "open");
         play_on(&c, &p, 500, 1);
         snprintf(expected, sizeof expected, "/a?jwt=%.2500s RTSP/1.0\r\n", letters);
         CHECK(p.units == 1 && strstr(find_request(&c, "DESCRIBE", 1), expected), "%d: %s", p.rc,

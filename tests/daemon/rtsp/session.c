@@ -1,4 +1,4 @@
-#include "daemon/rtsp/rtsp_session.h"
+#include "daemon/rtsp/session.h"
 
 #include "tests/daemon/rtsp/scripted_camera.h"
 

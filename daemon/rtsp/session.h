@@ -1,26 +1,52 @@
-// One session with an RTSP camera, from connecting to TEARDOWN. Never blocks: the owner polls its
-// descriptors and calls rtsp_session_step. One thread uses a session.
-#ifndef FRAMED_DAEMON_RTSP_RTSP_SESSION_H
-#define FRAMED_DAEMON_RTSP_RTSP_SESSION_H
+// One session with an RTSP camera, from connecting to TEARDOWN, with the detours that servers
+// require: challenges, redirections, another URL of the track, TCP instead of UDP. Never blocks:
+// the owner polls its descriptors and calls rtsp_session_step or rtsp_session_read. One thread uses
+// a session.
+#ifndef FRAMED_DAEMON_RTSP_SESSION_H
+#define FRAMED_DAEMON_RTSP_SESSION_H
 
 #include <poll.h>
 
 #include "config/config.h"
-#include "daemon/rtsp/rtsp_dialogue.h"
 #include "daemon/rtsp/rtsp_track.h"
 
 enum { RTSP_POLL_MAX = 8 }; // descriptors of one session
 
-struct rtsp_options {
-    const struct camera_config *config; // outlives the session
-    struct rtsp_memory *memory;         // outlives the session
+// The facts about a camera that survive its sessions. The owner keeps them, zeroed at first; the
+// session reads and writes them.
+struct rtsp_memory {
+    struct picture_end_verdict verdict;
+    struct sdp_media media; // the track of the verdict
+    int payload_type;       // sent by the camera, if it offers several; 0: unknown
+    int keep_alive;         // number of methods that kept no session alive
+    bool keep_alive_proven; // the next method kept one alive for several timeouts
+    int session_s;          // the camera's session timeout without a request, as named last; 0:
+                            // never named
+    bool source_change_logged, complaint_logged;
+    bool udp_fails;       // media came only over TCP: request TCP
+    bool tcp_fails;       // TCP failed after a silent UDP: keep waiting for UDP
+    int64_t patience_ns;  // silence that the owner allows; 0: not known to be slow
+    bool first_challenge; // after -EACCES: the best challenge was refused; the next session uses
+                          // another one, and may be opened without a pause
+    bool digest_offered;  // the password is never sent in clear from then on
+};
+
+enum rtsp_phase { // in this order, apart from detours
+    RTSP_CONNECTING,
+    RTSP_DESCRIBING,
+    RTSP_SETTING_UP,
+    RTSP_STARTING, // PLAY was sent
+    RTSP_PLAYING,
+    RTSP_LEAVING, // TEARDOWN, which may wait for the reply to another request
 };
 
 struct rtsp_session;
 
 // Begins to connect. Returns 0, -EINVAL (the URL), -ENOMEM or another negative errno: there is no
-// session then. connect_timeout, from now on, limits everything up to the answer to PLAY.
-int rtsp_session_open(struct rtsp_session **ret, const struct rtsp_options *, int64_t now_ns);
+// session then. connect_timeout, from now on, limits everything up to the answer to PLAY. The
+// configuration and the memory outlive the session.
+int rtsp_session_open(struct rtsp_session **ret, const struct camera_config *, struct rtsp_memory *,
+                      int64_t now_ns);
 // Fills in the descriptors to poll and returns how many, at most RTSP_POLL_MAX. *due_ns: when to
 // call rtsp_session_step at the latest. Data read ahead is invisible to poll(): read units until
 // -EAGAIN first.
@@ -32,11 +58,10 @@ int rtsp_session_poll(const struct rtsp_session *, struct pollfd *fds, int64_t *
 // -EINVAL: no video track; -EMEDIUMTYPE: video, but none in H.264, H.265 or JPEG; -EKEYREJECTED:
 // the certificate; -ESHUTDOWN: after rtsp_session_teardown; another negative errno.
 int rtsp_session_step(struct rtsp_session *, int64_t now_ns);
-// Returns the next access unit, valid until the next step or read. Reads the network itself: the
-// owner may call it until -EAGAIN, when nothing has arrived or the session has ended.
+// Does the same, and returns 0 with the next access unit, valid until the next step or read;
+// -EAGAIN: nothing has arrived.
 int rtsp_session_read(struct rtsp_session *, int64_t now_ns, struct rtsp_unit *ret);
-bool rtsp_session_plays(const struct rtsp_session *);       // PLAY was sent, or answered
-bool rtsp_session_is_starting(const struct rtsp_session *); // PLAY was sent, and not answered
+enum rtsp_phase rtsp_session_phase(const struct rtsp_session *);
 bool rtsp_session_has_begun(const struct rtsp_session *);   // PLAY was answered, or media arrived
 bool rtsp_session_is_answered(const struct rtsp_session *); // all requests since PLAY were answered
 // Returns the chosen track, NULL before DESCRIBE was answered. The pointer stays the same.

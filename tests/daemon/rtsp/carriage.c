@@ -1,5 +1,5 @@
 // Media over UDP, unicast and multicast, and the return to TCP if UDP does not work.
-#include "daemon/rtsp/rtsp_carriage.h"
+#include "daemon/rtsp/carriage.h"
 
 #include "tests/daemon/rtsp/scripted_camera.h"
 

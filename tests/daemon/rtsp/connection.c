@@ -1,11 +1,11 @@
 // Connecting: by name, to a port that does not answer, with TLS.
-#include "daemon/rtsp/rtsp_connection.h"
+#include "daemon/rtsp/connection.h"
 
 #include <openssl/ssl.h>
 #include <signal.h>
 #include <stdio.h>
 
-#include "daemon/rtsp/rtsp_session.h"
+#include "daemon/rtsp/session.h"
 #include "tests/daemon/clips.h"
 #include "tests/daemon/rtsp/scripted_camera.h"
 

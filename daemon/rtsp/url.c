@@ -1,4 +1,4 @@
-#include "daemon/rtsp/rtsp_url.h"
+#include "daemon/rtsp/url.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,10 +10,8 @@
 
 enum { PORT_RTSP = 554, PORT_RTSPS = 322, PORT_RTSPS_OTHER = 7441 };
 
-static int put_url(char ret[RTSP_URL_MAX], const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static int put_url(char ret[RTSP_URL_MAX], const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int put_url(char ret[RTSP_URL_MAX], const char *format,
+                                                         ...)
 {
     va_list args;
     va_start(args, format);

@@ -1,8 +1,8 @@
 // A connection to an RTSP server: name look-up, TCP and, if configured, TLS. Never blocks. A
 // connect without an answer after 1.5 s gets a second one beside it; the first answer wins. One
 // thread uses a connection.
-#ifndef FRAMED_DAEMON_RTSP_RTSP_CONNECTION_H
-#define FRAMED_DAEMON_RTSP_RTSP_CONNECTION_H
+#ifndef FRAMED_DAEMON_RTSP_CONNECTION_H
+#define FRAMED_DAEMON_RTSP_CONNECTION_H
 
 #include <poll.h>
 #include <stdbool.h>

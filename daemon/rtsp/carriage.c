@@ -1,4 +1,4 @@
-#include "daemon/rtsp/rtsp_carriage.h"
+#include "daemon/rtsp/carriage.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,13 +26,16 @@ enum {
 enum { RTP, RTCP };
 
 struct rtp_sockets {
-    int fd[2];
-    struct sockaddr_storage local, peer, source, group; // source: AF_UNSPEC: not named
-    struct sockaddr_storage sender;                     // of the datagram read last
-    int peer_port[2];                                   // 0: unknown
-    int sender_socket;                                  // its socket: RTP, RTCP
-    int settled_port;                                   // of RTP; 0: any
-    bool multicast, from_anybody;
+    int fd[2];                           // -1: none
+    struct sockaddr_storage local, peer; // of the RTSP connection
+    struct sockaddr_storage source;      // another address that the camera may send from; AF_UNSPEC
+    struct sockaddr_storage group;       // of multicast; AF_UNSPEC: unicast
+    unsigned interface;                  // on which it was joined; 0: the system chose
+    bool from_anybody;                   // it was joined for any sender
+    int peer_port[2];                    // announced by the camera; 0: unknown
+    struct sockaddr_storage sender;      // of the datagram read last
+    int sender_socket;                   // its socket: RTP, RTCP
+    int confirmed_port;                  // of RTP; 0: any
     uint32_t overruns[2];
     uint8_t datagram[DATAGRAM_MAX];
 };
@@ -42,18 +45,15 @@ static socklen_t address_size(const struct sockaddr_storage *a)
     return a->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
+// The port is at the same place in addresses of both families.
 static void set_port(struct sockaddr_storage *a, int port)
 {
-    if (a->ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)a)->sin6_port = htons((uint16_t)port);
-    else
-        ((struct sockaddr_in *)a)->sin_port = htons((uint16_t)port);
+    ((struct sockaddr_in *)a)->sin_port = htons((uint16_t)port);
 }
 
 static int port_of(const struct sockaddr_storage *a)
 {
-    return ntohs(a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)a)->sin6_port
-                                          : ((const struct sockaddr_in *)a)->sin_port);
+    return ntohs(((const struct sockaddr_in *)a)->sin_port);
 }
 
 static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
@@ -79,104 +79,83 @@ static bool parse_address(struct sockaddr_storage *ret, const char *text)
     return ret->ss_family != AF_UNSPEC;
 }
 
-static int bind_socket(struct rtp_sockets *s, int which, struct sockaddr_storage *at, int port)
+static bool is_multicast(const struct sockaddr_storage *a)
+{
+    return a->ss_family == AF_INET6
+               ? IN6_IS_ADDR_MULTICAST(&((const struct sockaddr_in6 *)a)->sin6_addr)
+               : a->ss_family == AF_INET &&
+                     IN_MULTICAST(ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr));
+}
+
+static void close_socket(struct rtp_sockets *s, int which)
+{
+    if (s->fd[which] >= 0)
+        close(s->fd[which]);
+    s->fd[which] = -1;
+}
+
+static int bind_socket(struct rtp_sockets *s, int which, struct sockaddr_storage at, int port)
 {
     const int one = 1, size = RECEIVE_BUFFER;
-    set_port(at, port);
-    int fd = socket(at->ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    set_port(&at, port);
+    int fd = s->fd[which] = socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
     setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size); // only as root
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);      // up to rmem_max
     setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &one, sizeof one);
-    if (s->multicast) // other programs here may receive the group too
+    if (is_multicast(&at)) // other programs here may receive the group too
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, (struct sockaddr *)at, address_size(at)) < 0) {
-        int rc = -errno;
-        close(fd);
-        return rc;
-    }
-    s->fd[which] = fd;
-    return 0;
-}
-
-static void close_pair(struct rtp_sockets *s)
-{
-    for (int i = 0; i < 2; i++) {
-        if (s->fd[i] >= 0)
-            close(s->fd[i]);
-        s->fd[i] = -1;
-    }
+    return bind(fd, (struct sockaddr *)&at, address_size(&at)) < 0 ? -errno : 0;
 }
 
 // Binds an even port and the next one. The kernel chooses one of them; the other may be taken.
+// Returns the even one, or a negative errno.
 static int bind_pair(struct rtp_sockets *s)
 {
     int rc = -EADDRINUSE;
     for (int i = 0; i < PAIR_TRIES && rc == -EADDRINUSE; i++) {
-        struct sockaddr_storage at = s->local, chosen = {0};
-        if ((rc = bind_socket(s, RTP, &at, 0)) < 0)
+        struct sockaddr_storage chosen = {0};
+        close_socket(s, RTP);
+        close_socket(s, RTCP);
+        if ((rc = bind_socket(s, RTP, s->local, 0)) < 0)
             break;
         getsockname(s->fd[RTP], (struct sockaddr *)&chosen, &(socklen_t){sizeof chosen});
         const int port = port_of(&chosen);
         if (port % 2 == 0) {
-            rc = bind_socket(s, RTCP, &at, port + 1);
+            rc = bind_socket(s, RTCP, s->local, port + 1);
         } else {
             s->fd[RTCP] = s->fd[RTP];
-            s->fd[RTP] = -1;
-            rc = bind_socket(s, RTP, &at, port - 1);
+            rc = bind_socket(s, RTP, s->local, port - 1);
         }
-        if (rc < 0)
-            close_pair(s);
+        if (rc == 0)
+            return port / 2 * 2;
     }
     return rc;
 }
 
-static void rtp_sockets_close(struct rtp_sockets *s)
+// Returns 0 or -ENOMEM.
+static int create_sockets(struct rtp_sockets **ret, const struct rtsp_connection *connection)
 {
-    if (!s)
-        return;
-    close_pair(s);
-    free(s);
-}
-
-static struct rtp_sockets *create_sockets(int rtsp_fd)
-{
+    const int fd = rtsp_connection_fd(connection);
     struct rtp_sockets *s = calloc(1, sizeof *s);
     if (!s)
-        return NULL;
-    s->fd[0] = s->fd[1] = -1;
-    getsockname(rtsp_fd, (struct sockaddr *)&s->local, &(socklen_t){sizeof s->local});
-    getpeername(rtsp_fd, (struct sockaddr *)&s->peer, &(socklen_t){sizeof s->peer});
-    return s;
+        return -ENOMEM;
+    s->fd[RTP] = s->fd[RTCP] = -1;
+    getsockname(fd, (struct sockaddr *)&s->local, &(socklen_t){sizeof s->local});
+    getpeername(fd, (struct sockaddr *)&s->peer, &(socklen_t){sizeof s->peer});
+    *ret = s;
+    return 0;
 }
 
-// Opens a pair of ports, the first one even, at the local address of the RTSP connection `rtsp_fd`.
-// Returns 0 or a negative errno.
-static int rtp_sockets_open(struct rtp_sockets **ret, int rtsp_fd)
+void rtsp_carriage_close(struct rtsp_carriage *c)
 {
-    struct rtp_sockets *s = create_sockets(rtsp_fd);
-    int rc = s ? bind_pair(s) : -ENOMEM;
-    if (rc < 0)
-        rtp_sockets_close(s);
-    else
-        *ret = s;
-    return rc;
-}
-
-static int rtp_sockets_port(const struct rtp_sockets *s)
-{
-    struct sockaddr_storage at = {0};
-    getsockname(s->fd[RTP], (struct sockaddr *)&at, &(socklen_t){sizeof at});
-    return port_of(&at);
-}
-
-// Sets the camera's announced ports (0: none) and a further address that it may send from: numeric,
-// else it is ignored.
-static void rtp_sockets_set_peer(struct rtp_sockets *s, const int ports[2], const char *source)
-{
-    memcpy(s->peer_port, ports, sizeof s->peer_port);
-    parse_address(&s->source, source);
+    if (!c->sockets)
+        return;
+    close_socket(c->sockets, RTP);
+    close_socket(c->sockets, RTCP);
+    free(c->sockets);
+    c->sockets = NULL;
 }
 
 // --- sockets: multicast
@@ -202,32 +181,33 @@ static unsigned interface_of(const struct sockaddr_storage *local)
     return index;
 }
 
-static bool is_multicast(const struct sockaddr_storage *a)
-{
-    return a->ss_family == AF_INET6
-               ? IN6_IS_ADDR_MULTICAST(&((const struct sockaddr_in6 *)a)->sin6_addr)
-               : a->ss_family == AF_INET &&
-                     IN_MULTICAST(ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr));
-}
-
-static int join_group(struct rtp_sockets *s, int fd, unsigned interface)
+// Joins or leaves the group: `option` is one of the kernel's four. Those for any sender read the
+// request without its source.
+static int change_group(const struct rtp_sockets *s, int fd, int option)
 {
     const int level = s->group.ss_family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP;
-    struct group_source_req from = {.gsr_interface = interface, .gsr_group = s->group};
-    const struct group_req any = {.gr_interface = interface, .gr_group = s->group};
-    from.gsr_source = s->source.ss_family ? s->source : s->peer;
-    if (setsockopt(fd, level, MCAST_JOIN_SOURCE_GROUP, &from, sizeof from) == 0)
+    const struct group_source_req request = {
+        .gsr_interface = s->interface,
+        .gsr_group = s->group,
+        .gsr_source = s->source.ss_family ? s->source : s->peer,
+    };
+    return setsockopt(fd, level, option, &request, sizeof request) < 0 ? -errno : 0;
+}
+
+static int join_group(struct rtp_sockets *s, int fd)
+{
+    if (change_group(s, fd, MCAST_JOIN_SOURCE_GROUP) == 0)
         return 0;
     s->from_anybody = true;
-    return setsockopt(fd, level, MCAST_JOIN_GROUP, &any, sizeof any) < 0 ? -errno : 0;
+    return change_group(s, fd, MCAST_JOIN_GROUP);
 }
 
 // Sends reports to the group through the interface that it was joined on.
-static void set_interface(const struct rtp_sockets *s, int fd, unsigned interface, int ttl)
+static void set_interface(const struct rtp_sockets *s, int fd, int ttl)
 {
-    const struct ip_mreqn by = {.imr_ifindex = (int)interface};
+    const struct ip_mreqn by = {.imr_ifindex = (int)s->interface};
     if (s->group.ss_family == AF_INET6) {
-        setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &interface, sizeof interface);
+        setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &s->interface, sizeof s->interface);
         setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, &ttl, sizeof ttl);
     } else {
         setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &by, sizeof by);
@@ -235,64 +215,51 @@ static void set_interface(const struct rtp_sockets *s, int fd, unsigned interfac
     }
 }
 
-// Joins a group on the RTSP connection's interface, at first for packets from the camera alone.
-// Returns 0; -EINVAL: no numeric multicast address, or no port; another negative errno.
-static int rtp_sockets_join(struct rtp_sockets **ret, int rtsp_fd, const char *group,
-                            const int ports[2], int ttl, const char *source)
+// Joins a group on the RTSP connection's interface. Returns 0; -EINVAL: no numeric multicast
+// address, or no port; another negative errno.
+static int join_multicast(struct rtp_sockets *s, const char *group, const int ports[2], int ttl)
 {
     int rc = 0;
-    struct rtp_sockets *s = create_sockets(rtsp_fd);
-    if (!s)
-        return -ENOMEM;
-    s->multicast = true;
-    rtp_sockets_set_peer(s, ports, source);
     if (!parse_address(&s->group, group) || !is_multicast(&s->group) || ports[0] <= 0 ||
         s->group.ss_family != s->local.ss_family)
-        rc = -EINVAL;
-    const unsigned interface = interface_of(&s->local);
+        return -EINVAL;
+    s->interface = interface_of(&s->local);
     for (int i = 0; i < 2 && rc == 0; i++) {
-        struct sockaddr_storage at = s->group; // excludes packets of other groups
-        if (ports[i] > 0 && (rc = bind_socket(s, i, &at, ports[i])) == 0)
-            rc = join_group(s, s->fd[i], interface);
-        if (rc == 0 && s->fd[i] >= 0)
-            set_interface(s, s->fd[i], interface, ttl > 0 ? ttl : 1);
+        if (ports[i] <= 0)
+            continue;
+        rc = bind_socket(s, i, s->group, ports[i]); // excludes packets of other groups
+        if (rc == 0)
+            rc = join_group(s, s->fd[i]);
+        if (rc == 0)
+            set_interface(s, s->fd[i], ttl > 0 ? ttl : 1);
     }
-    if (rc < 0)
-        rtp_sockets_close(s);
-    else
-        *ret = s;
     return rc;
 }
 
-bool rtp_sockets_is_narrow(const struct rtp_sockets *s)
+bool rtsp_carriage_is_narrow(const struct rtsp_carriage *c)
 {
-    return s->multicast && !s->from_anybody;
+    return c->sockets && c->sockets->group.ss_family && !c->sockets->from_anybody;
 }
 
-void rtp_sockets_widen(struct rtp_sockets *s)
+void rtsp_carriage_widen(struct rtsp_carriage *c)
 {
-    const int level = s->group.ss_family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP;
-    const unsigned interface = interface_of(&s->local);
-    struct group_source_req from = {.gsr_interface = interface, .gsr_group = s->group};
-    const struct group_req any = {.gr_interface = interface, .gr_group = s->group};
-    from.gsr_source = s->source.ss_family ? s->source : s->peer;
-    for (int i = 0; i < 2 && s->multicast && !s->from_anybody; i++) {
-        if (s->fd[i] < 0)
-            continue;
-        setsockopt(s->fd[i], level, MCAST_LEAVE_SOURCE_GROUP, &from, sizeof from);
-        setsockopt(s->fd[i], level, MCAST_JOIN_GROUP, &any, sizeof any);
+    if (!rtsp_carriage_is_narrow(c))
+        return;
+    for (int i = 0; i < 2; i++) {
+        change_group(c->sockets, c->sockets->fd[i], MCAST_LEAVE_SOURCE_GROUP);
+        change_group(c->sockets, c->sockets->fd[i], MCAST_JOIN_GROUP);
     }
-    s->from_anybody = true;
+    c->sockets->from_anybody = true;
 }
 
 // --- sockets: datagrams
 
-int rtp_sockets_poll(const struct rtp_sockets *s, struct pollfd *fds)
+int rtsp_carriage_poll(const struct rtsp_carriage *c, struct pollfd *fds)
 {
     int n = 0;
-    for (int i = 0; i < 2; i++)
-        if (s->fd[i] >= 0)
-            fds[n++] = (struct pollfd){.fd = s->fd[i], .events = POLLIN};
+    for (int i = 0; i < 2 && c->sockets; i++)
+        if (c->sockets->fd[i] >= 0)
+            fds[n++] = (struct pollfd){.fd = c->sockets->fd[i], .events = POLLIN};
     return n;
 }
 
@@ -307,12 +274,14 @@ static bool is_from_camera(const struct rtp_sockets *s, int which)
 {
     const bool host = s->from_anybody || same_host(&s->sender, &s->peer) ||
                       (s->source.ss_family && same_host(&s->sender, &s->source));
-    return host && (which == RTCP || !s->settled_port || s->settled_port == port_of(&s->sender));
+    return host &&
+           (which == RTCP || !s->confirmed_port || s->confirmed_port == port_of(&s->sender));
 }
 
-ssize_t rtp_sockets_read(struct rtp_sockets *s, const uint8_t **data)
+ssize_t rtsp_carriage_read(struct rtsp_carriage *c, const uint8_t **data)
 {
-    for (int which = RTP; which <= RTCP; which++) {
+    struct rtp_sockets *s = c->sockets;
+    for (int which = RTP; s && which <= RTCP; which++) {
         for (int i = 0; i < FOREIGN_MAX; i++) {
             _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(uint32_t))];
             struct iovec to = {s->datagram, sizeof s->datagram};
@@ -336,26 +305,27 @@ ssize_t rtp_sockets_read(struct rtp_sockets *s, const uint8_t **data)
     return -EAGAIN;
 }
 
-void rtp_sockets_settle(struct rtp_sockets *s)
+void rtsp_carriage_confirm(struct rtsp_carriage *c)
 {
-    if (!s->settled_port && s->sender_socket == RTP)
-        s->settled_port = port_of(&s->sender);
+    struct rtp_sockets *s = c->sockets;
+    if (s && !s->confirmed_port && s->sender_socket == RTP)
+        s->confirmed_port = port_of(&s->sender);
 }
 
 // Sends to the camera's RTP or RTCP port; a datagram that cannot be sent is lost.
-static void rtp_sockets_send(struct rtp_sockets *s, bool rtcp, const uint8_t *data, size_t bytes)
+static void send_datagram(struct rtp_sockets *s, int which, const uint8_t *data, size_t bytes)
 {
-    struct sockaddr_storage to = s->multicast ? s->group : s->peer;
-    if (s->fd[rtcp] < 0 || !s->peer_port[rtcp])
+    struct sockaddr_storage to = s->group.ss_family ? s->group : s->peer;
+    if (s->fd[which] < 0 || !s->peer_port[which])
         return;
-    set_port(&to, s->peer_port[rtcp]);
-    sendto(s->fd[rtcp], data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&to,
+    set_port(&to, s->peer_port[which]);
+    sendto(s->fd[which], data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&to,
            address_size(&to));
 }
 
-uint64_t rtp_sockets_overruns(const struct rtp_sockets *s)
+uint64_t rtsp_carriage_overruns(const struct rtsp_carriage *c)
 {
-    return (uint64_t)s->overruns[RTP] + s->overruns[RTCP];
+    return c->sockets ? (uint64_t)c->sockets->overruns[RTP] + c->sockets->overruns[RTCP] : 0;
 }
 
 // --- the Transport header
@@ -440,37 +410,22 @@ void rtsp_transport_parse(struct rtsp_transport *ret, const char *value)
 int rtsp_carriage_ask(struct rtsp_carriage *c, enum transport transport,
                       const struct rtsp_connection *connection, char *header, size_t size)
 {
-    int rc = 0, port = 0;
+    int port;
     *c = (struct rtsp_carriage){.transport = transport, .channels = {0, 1}};
     switch (transport) {
     case TRANSPORT_TCP:
         snprintf(header, size, "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n");
         break;
     case TRANSPORT_UDP:
-        if ((rc = rtp_sockets_open(&c->sockets, rtsp_connection_fd(connection))) == 0)
-            port = rtp_sockets_port(c->sockets);
+        if ((port = create_sockets(&c->sockets, connection)) == 0)
+            port = bind_pair(c->sockets);
         snprintf(header, size, "Transport: RTP/AVP;unicast;client_port=%d-%d\r\n", port, port + 1);
-        break;
+        return port < 0 ? port : 0;
     case TRANSPORT_MULTICAST:
         snprintf(header, size, "Transport: RTP/AVP;multicast\r\n");
         break;
     }
-    return rc;
-}
-
-static int join_multicast(struct rtsp_carriage *c, const struct rtsp_transport *answer,
-                          const struct sdp_media *media, const struct rtsp_connection *connection)
-{
-    const char *group = *answer->destination ? answer->destination : media->address;
-    int ports[2] = {answer->ports[0], answer->ports[1]};
-    if (!ports[0] && media->port) {
-        ports[0] = media->port;
-        ports[1] = media->port + 1;
-    }
-    rtsp_carriage_close(c);
-    c->transport = TRANSPORT_MULTICAST;
-    return rtp_sockets_join(&c->sockets, rtsp_connection_fd(connection), group, ports,
-                            answer->ttl ? answer->ttl : media->ttl, answer->source);
+    return 0;
 }
 
 int rtsp_carriage_answer(struct rtsp_carriage *c, const char *header, const struct sdp_media *media,
@@ -486,10 +441,23 @@ int rtsp_carriage_answer(struct rtsp_carriage *c, const char *header, const stru
     }
     if (answer.tcp)
         return -EXDEV;
-    if (answer.multicast || c->transport == TRANSPORT_MULTICAST)
-        return join_multicast(c, &answer, media, connection);
-    rtp_sockets_set_peer(c->sockets, answer.server_ports, answer.source);
-    return 0;
+    const bool multicast = answer.multicast || c->transport == TRANSPORT_MULTICAST;
+    const bool named = answer.ports[0] || !media->port;
+    const int announced[2] = {media->port, media->port + 1};
+    const int *ports = !multicast ? answer.server_ports : named ? answer.ports : announced;
+    if (multicast) { // perhaps in place of unicast
+        rtsp_carriage_close(c);
+        c->transport = TRANSPORT_MULTICAST;
+        int rc = create_sockets(&c->sockets, connection);
+        if (rc < 0)
+            return rc;
+    }
+    memcpy(c->sockets->peer_port, ports, sizeof c->sockets->peer_port);
+    parse_address(&c->sockets->source, answer.source);
+    return multicast ? join_multicast(c->sockets,
+                                      *answer.destination ? answer.destination : media->address,
+                                      ports, answer.ttl ? answer.ttl : media->ttl)
+                     : 0;
 }
 
 // Sends an empty RTP packet and an empty report, which cameras ignore.
@@ -502,8 +470,8 @@ void rtsp_carriage_punch(struct rtsp_carriage *c, int payload_type, uint32_t ssr
         return;
     memcpy(rtp + 8, id, sizeof id);
     memcpy(report + 4, id, sizeof id);
-    rtp_sockets_send(c->sockets, false, rtp, sizeof rtp);
-    rtp_sockets_send(c->sockets, true, report, sizeof report);
+    send_datagram(c->sockets, RTP, rtp, sizeof rtp);
+    send_datagram(c->sockets, RTCP, report, sizeof report);
 }
 
 int rtsp_carriage_send(struct rtsp_carriage *c, struct rtsp_connection *connection,
@@ -512,17 +480,11 @@ int rtsp_carriage_send(struct rtsp_carriage *c, struct rtsp_connection *connecti
     uint8_t frame[4 + RTCP_REPORT_MAX] = {'$', (uint8_t)c->channels[1], (uint8_t)(bytes >> 8),
                                           (uint8_t)bytes};
     if (c->transport != TRANSPORT_TCP) {
-        rtp_sockets_send(c->sockets, true, data, bytes);
+        send_datagram(c->sockets, RTCP, data, bytes);
         return 0;
     }
     if (rtsp_connection_is_sending(connection))
         return 0;
     memcpy(frame + 4, data, bytes);
     return rtsp_connection_write(connection, frame, 4 + bytes);
-}
-
-void rtsp_carriage_close(struct rtsp_carriage *c)
-{
-    rtp_sockets_close(c->sockets);
-    c->sockets = NULL;
 }

@@ -1,4 +1,4 @@
-#include "daemon/rtsp/rtsp_connection.h"
+#include "daemon/rtsp/connection.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,273 +19,12 @@
 
 #include "daemon/rtsp/name_lookup.h"
 
-// --- TLS without a socket: the caller puts in bytes from the network and takes out bytes for it
-
-enum { FINGERPRINT_TEXT = 3 * 32, CONTEXTS_MAX = 16 };
-
-struct rtsp_tls {
-    const struct tls_config *config;
-    SSL *ssl;
-    BIO *from_network, *to_network; // owned by ssl
-};
-
-// `legacy` allows RSA key exchange, the only one that the oldest cameras support: a camera's key,
-// if it leaks later, decrypts recorded traffic.
-static bool set_strength(SSL_CTX *context, bool legacy)
-{
-    if (legacy)
-        SSL_CTX_set_options(context, SSL_OP_LEGACY_SERVER_CONNECT);
-    return SSL_CTX_set_min_proto_version(context, legacy ? TLS1_VERSION : TLS1_2_VERSION) == 1 &&
-           SSL_CTX_set_cipher_list(context, legacy ? "DEFAULT:@SECLEVEL=0" : "DEFAULT:!kRSA") == 1;
-}
-
-// The contexts of all cameras. The many certificates of the system are read once, and again when
-// their file changes.
-static struct shared_context {
-    SSL_CTX *context; // NULL: the place is free
-    char *file;       // of its authorities; NULL: none
-    struct stat state;
-    bool legacy;
-} contexts[CONTEXTS_MAX];
-static int oldest_context;
-static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
-
-// Returns NULL if the certificate is not verified by authorities.
-static const char *authorities_of(const struct tls_config *config)
-{
-    const char *named = getenv(X509_get_default_cert_file_env());
-    if (config->fingerprint.set || !config->verify)
-        return NULL;
-    return config->ca ? config->ca : named ? named : X509_get_default_cert_file();
-}
-
-static bool is_same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
-static int load_context(SSL_CTX **ret, const struct tls_config *config)
-{
-    int rc = -ENOMEM;
-    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
-    if (!context || !set_strength(context, config->legacy))
-        goto out;
-    // The certificate is checked after the handshake, when an error can name it. A camera that is
-    // cut off sends no close_notify.
-    SSL_CTX_set_verify(context, SSL_VERIFY_NONE, NULL);
-    SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
-    if (!authorities_of(config))
-        rc = 0;
-    else if (config->ca)
-        rc = SSL_CTX_load_verify_file(context, config->ca) == 1 ? 0 : -EINVAL;
-    else
-        rc = SSL_CTX_set_default_verify_paths(context) == 1 ? 0 : -EINVAL;
-out:
-    if (rc < 0)
-        SSL_CTX_free(context);
-    else
-        *ret = context;
-    return rc;
-}
-
-static bool is_context_of(const struct shared_context *shared, const char *file,
-                          const struct stat *state, bool legacy)
-{
-    const bool same = file ? shared->file && strcmp(shared->file, file) == 0 : !shared->file;
-    return shared->context && same && shared->legacy == legacy &&
-           is_same_file(&shared->state, state);
-}
-
-static void free_context(struct shared_context *shared)
-{
-    SSL_CTX_free(shared->context);
-    free(shared->file);
-    *shared = (struct shared_context){0};
-}
-
-// The caller holds the lock.
-static int add_context(struct shared_context **ret, const struct tls_config *config,
-                       const char *file, const struct stat *state)
-{
-    struct shared_context *shared = &contexts[oldest_context];
-    free_context(shared);
-    if (file && !(shared->file = strdup(file)))
-        return -ENOMEM;
-    shared->state = *state;
-    shared->legacy = config->legacy;
-    int rc = load_context(&shared->context, config);
-    if (rc < 0)
-        free_context(shared);
-    else
-        oldest_context = (oldest_context + 1) % CONTEXTS_MAX;
-    *ret = shared;
-    return rc;
-}
-
-static int open_ssl(SSL **ret, const struct tls_config *config)
-{
-    const char *file = authorities_of(config);
-    struct shared_context *shared = NULL;
-    struct stat state = {0};
-    int rc = 0;
-    if (file && stat(file, &state) < 0)
-        state = (struct stat){0};
-    pthread_mutex_lock(&contexts_lock);
-    for (int i = 0; i < CONTEXTS_MAX && !shared; i++)
-        if (is_context_of(&contexts[i], file, &state, config->legacy))
-            shared = &contexts[i];
-    if (!shared)
-        rc = add_context(&shared, config, file, &state);
-    if (rc == 0 && !(*ret = SSL_new(shared->context))) // takes a reference to the context
-        rc = -ENOMEM;
-    pthread_mutex_unlock(&contexts_lock);
-    return rc;
-}
-
-static bool set_host(struct rtsp_tls *tls, const char *host)
-{
-    struct in6_addr address;
-    if (inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1)
-        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls->ssl), host) == 1;
-    return SSL_set1_host(tls->ssl, host) == 1 && SSL_set_tlsext_host_name(tls->ssl, host) == 1;
-}
-
-static void rtsp_tls_close(struct rtsp_tls *tls)
-{
-    if (!tls)
-        return;
-    SSL_free(tls->ssl);
-    free(tls);
-}
-
-// `host` is the name or address that the certificate must be for. Returns 0; -EINVAL: `ca` cannot
-// be read, and `why` gets the reason; -ENOMEM.
-static int rtsp_tls_open(struct rtsp_tls **ret, const struct tls_config *config, const char *host,
-                         char *why, size_t size)
-{
-    struct rtsp_tls *tls = calloc(1, sizeof *tls);
-    if (!tls)
-        return -ENOMEM;
-    tls->config = config;
-    ERR_clear_error();
-    int rc = open_ssl(&tls->ssl, config);
-    if (rc == -EINVAL)
-        snprintf(why, size, "tls.ca: %s: no certificates can be read from it",
-                 config->ca ? config->ca : "the system's");
-    if (rc < 0)
-        goto failed;
-    rc = -ENOMEM;
-    if (!set_host(tls, host))
-        goto failed;
-    tls->from_network = BIO_new(BIO_s_mem());
-    tls->to_network = BIO_new(BIO_s_mem());
-    if (!tls->from_network || !tls->to_network) {
-        BIO_free(tls->from_network);
-        BIO_free(tls->to_network);
-        goto failed;
-    }
-    SSL_set_bio(tls->ssl, tls->from_network, tls->to_network);
-    SSL_set_connect_state(tls->ssl);
-    *ret = tls;
-    return 0;
-failed:
-    rtsp_tls_close(tls);
-    return rc;
-}
-
-// Returns 0 or -ENOMEM.
-static int rtsp_tls_put(struct rtsp_tls *tls, const uint8_t *data, size_t bytes)
-{
-    return BIO_write(tls->from_network, data, (int)bytes) == (int)bytes ? 0 : -ENOMEM;
-}
-
-// Writes bytes for the network to `to`, and returns how many.
-static size_t rtsp_tls_take(struct rtsp_tls *tls, uint8_t *to, size_t room)
-{
-    int n = BIO_read(tls->to_network, to, room < INT_MAX ? (int)room : INT_MAX);
-    return n > 0 ? (size_t)n : 0;
-}
-
-static void print_fingerprint(char to[FINGERPRINT_TEXT], const uint8_t sha256[32])
-{
-    for (int i = 0; i < 32; i++)
-        snprintf(to + (size_t)3 * i, 4, "%02x%s", sha256[i], i < 31 ? ":" : "");
-}
-
-static int judge_certificate(struct rtsp_tls *tls, char *why, size_t size)
-{
-    uint8_t sha256[32];
-    char text[FINGERPRINT_TEXT];
-    unsigned length = sizeof sha256;
-    const struct fingerprint *expected = &tls->config->fingerprint;
-    const long result = SSL_get_verify_result(tls->ssl);
-    X509 *certificate = SSL_get0_peer_certificate(tls->ssl);
-    if (!certificate || X509_digest(certificate, EVP_sha256(), sha256, &length) != 1) {
-        snprintf(why, size, "has no certificate");
-        return -EKEYREJECTED;
-    }
-    print_fingerprint(text, sha256);
-    if (expected->set && memcmp(expected->sha256, sha256, sizeof sha256) != 0) {
-        snprintf(why, size, "has another certificate than tls.fingerprint says: its is %s", text);
-        return -EKEYREJECTED;
-    }
-    if (!expected->set && tls->config->verify && result != X509_V_OK) {
-        snprintf(why, size,
-                 "has a certificate that is not to be trusted: %s (if it is the camera's own, "
-                 "tls: {fingerprint: \"%s\"} accepts it)",
-                 X509_verify_cert_error_string(result), text);
-        return -EKEYREJECTED;
-    }
-    return 0;
-}
-
-// Must be called before reads and writes until it returns 0. -EAGAIN: more bytes are needed;
-// -EPROTO: no TLS; -EKEYREJECTED: the certificate is not trusted. `why` gets the reason.
-static int rtsp_tls_handshake(struct rtsp_tls *tls, char *why, size_t size)
-{
-    ERR_clear_error();
-    const int rc = SSL_do_handshake(tls->ssl);
-    if (rc == 1)
-        return judge_certificate(tls, why, size);
-    if (SSL_get_error(tls->ssl, rc) == SSL_ERROR_WANT_READ)
-        return -EAGAIN;
-    const char *reason = ERR_reason_error_string(ERR_peek_error());
-    snprintf(why, size, "speaks no TLS that framed accepts: %s", reason ? reason : "it hung up");
-    return -EPROTO;
-}
-
-// Reads plain bytes. Returns their number; 0: the end; -EAGAIN; -EPROTO.
-static ssize_t rtsp_tls_read(struct rtsp_tls *tls, uint8_t *to, size_t room)
-{
-    ERR_clear_error();
-    const int n = SSL_read(tls->ssl, to, room < INT_MAX ? (int)room : INT_MAX);
-    if (n > 0)
-        return n;
-    switch (SSL_get_error(tls->ssl, n)) {
-    case SSL_ERROR_WANT_READ:
-        return -EAGAIN;
-    case SSL_ERROR_ZERO_RETURN:
-        return 0;
-    default:
-        return -EPROTO;
-    }
-}
-
-// Writes all bytes. Returns 0 or -EPROTO.
-static int rtsp_tls_write(struct rtsp_tls *tls, const void *data, size_t bytes)
-{
-    ERR_clear_error();
-    return SSL_write(tls->ssl, data, (int)bytes) == (int)bytes ? 0 : -EPROTO;
-}
-
-// --- the connection
-
 static const int64_t SECOND_TRY_NS = 1500000000;
 enum {
-    ADDRESSES_MAX = 4,     // of one name
-    QUEUE_MAX = 64 << 10,  // bytes waiting to be sent
-    RECORD_MAX = 17 << 10, // bytes of one read for TLS: no record is larger
+    ADDRESSES_MAX = 4,    // of one name
+    QUEUE_MAX = 64 << 10, // bytes waiting to be sent
+    FINGERPRINT_TEXT = 3 * 32,
+    CONTEXTS_MAX = 16,
 };
 
 enum connection_phase { LOOKING_UP, CONNECTING, SHAKING_HANDS, CONNECTED };
@@ -298,12 +37,215 @@ struct rtsp_connection {
     int half_open[2];                 // sockets; -1: none
     int64_t begun_ns;                 // when the last connect began
     int fd;                           // -1 until it is connected
-    const struct tls_config *tls_config;
-    struct rtsp_tls *tls;
+    const struct tls_config *tls;     // NULL: plain TCP
+    SSL *ssl;     // reads from `fd`; its records for the network are in `records`
+    BIO *records; // owned by `ssl`
     char host[256];
-    uint8_t *queue;
+    uint8_t *queue; // bytes for the network
     size_t queued;
 };
+
+// --- TLS
+
+// The contexts of all cameras. The many certificates of the system are read once, and again when
+// their file changes.
+static struct shared_context {
+    SSL_CTX *context; // NULL: the place is free
+    char *key;        // what it was made of
+} contexts[CONTEXTS_MAX];
+static int oldest_context;
+static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
+
+// Returns the file of the authorities that verify the certificate; NULL: none do.
+static const char *authorities_of(const struct tls_config *config)
+{
+    const char *named = getenv(X509_get_default_cert_file_env());
+    if (config->fingerprint.set || !config->verify)
+        return NULL;
+    return config->ca ? config->ca : named ? named : X509_get_default_cert_file();
+}
+
+// Returns a text that the caller frees; NULL: no memory.
+static char *key_of(const struct tls_config *config)
+{
+    const char *file = authorities_of(config);
+    struct stat at = {0};
+    char *key;
+    if (file && stat(file, &at) < 0)
+        at = (struct stat){0};
+    const int n = asprintf(&key, "%d %s %ju %ju %jd %jd.%ld", config->legacy, file ? file : "",
+                           (uintmax_t)at.st_dev, (uintmax_t)at.st_ino, (intmax_t)at.st_size,
+                           (intmax_t)at.st_mtim.tv_sec, at.st_mtim.tv_nsec);
+    return n < 0 ? NULL : key;
+}
+
+// `legacy` allows RSA key exchange, the only one that the oldest cameras support: a camera's key,
+// if it leaks later, decrypts recorded traffic.
+static bool set_strength(SSL_CTX *context, bool legacy)
+{
+    if (legacy)
+        SSL_CTX_set_options(context, SSL_OP_LEGACY_SERVER_CONNECT);
+    return SSL_CTX_set_min_proto_version(context, legacy ? TLS1_VERSION : TLS1_2_VERSION) == 1 &&
+           SSL_CTX_set_cipher_list(context, legacy ? "DEFAULT:@SECLEVEL=0" : "DEFAULT:!kRSA") == 1;
+}
+
+static int load_context(SSL_CTX **ret, const struct tls_config *config)
+{
+    int rc = 0;
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    if (!context || !set_strength(context, config->legacy))
+        rc = -ENOMEM;
+    else if (!authorities_of(config))
+        rc = 0;
+    else if ((config->ca ? SSL_CTX_load_verify_file(context, config->ca)
+                         : SSL_CTX_set_default_verify_paths(context)) != 1)
+        rc = -EINVAL;
+    if (rc < 0) {
+        SSL_CTX_free(context);
+        return rc;
+    }
+    // The certificate is checked after the handshake, when an error can name it. A camera that is
+    // cut off sends no close_notify.
+    SSL_CTX_set_verify(context, SSL_VERIFY_NONE, NULL);
+    SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
+    *ret = context;
+    return 0;
+}
+
+// Returns the context of this configuration, which the caller does not own. Called with the lock.
+static int find_context(SSL_CTX **ret, const struct tls_config *config)
+{
+    char *key = key_of(config);
+    if (!key)
+        return -ENOMEM;
+    for (int i = 0; i < CONTEXTS_MAX; i++)
+        if (contexts[i].context && strcmp(contexts[i].key, key) == 0) {
+            *ret = contexts[i].context;
+            free(key);
+            return 0;
+        }
+    int rc = load_context(ret, config);
+    if (rc < 0) {
+        free(key);
+        return rc;
+    }
+    SSL_CTX_free(contexts[oldest_context].context);
+    free(contexts[oldest_context].key);
+    contexts[oldest_context] = (struct shared_context){*ret, key};
+    oldest_context = (oldest_context + 1) % CONTEXTS_MAX;
+    return 0;
+}
+
+// Sets the name or address that the certificate must be for.
+static bool set_host(SSL *ssl, const char *host)
+{
+    struct in6_addr address;
+    if (inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1)
+        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
+    return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
+}
+
+// Returns 0; -EINVAL: `ca` cannot be read; -ENOMEM.
+static int open_tls(struct rtsp_connection *c, char *why, size_t size)
+{
+    SSL_CTX *context;
+    ERR_clear_error();
+    pthread_mutex_lock(&contexts_lock);
+    int rc = find_context(&context, c->tls);
+    if (rc == 0)
+        c->ssl = SSL_new(context); // takes a reference to the context
+    pthread_mutex_unlock(&contexts_lock);
+    if (rc == -EINVAL)
+        snprintf(why, size, "tls.ca: %s: no certificates can be read from it",
+                 c->tls->ca ? c->tls->ca : "the system's");
+    if (rc < 0)
+        return rc;
+    BIO *in = BIO_new_socket(c->fd, BIO_NOCLOSE), *out = BIO_new(BIO_s_mem());
+    if (!c->ssl || !set_host(c->ssl, c->host) || !in || !out) {
+        BIO_free(in);
+        BIO_free(out);
+        return -ENOMEM;
+    }
+    c->records = out;
+    SSL_set_bio(c->ssl, in, out);
+    SSL_set_read_ahead(c->ssl, 1);
+    SSL_set_connect_state(c->ssl);
+    return 0;
+}
+
+// Queues the records of TLS and sends them. The socket's own BIO would raise SIGPIPE.
+static int send_records(struct rtsp_connection *c)
+{
+    const int n = BIO_read(c->records, c->queue + c->queued, (int)(QUEUE_MAX - c->queued));
+    c->queued += n > 0 ? (size_t)n : 0;
+    return rtsp_connection_flush(c);
+}
+
+static void print_fingerprint(char to[FINGERPRINT_TEXT], const uint8_t sha256[32])
+{
+    for (int i = 0; i < 32; i++)
+        snprintf(to + (size_t)3 * i, 4, "%02x%s", sha256[i], i < 31 ? ":" : "");
+}
+
+static int check_certificate(const struct rtsp_connection *c, char *why, size_t size)
+{
+    uint8_t sha256[32];
+    char text[FINGERPRINT_TEXT];
+    unsigned length = sizeof sha256;
+    const struct fingerprint *expected = &c->tls->fingerprint;
+    const long result = SSL_get_verify_result(c->ssl);
+    X509 *certificate = SSL_get0_peer_certificate(c->ssl);
+    if (!certificate || X509_digest(certificate, EVP_sha256(), sha256, &length) != 1) {
+        snprintf(why, size, "has no certificate");
+        return -EKEYREJECTED;
+    }
+    print_fingerprint(text, sha256);
+    if (expected->set && memcmp(expected->sha256, sha256, sizeof sha256) != 0) {
+        snprintf(why, size, "has another certificate than tls.fingerprint says: its is %s", text);
+        return -EKEYREJECTED;
+    }
+    if (!expected->set && c->tls->verify && result != X509_V_OK) {
+        snprintf(why, size,
+                 "has a certificate that is not to be trusted: %s (if it is the camera's own, "
+                 "tls: {fingerprint: \"%s\"} accepts it)",
+                 X509_verify_cert_error_string(result), text);
+        return -EKEYREJECTED;
+    }
+    return 0;
+}
+
+static int shake_hands(struct rtsp_connection *c, char *why, size_t size)
+{
+    int trusted, rc = c->ssl ? 0 : open_tls(c, why, size);
+    if (rc < 0)
+        return rc;
+    ERR_clear_error();
+    errno = 0;
+    const int done = SSL_do_handshake(c->ssl);
+    const int error = SSL_get_error(c->ssl, done), number = errno;
+    const char *reason = ERR_reason_error_string(ERR_peek_error());
+    rc = send_records(c); // including an alert, which gives the server the reason
+    switch (error) {
+    case SSL_ERROR_NONE:
+        trusted = check_certificate(c, why, size);
+        if (trusted == 0 && rc == 0)
+            c->phase = CONNECTED;
+        return trusted < 0 ? trusted : rc;
+    case SSL_ERROR_WANT_READ:
+        return rc < 0 ? rc : -EAGAIN;
+    case SSL_ERROR_SSL:
+        snprintf(why, size, "speaks no TLS that framed accepts: %s",
+                 reason ? reason : "it hung up");
+        return -EPROTO;
+    default:
+        if (error == SSL_ERROR_SYSCALL && number)
+            return -number;
+        snprintf(why, size, "hung up during the TLS handshake");
+        return -ECONNRESET;
+    }
+}
+
+// --- the connection
 
 int rtsp_connection_open(struct rtsp_connection **ret, const char *host, int port,
                          const struct tls_config *tls, int64_t now_ns)
@@ -312,7 +254,7 @@ int rtsp_connection_open(struct rtsp_connection **ret, const char *host, int por
     if (!c)
         return -ENOMEM;
     c->fd = c->half_open[0] = c->half_open[1] = -1;
-    c->tls_config = tls;
+    c->tls = tls;
     c->begun_ns = now_ns;
     snprintf(c->host, sizeof c->host, "%s", host);
     int rc = (c->queue = malloc(QUEUE_MAX)) ? name_lookup_open(&c->lookup, host, port) : -ENOMEM;
@@ -334,7 +276,7 @@ void rtsp_connection_close(struct rtsp_connection *c)
 {
     if (!c)
         return;
-    rtsp_tls_close(c->tls);
+    SSL_free(c->ssl);
     close_descriptor(&c->half_open[0]);
     close_descriptor(&c->half_open[1]);
     close_descriptor(&c->fd);
@@ -403,7 +345,7 @@ static void begin_handshake(struct rtsp_connection *c, int *winner)
     close_descriptor(&c->half_open[0]);
     close_descriptor(&c->half_open[1]);
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    c->phase = c->tls_config ? SHAKING_HANDS : CONNECTED;
+    c->phase = c->tls ? SHAKING_HANDS : CONNECTED;
 }
 
 // Returns 0 if a half-open socket is connected, -EAGAIN, or the error of the last one that failed.
@@ -467,44 +409,6 @@ static int look_up_addresses(struct rtsp_connection *c, int64_t now_ns, char *wh
     return rc;
 }
 
-// Queues the records of TLS and sends them.
-static int queue_records(struct rtsp_connection *c)
-{
-    c->queued += rtsp_tls_take(c->tls, c->queue + c->queued, QUEUE_MAX - c->queued);
-    return rtsp_connection_flush(c);
-}
-
-// Passes network bytes to TLS. Returns 1: some came; 0: the end; -EAGAIN; another negative errno.
-static int feed_tls(struct rtsp_connection *c)
-{
-    uint8_t record[RECORD_MAX];
-    ssize_t n = recv(c->fd, record, sizeof record, MSG_DONTWAIT);
-    if (n <= 0)
-        return n == 0 ? 0 : errno == EINTR ? -EAGAIN : -errno;
-    int rc = rtsp_tls_put(c->tls, record, (size_t)n);
-    return rc < 0 ? rc : 1;
-}
-
-static int shake_hands(struct rtsp_connection *c, char *why, size_t size)
-{
-    int rc = c->tls ? 0 : rtsp_tls_open(&c->tls, c->tls_config, c->host, why, size);
-    if (rc < 0)
-        return rc;
-    while (rc == 0) {
-        const int shaken = rtsp_tls_handshake(c->tls, why, size);
-        rc = queue_records(c); // including an alert, which gives the server the reason
-        if (shaken == 0 && rc == 0)
-            c->phase = CONNECTED;
-        if (shaken != -EAGAIN)
-            return shaken < 0 ? shaken : rc;
-        int fed = rc < 0 ? rc : feed_tls(c);
-        if (fed == 0)
-            snprintf(why, size, "hung up during the TLS handshake");
-        rc = fed > 0 ? 0 : fed < 0 ? fed : -ECONNRESET;
-    }
-    return rc;
-}
-
 int rtsp_connection_connect(struct rtsp_connection *c, int64_t now_ns, char *why, size_t size)
 {
     int rc = 0;
@@ -524,18 +428,25 @@ int rtsp_connection_connect(struct rtsp_connection *c, int64_t now_ns, char *why
 
 ssize_t rtsp_connection_read(struct rtsp_connection *c, uint8_t *to, size_t room)
 {
-    ssize_t n;
     if (!c->tls) {
-        n = recv(c->fd, to, room, MSG_DONTWAIT);
+        const ssize_t n = recv(c->fd, to, room, MSG_DONTWAIT);
         return n >= 0 ? n : errno == EINTR ? -EAGAIN : -errno;
     }
-    while ((n = rtsp_tls_read(c->tls, to, room)) == -EAGAIN) {
-        int fed = feed_tls(c);
-        if (fed <= 0)
-            return fed;
+    ERR_clear_error();
+    errno = 0;
+    const int n = SSL_read(c->ssl, to, room < INT_MAX ? (int)room : INT_MAX);
+    const int error = SSL_get_error(c->ssl, n), number = errno;
+    const int rc = send_records(c); // a renewed key
+    switch (error) {
+    case SSL_ERROR_NONE:
+        return n;
+    case SSL_ERROR_WANT_READ:
+        return rc < 0 ? rc : -EAGAIN;
+    case SSL_ERROR_ZERO_RETURN:
+        return 0;
+    default:
+        return error == SSL_ERROR_SYSCALL && number ? -number : -EPROTO;
     }
-    int rc = queue_records(c); // a renewed key
-    return rc < 0 && n <= 0 ? rc : n;
 }
 
 int rtsp_connection_flush(struct rtsp_connection *c)
@@ -563,8 +474,9 @@ int rtsp_connection_write(struct rtsp_connection *c, const void *data, size_t by
     if (bytes + overhead > QUEUE_MAX - c->queued)
         return -ENOBUFS;
     if (c->tls) {
-        int rc = rtsp_tls_write(c->tls, data, bytes);
-        return rc < 0 ? rc : queue_records(c);
+        ERR_clear_error();
+        const bool written = SSL_write(c->ssl, data, (int)bytes) == (int)bytes;
+        return written ? send_records(c) : -EPROTO;
     }
     memcpy(c->queue + c->queued, data, bytes);
     c->queued += bytes;

@@ -1,6 +1,6 @@
 // URLs of RTSP: the forms that users write and that cameras write into replies; no user and
 // password gets into a request line.
-#include "daemon/rtsp/rtsp_url.h"
+#include "daemon/rtsp/url.h"
 
 #include <errno.h>
 #include <string.h>

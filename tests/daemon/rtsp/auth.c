@@ -1,10 +1,9 @@
 // Signatures of the RFCs' examples, and challenges as cameras write them.
-#include "daemon/rtsp/rtsp_exchange.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/rtsp/rtsp_message.h"
+#include "daemon/rtsp/messages.h"
 #include "tests/test.h"
 
 #define NONCE_7616                                                                                 \

@@ -1,5 +1,5 @@
 // Replies as cameras write them, and the start of the next `$` frame when bytes are missing.
-#include "daemon/rtsp/rtsp_message.h"
+#include "daemon/rtsp/messages.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
-// Parses the input of an RTSP connection: replies and requests (RFC 2326), and the frames of
-// interleaved media between them. Accepts the mistakes of real cameras. Pure.
-#ifndef FRAMED_DAEMON_RTSP_RTSP_MESSAGE_H
-#define FRAMED_DAEMON_RTSP_RTSP_MESSAGE_H
+// The messages of an RTSP connection (RFC 2326): cuts its input into replies, requests and frames
+// of interleaved media, accepting the mistakes of real cameras; reads challenges, and signs
+// requests. Pure.
+#ifndef FRAMED_DAEMON_RTSP_MESSAGES_H
+#define FRAMED_DAEMON_RTSP_MESSAGES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,5 +70,34 @@ void rtsp_reader_add(struct rtsp_reader *, size_t bytes); // adds bytes read the
 // its successor's. Nothing follows RTSP_ITEM_INVALID.
 enum rtsp_item rtsp_reader_next(struct rtsp_reader *, struct rtsp_message *message,
                                 struct rtsp_frame *frame);
+
+// --- authentication: Digest (RFC 7616: SHA-256, MD5, and the form of RFC 2069) and Basic
+
+enum rtsp_auth_scheme { RTSP_AUTH_NONE, RTSP_AUTH_BASIC, RTSP_AUTH_MD5, RTSP_AUTH_SHA256 };
+
+struct rtsp_auth { // zeroed: no challenge received
+    enum rtsp_auth_scheme scheme;
+    // Set by the owner.
+    bool first_only;     // take the first challenge, not the best
+    bool encrypted;      // the connection is encrypted
+    bool digest_offered; // the camera has ever offered it: then Basic needs encryption
+    bool basic_refused;  // Basic of the last reply was rejected for lack of encryption
+    bool session;        // the algorithm ends in "-sess"
+    bool has_opaque, qop_auth;
+    bool stale;     // the camera reported that only the nonce was wrong
+    bool new_nonce; // the nonce differs from the previous challenge's
+    char realm[1024], nonce[2048], opaque[2048], algorithm[32]; // algorithm "": not named
+    uint32_t count;                                             // requests signed with this nonce
+    char cnonce[64];
+};
+
+// Uses the best challenge of a 401. Sets digest_offered and basic_refused. Returns 0; -ENOENT:
+// there is no usable challenge, and the auth otherwise stays. A new nonce shows that the password
+// is right only if a request with the previous nonce was accepted: some cameras make one each time.
+int rtsp_auth_challenge(struct rtsp_auth *, const struct rtsp_message *reply);
+// Writes the value of the Authorization header for one request; "" before any challenge. `url` must
+// equal the request line's byte for byte. Returns 0; -ENOBUFS; -EIO: libcrypto or getrandom failed.
+int rtsp_auth_sign(struct rtsp_auth *, const char *user, const char *password, const char *method,
+                   const char *url, char *ret, size_t size);
 
 #endif
