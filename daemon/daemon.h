@@ -11,7 +11,7 @@
 //   driver. The camera's thread waits for it, for 3 s at most, and goes on without it.
 // - The backend's threads (the workers of the CPU; the completion thread of CUDA, whose jobs the
 //   camera's thread puts on the streams) finish jobs. They wait only for work.
-// - Each batch has a collector (work/transform.h), which waits for pictures that found no
+// - Each batch has a collector (work/work.h), which waits for pictures that found no
 //   room at first, submits them, closes batches whose wait is over, and fills their empty
 //   elements. It may block in the drivers, like a camera's thread.
 // - Each output with `crops` has a thread (work/crops.h), which waits for boxes that clients
@@ -36,7 +36,7 @@
 // waits for a result or for the next try is woken through its condition.
 //
 // Locks, in the order in which they may be taken: devices (device/device_set.h), a transform
-// (work/transform.c), crops (work/crops.h) and their pictures, previews
+// (work/work.c), crops (work/crops.h) and their pictures, previews
 // (view/previews.h), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
 // batch too (output/batch.h). The locks of a camera's texts, of its scene report
 // (scene/scene.h), of its pictures and their buffers, a semaphore, the event queue, the

@@ -5,7 +5,7 @@
 
 #include "daemon/camera/camera_report.h"
 #include "daemon/view/previews.h"
-#include "daemon/work/transform.h"
+#include "daemon/work/work.h"
 
 struct camera_thread;
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/work/transform.h"
+#include "daemon/work/work.h"
 
 bool batch_has_cameras(const struct output *batch, struct camera *const cameras[], int n)
 {

@@ -1,6 +1,6 @@
 // Crops on the CPU backend: bytes, headers, kept pictures and their lifetimes, and losses with
 // their reasons, over changes of geometry and of outputs, and a device that fails.
-#include "daemon/work/transform.h"
+#include "daemon/work/work.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "daemon/work/transform.h"
+#include "daemon/work/work.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 // Turns a decoded frame into a job on the backend: claims a result of each output that takes the
 // frame, and submits one job for all of them. Rebuilds ops and buffers when the geometry changes.
 // Camera's thread only, unless stated otherwise.
-#ifndef FRAMED_DAEMON_WORK_TRANSFORM_H
-#define FRAMED_DAEMON_WORK_TRANSFORM_H
+#ifndef FRAMED_DAEMON_WORK_WORK_H
+#define FRAMED_DAEMON_WORK_WORK_H
 
 #include "daemon/base/counters.h"
 #include "daemon/base/loop.h"

@@ -1,6 +1,6 @@
 // The pipeline on the CPU backend: the frames that each output gets or loses, and why, over changes
 // of geometry, thinning, stopping, a failing device and one without room.
-#include "daemon/work/transform.h"
+#include "daemon/work/work.h"
 
 #include <errno.h>
 #include <stdlib.h>
