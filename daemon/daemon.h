@@ -11,9 +11,9 @@
 //   driver. The camera's thread waits for it, for 3 s at most, and goes on without it.
 // - The backend's threads (the workers of the CPU; the completion thread of CUDA, whose jobs the
 //   camera's thread puts on the streams) finish jobs. They wait only for work.
-// - Each batch has a collector (work/work.h), which waits for pictures that found no
-//   room at first, submits them, closes batches whose wait is over, and fills their empty
-//   elements. It may block in the drivers, like a camera's thread.
+// - Each batch has a collector (supervisor/cameras.h), which waits for pictures that found no room
+//   at first, submits them, closes batches whose wait is over, and fills their empty elements. It
+//   may block in the drivers, like a camera's thread.
 // - Each output with `crops` has a thread (work/crops.h), which waits for boxes that clients
 //   found and submits them. It may block in the drivers, too.
 // - The previews' threads (view/previews.h) make JPEGs of cameras' pictures for viewers: one for
@@ -35,7 +35,7 @@
 // one list of subscriptions that replaces another, one flag that stops a thread. A thread that
 // waits for a result or for the next try is woken through its condition.
 //
-// Locks, in the order in which they may be taken: devices (device/device_set.h), a transform
+// Locks, in the order in which they may be taken: devices (device/device_set.h), a camera's work
 // (work/work.c), crops (work/crops.h) and their pictures, previews
 // (view/previews.h), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
 // batch too (output/batch.h). The locks of a camera's texts, of its scene report

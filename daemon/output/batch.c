@@ -624,7 +624,8 @@ static bool serve_next(struct batch *batch, struct batch_grant *ret, struct fram
     struct result *open = batch->open;
     const struct parked parked = unpark(member);
     const int first = claim_items(member, member->parts, parked.ordinal, parked.frame.info.epoch);
-    *ret = (struct batch_grant){.member = member, .parked = parked, .result = open, .first = first};
+    *ret = (struct batch_grant){
+        .member = member, .parked = parked, .result = open, .first = first, .parts = member->parts};
     batch->submitting = member;
     close_when_due(batch);
     return true;

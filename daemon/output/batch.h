@@ -6,8 +6,8 @@
 // nothing: a member is live if its last picture is younger than three of its periods or 250 ms,
 // whichever is longer, and the last batch did not wait for it in vain.
 //
-// A picture without room is parked, and the batch's collector (work/work.h) submits it
-// when there is room, first for the member served longest ago. Under OVERFLOW_WAIT the camera's
+// A picture without room is parked, and the batch's collector (supervisor/cameras.h) submits
+// it when there is room, first for the member served longest ago. Under OVERFLOW_WAIT the camera's
 // thread waits until few pictures are parked before it offers the next one, and holds nothing
 // meanwhile that others wait for.
 //
@@ -155,8 +155,8 @@ struct batch_grant {
     struct batch_member *member; // NULL: no picture, but results may be ready
     struct parked parked;        // owned by the receiver
     struct result *result;
-    int first;
-    bool moved; // the pool has regions besides the present one
+    int first, parts; // its items
+    bool moved;       // the pool has regions besides the present one
 };
 
 // Waits for a parked picture that has room now, or for a closed batch; meanwhile closes batches

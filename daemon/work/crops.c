@@ -10,7 +10,6 @@
 #include "daemon/device/budget.h"
 #include "daemon/output/crop_requests.h"
 #include "daemon/wire.h"
-#include "daemon/work/claim.h"
 #include "daemon/work/geometry.h"
 
 // One request in the backend: the job, its picture, and the batch that it fills.
@@ -154,8 +153,8 @@ static void describe_batch(struct crop_job *job, const struct crop_request *requ
         result->item[i].new_epoch = new_epoch;
         result->item[i].lost = request->sequence - crops->first_sequence - crops->claimed;
     }
-    claim_describe(result, 0, &elements, crops->output, &info, request->sequence,
-                   request->sequence);
+    elements_describe(result, 0, &elements, crops->output, &info, request->sequence,
+                      request->sequence);
     for (int i = 0; i < job->n; i++) {
         result->item[i].parent_sequence = request->parent_sequence;
         result->item[i].object = request->box[i].object;
@@ -182,8 +181,8 @@ static int claim_batch(struct crop_job *job, const struct crop_request *request)
     int rc = pool_claim(output->pool, &claim, &job->result);
     if (rc < 0)
         return rc;
-    job->result->format =
-        claim_format(&crops->whole, output, job->frame.info.field_order, 0, 0, job->result->data);
+    job->result->format = elements_format(&crops->whole, output, job->frame.info.field_order, 0, 0,
+                                          job->result->data);
     describe_batch(job, request);
     if (job->n < crops->most)
         pool_complete(output->pool, job->result, job->n, crops->most - job->n, -ECANCELED);

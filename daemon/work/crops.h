@@ -4,7 +4,7 @@
 // one job for all boxes. A request whose picture is gone is late.
 //
 // Locks: the lock of each output guards data shared by the two threads. It is taken after the
-// transform's lock and before the pool's, and never held while a plan is opened or closed.
+// lock of a camera's work and before the pool's, and never held while a plan is opened or closed.
 #ifndef FRAMED_DAEMON_WORK_CROPS_H
 #define FRAMED_DAEMON_WORK_CROPS_H
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/region.h"
+#include "daemon/wire.h"
 
 bool geometry_is_alike(const struct image *a, const struct image *b)
 {
@@ -200,4 +201,69 @@ void geometry_close(struct geometry *geometry, const struct device_lease *lease)
     free(geometry->elements);
     free(geometry->results);
     *geometry = (struct geometry){.source.format = PIXEL_NONE};
+}
+
+// --- items
+
+void elements_describe(struct result *result, int first, const struct elements *elements,
+                       const struct output *output, const struct frame_info *info,
+                       uint64_t sequence, uint64_t ordinal)
+{
+    const bool new_epoch = result->item[first].new_epoch;
+    const uint64_t lost = result->item[first].lost;
+    for (int i = 0; i < elements->n; i++) {
+        const struct op *op = &elements->list[i].op;
+        struct item *item = &result->item[first + i];
+        item->frame = *info;
+        item->frame.flags |= new_epoch ? FRAMED_FLAG_FIRST_OF_EPOCH : 0;
+        item->lost = lost;
+        item->sequence = sequence;
+        item->ordinal = ordinal;
+        item->parent_sequence = sequence;
+        item->object = 0;
+        item->part = i;
+        item->parts = elements->n;
+        strncpy(item->camera, output->camera, sizeof item->camera - 1);
+        memset(item->region, 0, sizeof item->region);
+        strncpy(item->region, elements->list[i].name, sizeof item->region - 1);
+        memcpy(item->src_to_dst, op->src_to_dst, sizeof item->src_to_dst);
+        memcpy(item->dst_to_src, op->dst_to_src, sizeof item->dst_to_src);
+    }
+}
+
+struct result_format elements_format(const struct op *op, const struct output *output,
+                                     enum field_order fields, int num, int den, void *data)
+{
+    bool warp = op->kind == OP_WARP;
+    struct result_format format = {
+        .dtype = warp ? op->warp.dtype : DTYPE_U8,
+        .layout = warp ? op->warp.layout : LAYOUT_NCHW,
+        .order = warp ? op->warp.order : ORDER_RGB,
+        .field_order = fields,
+        .rate_num = num,
+        .rate_den = den,
+    };
+    op_lay_out(op, &format.image, data);
+    rate_limit(&output->rate, &format.rate_num, &format.rate_den);
+    return format;
+}
+
+enum loss claim_loss(int rc, bool stopping)
+{
+    switch (rc) {
+    case -ENOTCONN:
+        return LOSS_CLIENT;
+    case -EPIPE:
+        return LOSS_SINK;
+    case -EAGAIN:
+        return LOSS_OVERFLOW;
+    case -ENOSPC:
+        return LOSS_CONFIG;
+    case -ESHUTDOWN:
+        return LOSS_STOPPING;
+    case -ECANCELED:
+        return stopping ? LOSS_STOPPING : LOSS_BACKEND;
+    default:
+        return LOSS_BACKEND;
+    }
 }

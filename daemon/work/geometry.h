@@ -49,4 +49,22 @@ void geometry_note(const struct image *source, const char *output, int rc, char 
 // Waits for the plan's jobs. Accepts a closed geometry.
 void geometry_close(struct geometry *, const struct device_lease *);
 
+// --- the items that elements fill, of pictures and of crops
+// The n elements of a picture for one output.
+struct elements {
+    const struct element *list;
+    int n;
+};
+
+// Describes the elements' items from `first` on.
+void elements_describe(struct result *, int first, const struct elements *, const struct output *,
+                       const struct frame_info *, uint64_t sequence, uint64_t ordinal);
+// Returns the format of results whose elements are made by `op`, at num / den pictures a second
+// (0/0: unknown), with the data at `data`.
+struct result_format elements_format(const struct op *, const struct output *, enum field_order,
+                                     int num, int den, void *data);
+// Returns the loss for a failed pool_claim or batch_claim: no result exists that could count it.
+// `stopping`: -ECANCELED means stopping; else the device has failed.
+enum loss claim_loss(int rc, bool stopping);
+
 #endif

@@ -1,5 +1,10 @@
-// Turns a decoded frame into a job on the backend: claims a result of each output that takes the
-// frame, and submits one job for all of them. Rebuilds ops and buffers when the geometry changes.
+// What a camera does with one picture: it claims items of each output that takes the picture, and
+// starts one job on the backend that fills all of them.
+//
+// An output set is a list of outputs and what they get of pictures of one geometry. Jobs keep the
+// set that they were started with: other outputs are filled from the next picture on, without a
+// wait for the jobs of the former ones.
+//
 // Camera's thread only, unless stated otherwise.
 #ifndef FRAMED_DAEMON_WORK_WORK_H
 #define FRAMED_DAEMON_WORK_WORK_H
@@ -13,13 +18,13 @@
 #include "daemon/output/subscriptions.h"
 #include "daemon/scene/scene.h"
 
-struct transform;
+struct camera_work;
 
-struct transform_context {
-    // The camera's: acquired whenever a frame is submitted, released only after transform_drain.
+struct work_context {
+    // The camera's: acquired whenever a frame is submitted, released only after work_drain.
     struct device_lease *lease;
     struct event_queue *events;
-    struct subscriptions *subscriptions; // initial; outlive their use
+    struct subscriptions *subscriptions; // initial
     double fps;                          // of the camera; 0 keeps all
     struct scene *scene;                 // observes the frames kept; NULL: none
     const _Atomic bool *stop;            // ends every wait
@@ -28,50 +33,40 @@ struct transform_context {
     struct histogram *process; // decoded to finished
 };
 
-int transform_open(struct transform **ret, const struct transform_context *);
+int work_open(struct camera_work **ret, const struct work_context *);
 // Call once *lease is acquired: its backend fills the outputs' pools from now on. If its device
 // fails, waits for clients end, so that the lease can be released.
-void transform_attach(struct transform *);
-// Call before *lease is released: drains, and takes back results on its device. Accepts a transform
-// that is not attached. Also for another thread, once the camera's has ended.
-void transform_detach(struct transform *);
+void work_attach(struct camera_work *);
+// Call before *lease is released: drains, and takes back results on its device. Accepts work that
+// is not attached. Also for another thread, once the camera's has ended.
+void work_detach(struct camera_work *);
 // Reports that opening something delayed the camera's thread by `ns` while frames arrived. For as
 // long and a little longer, new frames wait for the backend and for connected clients. Has no
 // effect if the delay was too short for a frame to arrive.
-void transform_delayed(struct transform *, int64_t ns);
+void work_delayed(struct camera_work *, int64_t ns);
 // Offers the frame to every output; there a `lost` frame counts as damaged, or as a loss by the
 // configuration if it was refused. Waits for clients under `overflow: wait`, and after
-// transform_delayed, which it calls for its own openings too. Returns 0, also if the device failed:
-// its lease is stale then. -ENOSPC: the device has no room for this source (transform_notice), the
-// cpu has to do it. Else the error of rebuilding for a new geometry. On error every output has
-// counted the frame as lost.
-int transform_submit(struct transform *, struct frame *);
-// Submits a picture that was parked for a batch by transform_submit. Called by the batch's
-// collector.
-void transform_resume(struct batch_grant *);
-// Switches to these outputs; waits for the frames in flight. Outputs that stay lose nothing.
-void transform_subscribe(struct transform *, struct subscriptions *);
+// work_delayed, which it calls for its own openings too. Returns 0, also if the device failed: its
+// lease is stale then. -ENOSPC: the device has no room for this source (work_notice), the cpu has
+// to do it. Else the error of rebuilding for a new geometry. On error every output has counted the
+// frame as lost.
+int work_submit(struct camera_work *, struct frame *);
+// Switches to these outputs from the next frame on. Outputs that stay lose nothing, and frames in
+// flight go on. Keeps a reference of the list; the event of a list is posted if that of the last
+// frame in flight was the last reference.
+void work_subscribe(struct camera_work *, struct subscriptions *);
 // Returns how long pictures may still be needed for crops, ns. After the end of the input the
-// transform must not be drained before.
-int64_t transform_keeps_ns(const struct transform *);
+// work must not be drained before.
+int64_t work_keeps_ns(const struct camera_work *);
 // Returns a sentence on outputs that cannot be made from the present source, once per geometry;
-// else NULL. Valid until the next transform_submit.
-const char *transform_notice(struct transform *);
-void transform_wake(struct transform *);  // any thread: ends waits once *stop is set
-void transform_drain(struct transform *); // waits for frames in flight, frees buffers
-void transform_close(struct transform *); // drains; accepts NULL
+// else NULL. Valid until the next work_submit.
+const char *work_notice(struct camera_work *);
+void work_wake(struct camera_work *);  // any thread: ends waits once *stop is set
+void work_drain(struct camera_work *); // waits for frames in flight, frees buffers
+void work_close(struct camera_work *); // drains; accepts NULL
 
-// --- the collector: the thread of one batch
-// It submits parked pictures once there is room for them, and closes the batch when its wait is
-// over (output/batch.h).
-struct collector;
-
-// Starts the thread of a batch's own output, which outlives it. Loop thread. 0 or negative errno.
-int collector_open(struct collector **ret, struct output *, struct event_queue *);
-// Requests the thread's end, once the batch has no members. True: it has ended, and collector_close
-// does not block. Accepts NULL.
-bool collector_stop(struct collector *);
-// Waits for the thread to end. Accepts NULL.
-void collector_close(struct collector *);
+// Submits a picture that was parked for a batch by work_submit, and had room now. Called by the
+// batch's collector (supervisor/cameras.h).
+void work_resume(struct batch_grant *);
 
 #endif

@@ -30,7 +30,7 @@ struct fixture {
     struct output *output[OUTPUTS];
     struct consumer consumer[OUTPUTS];
     struct histogram decode, process;
-    struct transform *pipeline;
+    struct camera_work *pipeline;
     _Atomic bool stop;
     struct stage_watch stages;
     _Atomic int alive; // pictures
@@ -71,7 +71,7 @@ static struct fixture *start(int64_t keep_ns)
     CHECK(f->subscriptions->n_pictures == 1 && f->subscriptions->n_pools == 2, "their places");
     for (int i = 0; i < OUTPUTS; i++)
         pool_attach(f->output[i]->pool, &f->consumer[i]);
-    const struct transform_context context = {
+    const struct work_context context = {
         .lease = &f->lease,
         .events = f->events,
         .subscriptions = f->subscriptions,
@@ -80,18 +80,18 @@ static struct fixture *start(int64_t keep_ns)
         .decode = &f->decode,
         .process = &f->process,
     };
-    CHECK(transform_open(&f->pipeline, &context) == 0, "pipeline");
+    CHECK(work_open(&f->pipeline, &context) == 0, "pipeline");
     CHECK(device_acquire(f->devices, NULL, &f->lease) == 0, "join");
-    transform_attach(f->pipeline);
+    work_attach(f->pipeline);
     return f;
 }
 
 static void end(struct fixture *f)
 {
-    transform_detach(f->pipeline);
+    work_detach(f->pipeline);
     CHECK(f->alive == 0, "%d pictures are left", f->alive);
     device_release(&f->lease);
-    transform_close(f->pipeline);
+    work_close(f->pipeline);
     for (int i = 0; i < OUTPUTS; i++) {
         pool_close(f->output[i]->pool);
         crop_requests_close(f->output[i]->requests);
@@ -158,7 +158,7 @@ static struct frame make_frame(struct fixture *f, int width, int height, int64_t
 static void submit_sized(struct fixture *f, int64_t number, int width, uint32_t epoch)
 {
     struct frame frame = make_frame(f, width, HEIGHT, number, epoch);
-    CHECK(transform_submit(f->pipeline, &frame) == 0, "submit");
+    CHECK(work_submit(f->pipeline, &frame) == 0, "submit");
 }
 
 static void submit(struct fixture *f, int64_t number)
@@ -318,7 +318,7 @@ static void test_kept_for_a_while(void)
     find(f, 0, 2);
     settle(f, 0);
     CHECK(lost(f, LOSS_LATE) == 1, "kept too short");
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     CHECK(f->alive == 0, "let go of");
     submit(f, 1);
     const int64_t until_ns = monotonic_ns() + WAIT_NS;
@@ -379,7 +379,7 @@ static void test_other_outputs(void)
     f->config[DETECTOR].size.width = 48;
     subscribe(f, before);
     pool_attach(f->output[DETECTOR]->pool, &f->consumer[DETECTOR]);
-    transform_subscribe(f->pipeline, f->subscriptions);
+    work_subscribe(f->pipeline, f->subscriptions);
     find(f, 0, 2);
     const struct result *result = next(f);
     if (result)
@@ -391,6 +391,7 @@ static void test_other_outputs(void)
     if (result)
         check_batch(f, result, 1, 1);
     let_go(f);
+    submit(f, 2); // no job has the former outputs any more
     subscriptions_close(before, output_close);
     end(f);
 }
@@ -412,7 +413,7 @@ static void test_device_fails(void)
     CHECK(device_is_stale(&f->lease), "the lease is stale");
     for (int i = 0; i < 20; i++)
         find(f, 0, 2);
-    transform_detach(f->pipeline);
+    work_detach(f->pipeline);
     CHECK(ledger_in_flight(&f->output[PLATES]->ledger) == 0, "all requests have come to an end");
     CHECK(lost(f, LOSS_BACKEND) + lost(f, LOSS_LATE) == 21, "21 of them");
     device_release(&f->lease);
@@ -422,7 +423,7 @@ static void test_device_fails(void)
     settle(f, 0);
     CHECK(lost(f, LOSS_LATE) == late + 1, "without a device");
     CHECK(device_acquire(f->devices, NULL, &f->lease) == 0, "the cpu");
-    transform_attach(f->pipeline);
+    work_attach(f->pipeline);
     submit(f, 1);
     find(f, 1, 2);
     const struct result *result = next(f);
@@ -434,12 +435,12 @@ static void test_device_fails(void)
 static void test_impossible(void)
 {
     struct fixture *f = start(WAIT_NS);
-    transform_detach(f->pipeline);
+    work_detach(f->pipeline);
     f->subscriptions->list[PLATES].op.warp.scale = 1;
     f->subscriptions->list[PLATES].op.warp.has_affine = true; // all zeros
     struct subscriptions *subscriptions = f->subscriptions;
-    transform_close(f->pipeline);
-    const struct transform_context context = {
+    work_close(f->pipeline);
+    const struct work_context context = {
         .lease = &f->lease,
         .events = f->events,
         .subscriptions = subscriptions,
@@ -448,10 +449,10 @@ static void test_impossible(void)
         .decode = &f->decode,
         .process = &f->process,
     };
-    CHECK(transform_open(&f->pipeline, &context) == 0, "pipeline");
-    transform_attach(f->pipeline);
+    CHECK(work_open(&f->pipeline, &context) == 0, "pipeline");
+    work_attach(f->pipeline);
     submit(f, 0);
-    const char *notice = transform_notice(f->pipeline);
+    const char *notice = work_notice(f->pipeline);
     CHECK(notice && strstr(notice, "output plates"), "notice: %s", notice ? notice : "none");
     find(f, 0, 2);
     settle(f, 0);
