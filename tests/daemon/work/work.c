@@ -551,11 +551,11 @@ static void test_other_outputs(void)
     CHECK(lists_released == 0 && replaced->sequence == 1, "the former list is in use");
     for (int i = 0; i < 2; i++)
         kept[i]->done(kept[i], 0);
+    CHECK(take_all(replaced, &former) == 1, "the former output gets its last picture");
     CHECK(submit(f, 16, 16, 2, 0) == 0, "submit");
     uv_run(&f->loop, UV_RUN_NOWAIT);
     CHECK(lists_released == 1, "the former list is released");
     kept[2]->done(kept[2], 0);
-    CHECK(take_all(replaced, &former) == 1, "the former output gets its last picture");
     CHECK(take_all(f->output[WARP], &f->consumer[WARP]) == 3, "the output that stays gets all");
     CHECK(take_all(f->output[YUV], &f->consumer[YUV]) == 2, "the new one gets the next");
     subscriptions_close(before, NULL);
