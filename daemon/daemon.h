@@ -14,8 +14,6 @@
 // - Each batch has a collector (supervisor/cameras.h), which waits for pictures that found no room
 //   at first, submits them, closes batches whose wait is over, and fills their empty elements. It
 //   may block in the drivers, like a camera's thread.
-// - Each output with `crops` has a thread (work/crops.h), which waits for boxes that clients
-//   found and submits them. It may block in the drivers, too.
 // - The previews' threads (view/previews.h) make JPEGs of cameras' pictures for viewers: one for
 //   pictures on the host, with the lowest priority, and one for pictures on GPUs, which may block
 //   in the drivers.
@@ -25,8 +23,8 @@
 //   block in the network, in a program that it runs, and in the resolver.
 // - libuv's threads run blocking work for the loop (base/loop.h): they write files and to RTSP
 //   servers, read the configuration of a reload, look up groups, open NVDEC, follow links, scan
-//   folders, and release the device of a camera that has ended. Files and servers never get the
-//   last of these threads (output/sink.h).
+//   folders, release the device of a camera that has ended, and submit the crops of what clients
+//   found (work/crops.h). Files and servers never get the last of these threads (output/sink.h).
 // - While the process stops, a thread ends it if it takes too long: it waits for nothing else.
 //
 // Frames pass from a camera's thread through the backend into an output's pool, where the loop
@@ -36,7 +34,7 @@
 // waits for a result or for the next try is woken through its condition.
 //
 // Locks, in the order in which they may be taken: devices (device/device_set.h), a camera's work
-// (work/work.c), crops (work/crops.h) and their pictures, previews
+// (work/work.c), kept pictures (work/crops.h), requests of crops, previews
 // (view/previews.h), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
 // batch too (output/batch.h). The locks of a camera's texts, of its scene report
 // (scene/scene.h), of its pictures and their buffers, a semaphore, the event queue, the

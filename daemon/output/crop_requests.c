@@ -15,14 +15,88 @@ struct crop_requests {
     struct results_receiver receiver;
     struct results *followed; // results that have the receiver; NULL: none
     uint64_t sequence;        // of the next request
+    struct work_queue *queue; // NULL: not set yet
+    struct work work;         // serves requests
+    bool working, closed;     // `work` is in progress; it frees the closed queue
+    struct event freed;       // requests wait for a job that has ended
 
-    pthread_mutex_t lock; // guards all below; taken last
+    pthread_mutex_t lock; // guards all below; the event queue's is taken under it
     pthread_cond_t changed;
-    bool woken, stopped;
-    bool taken;   // the output's thread works on a request
-    int first, n; // of the ring
+    crop_server *server; // NULL: requests are late
+    void *opaque;
+    bool serving;        // a call of `server` has not returned
+    uint32_t busy, jobs; // numbers of jobs, as bits: taken, and all
+    int first, n;        // of the ring
     struct crop_request request[CROP_REQUESTS_MAX];
 };
+
+// --- service
+
+// Returns the next request and a job for it in *job; false: there are none. Under lock.
+static bool take_request(struct crop_requests *requests, struct crop_request *ret, int *job)
+{
+    const uint32_t idle = requests->jobs & ~requests->busy;
+    if (!requests->server || requests->n == 0 || idle == 0)
+        return false;
+    *ret = requests->request[requests->first];
+    requests->first = (requests->first + 1) % CROP_REQUESTS_MAX;
+    requests->n--;
+    *job = __builtin_ctz(idle);
+    requests->busy |= UINT32_C(1) << *job;
+    return true;
+}
+
+static void run_server(struct work *work)
+{
+    struct crop_requests *requests =
+        (struct crop_requests *)((char *)work - offsetof(struct crop_requests, work));
+    struct crop_request request;
+    int job;
+    pthread_mutex_lock(&requests->lock);
+    while (take_request(requests, &request, &job)) {
+        requests->serving = true;
+        pthread_mutex_unlock(&requests->lock);
+        requests->server(requests->opaque, job, &request);
+        pthread_mutex_lock(&requests->lock);
+        requests->serving = false;
+        pthread_cond_broadcast(&requests->changed);
+    }
+    pthread_mutex_unlock(&requests->lock);
+}
+
+static void free_requests(struct crop_requests *requests)
+{
+    pthread_cond_destroy(&requests->changed);
+    pthread_mutex_destroy(&requests->lock);
+    free(requests);
+}
+
+static void start_work(struct crop_requests *requests)
+{
+    pthread_mutex_lock(&requests->lock);
+    const bool any = requests->n > 0 && requests->jobs & ~requests->busy;
+    pthread_mutex_unlock(&requests->lock);
+    if (!any || requests->working || !requests->queue)
+        return;
+    requests->working = true;
+    work_start(requests->queue, &requests->work);
+}
+
+static void work_ended(struct work *work)
+{
+    struct crop_requests *requests =
+        (struct crop_requests *)((char *)work - offsetof(struct crop_requests, work));
+    requests->working = false;
+    if (requests->closed)
+        free_requests(requests);
+    else
+        start_work(requests);
+}
+
+static void job_was_freed(struct event *event)
+{
+    start_work((struct crop_requests *)((char *)event - offsetof(struct crop_requests, freed)));
+}
 
 // A batch's results belong to several cameras.
 static void take_found(struct results_receiver *receiver, const struct found *found)
@@ -36,7 +110,6 @@ static void take_found(struct results_receiver *receiver, const struct found *fo
 int crop_requests_open(struct crop_requests **ret, const char *camera,
                        const struct output_config *config, struct ledger *ledger)
 {
-    pthread_condattr_t attributes;
     struct crop_requests *requests = calloc(1, sizeof *requests);
     if (!requests)
         return -ENOMEM;
@@ -44,11 +117,11 @@ int crop_requests_open(struct crop_requests **ret, const char *camera,
     requests->receiver.take = take_found;
     requests->config = config;
     requests->ledger = ledger;
+    requests->work.run = run_server;
+    requests->work.done = work_ended;
+    requests->freed.callback = job_was_freed;
     pthread_mutex_init(&requests->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&requests->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&requests->changed, NULL);
     *ret = requests;
     return 0;
 }
@@ -57,15 +130,20 @@ void crop_requests_close(struct crop_requests *requests)
 {
     if (!requests)
         return;
+    event_cancel(&requests->freed);
     for (int i = 0; i < requests->n; i++)
         ledger_lose(requests->ledger, LOSS_STOPPING);
-    pthread_cond_destroy(&requests->changed);
-    pthread_mutex_destroy(&requests->lock);
-    free(requests);
+    requests->n = 0;
+    requests->closed = true;
+    if (!requests->working)
+        free_requests(requests);
 }
 
-void crop_requests_follow(struct crop_requests *requests, struct results *results)
+void crop_requests_follow(struct crop_requests *requests, struct results *results,
+                          struct work_queue *queue)
 {
+    if (queue)
+        requests->queue = queue;
     if (results == requests->followed)
         return;
     if (requests->followed)
@@ -150,59 +228,48 @@ void crop_requests_add(struct crop_requests *requests, const struct found *found
     request.sequence = requests->sequence++;
     ledger_offer(requests->ledger);
     pthread_mutex_lock(&requests->lock);
-    if (requests->n == CROP_REQUESTS_MAX && config->overflow != OVERFLOW_DROP_NEWEST)
+    const bool full = requests->n == CROP_REQUESTS_MAX;
+    if (full && config->overflow != OVERFLOW_DROP_NEWEST)
         lose_oldest(requests, LOSS_OVERFLOW);
-    if (requests->n < CROP_REQUESTS_MAX)
-        requests->request[(requests->first + requests->n++) % CROP_REQUESTS_MAX] = request;
-    else
+    if (!requests->server)
+        ledger_lose(requests->ledger, LOSS_LATE);
+    else if (requests->n == CROP_REQUESTS_MAX)
         ledger_lose(requests->ledger, LOSS_OVERFLOW);
-    pthread_cond_broadcast(&requests->changed);
+    else
+        requests->request[(requests->first + requests->n++) % CROP_REQUESTS_MAX] = request;
+    pthread_mutex_unlock(&requests->lock);
+    start_work(requests);
+}
+
+// --- the camera's crops
+
+void crop_requests_serve(struct crop_requests *requests, int jobs, crop_server *server,
+                         void *opaque)
+{
+    pthread_mutex_lock(&requests->lock);
+    requests->server = server;
+    requests->opaque = opaque;
+    requests->jobs = (UINT32_C(1) << jobs) - 1;
     pthread_mutex_unlock(&requests->lock);
 }
 
-int crop_requests_take(struct crop_requests *requests, struct crop_request *ret, int64_t until_ns)
+void crop_requests_done(struct crop_requests *requests, int job, struct event_queue *events)
 {
-    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
-    int rc = 0;
     pthread_mutex_lock(&requests->lock);
-    requests->taken = false;
+    requests->busy &= ~(UINT32_C(1) << job);
+    if (requests->n > 0)
+        event_post(events, &requests->freed);
     pthread_cond_broadcast(&requests->changed);
-    while (rc == 0 && requests->n == 0 && !requests->woken && !requests->stopped)
-        rc = -pthread_cond_timedwait(&requests->changed, &requests->lock, &until);
-    rc = requests->stopped ? -ESHUTDOWN : requests->n == 0 ? -ETIME : 0;
-    requests->woken = false;
-    if (rc == 0) {
-        requests->taken = true;
-        *ret = requests->request[requests->first];
-        requests->first = (requests->first + 1) % CROP_REQUESTS_MAX;
-        requests->n--;
-    }
     pthread_mutex_unlock(&requests->lock);
-    return rc;
 }
 
 void crop_requests_drain(struct crop_requests *requests)
 {
     pthread_mutex_lock(&requests->lock);
+    requests->server = NULL;
     while (requests->n > 0)
         lose_oldest(requests, LOSS_LATE);
-    while (requests->taken)
+    while (requests->busy || requests->serving)
         pthread_cond_wait(&requests->changed, &requests->lock);
-    pthread_mutex_unlock(&requests->lock);
-}
-
-void crop_requests_wake(struct crop_requests *requests)
-{
-    pthread_mutex_lock(&requests->lock);
-    requests->woken = true;
-    pthread_cond_broadcast(&requests->changed);
-    pthread_mutex_unlock(&requests->lock);
-}
-
-void crop_requests_stop(struct crop_requests *requests, bool stopped)
-{
-    pthread_mutex_lock(&requests->lock);
-    requests->stopped = stopped;
-    pthread_cond_broadcast(&requests->changed);
     pthread_mutex_unlock(&requests->lock);
 }

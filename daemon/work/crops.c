@@ -1,7 +1,6 @@
 #include "daemon/work/crops.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +20,6 @@ struct crop_job {
     struct frame frame;
     struct result *result;
     struct crops *crops;
-    bool busy; // under lock
 };
 
 struct crops {
@@ -30,31 +28,26 @@ struct crops {
     struct subscription subscription;
     struct output *output;
     int most; // elements per batch
-    pthread_t thread;
+    struct crops *next;
 
-    // The camera's thread changes these while no job is busy and no picture is kept:
+    // The camera's thread:
+    const struct output *of; // the output whose objects are shown; NULL: it is gone
+    uint64_t ordinal;        // of that output: behind the last picture kept
+
+    // The camera's thread changes these while no request is served:
     struct image source; // like the pictures; PIXEL_NONE: not prepared
     struct op whole;     // makes an element from a whole picture
     struct plan *plan;   // NULL: elements cannot be made
     size_t reserved;     // bytes of the lease's device
+    struct kept_pictures *pictures;
 
-    // Crops thread only:
+    // For the thread that serves a request:
     uint64_t first_sequence, claimed; // of the first batch; number of batches
     uint32_t epoch;                   // of the last batch
-
-    pthread_mutex_t lock;           // guards the jobs' `busy` and the fields below
-    pthread_cond_t done;            // a job is no longer busy
-    struct kept_pictures *pictures; // NULL: none are kept
-    int depth;                      // jobs that the backend takes at once
     struct crop_job jobs[FRAMES_IN_FLIGHT_MAX];
 };
 
 // --- the end of a request
-
-static void lose_request(struct crops *crops, enum loss reason)
-{
-    ledger_lose(&crops->output->ledger, reason);
-}
 
 // Any thread. The caller's last access to the job.
 static void release_job(struct crop_job *job)
@@ -63,10 +56,7 @@ static void release_job(struct crop_job *job)
     while (job->n > 0)
         op_finish(&job->elements[--job->n].op);
     frame_release(&job->frame);
-    pthread_mutex_lock(&crops->lock);
-    job->busy = false;
-    pthread_cond_broadcast(&crops->done);
-    pthread_mutex_unlock(&crops->lock);
+    crop_requests_done(crops->output->requests, (int)(job - crops->jobs), crops->events);
 }
 
 static void complete_job(struct crop_job *job, int status)
@@ -89,32 +79,6 @@ static void job_done(struct job *job, int status)
 }
 
 // --- a request
-
-// Waits for a job that is not busy, under lock. NULL: no pictures are kept.
-static struct crop_job *wait_for_job(struct crops *crops)
-{
-    while (crops->pictures) {
-        for (int i = 0; i < crops->depth; i++)
-            if (!crops->jobs[i].busy)
-                return &crops->jobs[i];
-        pthread_cond_wait(&crops->done, &crops->lock);
-    }
-    return NULL;
-}
-
-// Starts a job with the request's picture; the plan stays open while the job is busy. NULL: the
-// picture is not kept any more.
-static struct crop_job *begin_job(struct crops *crops, const struct crop_request *request)
-{
-    pthread_mutex_lock(&crops->lock);
-    struct crop_job *job = wait_for_job(crops);
-    if (job && !kept_pictures_find(crops->pictures, &request->frame, &job->frame))
-        job = NULL;
-    if (job)
-        job->busy = true;
-    pthread_mutex_unlock(&crops->lock);
-    return job;
-}
 
 // Makes ops for the request's boxes, and drops boxes that no op can show.
 static void make_elements(struct crop_job *job, struct crop_request *request)
@@ -213,17 +177,15 @@ static void submit_job(struct crop_job *job)
         complete_job(job, rc);
 }
 
-static void answer_request(struct crops *crops, struct crop_request *request)
+static void serve(void *opaque, int number, struct crop_request *request)
 {
+    struct crops *crops = opaque;
+    struct crop_job *job = &crops->jobs[number];
     const int64_t max_age_ns = crops->output->config->max_age.ns;
-    struct crop_job *job = begin_job(crops, request);
-    if (!job) {
-        lose_request(crops, LOSS_LATE);
-        return;
-    }
     enum loss reason = LOSS_LATE;
     int rc = -1;
-    if (!frame_is_late(&job->frame.info, max_age_ns)) {
+    if (kept_pictures_find(crops->pictures, &request->frame, &job->frame) &&
+        !frame_is_late(&job->frame.info, max_age_ns)) {
         if (crops->plan)
             make_elements(job, request);
         reason = LOSS_CONFIG;
@@ -234,69 +196,28 @@ static void answer_request(struct crops *crops, struct crop_request *request)
         submit_job(job);
         return;
     }
-    lose_request(crops, reason);
+    ledger_lose(&crops->output->ledger, reason);
     release_job(job);
-}
-
-static int64_t expire_pictures(struct crops *crops)
-{
-    int64_t until_ns = INT64_MAX;
-    pthread_mutex_lock(&crops->lock);
-    if (crops->pictures)
-        until_ns = kept_pictures_expire(crops->pictures);
-    pthread_mutex_unlock(&crops->lock);
-    return until_ns;
-}
-
-static void *run_crops(void *opaque)
-{
-    struct crops *crops = opaque;
-    struct crop_request request;
-    int64_t until_ns = INT64_MAX;
-    int rc;
-    pthread_setname_np(pthread_self(), "crops");
-    while ((rc = crop_requests_take(crops->output->requests, &request, until_ns)) != -ESHUTDOWN) {
-        if (rc == 0)
-            answer_request(crops, &request);
-        until_ns = expire_pictures(crops);
-    }
-    return NULL;
 }
 
 // --- pictures
 
-static void crops_keep(struct crops *crops, struct frame *frame)
+static void keep(struct crops *crops, struct frame *frame)
 {
-    const int rc = crops->pictures ? kept_pictures_add(crops->pictures, frame) : 0;
-    if (rc > 0)
-        crop_requests_wake(crops->output->requests); // so that the thread releases it in time
-    else if (rc == -EIO)
-        device_failed(crops->lease, rc);
+    if (crops->pictures && kept_pictures_add(crops->pictures, frame) == -EIO)
+        device_failed(crops->lease, -EIO);
 }
 
-static void wait_for_jobs(struct crops *crops)
+static void drain(struct crops *crops)
 {
-    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++)
-        while (crops->jobs[i].busy)
-            pthread_cond_wait(&crops->done, &crops->lock);
-}
-
-static void crops_drain(struct crops *crops)
-{
-    pthread_mutex_lock(&crops->lock);
-    struct kept_pictures *pictures = crops->pictures;
-    crops->pictures = NULL; // no new job begins
-    pthread_mutex_unlock(&crops->lock);
     crop_requests_drain(crops->output->requests);
-    pthread_mutex_lock(&crops->lock);
-    wait_for_jobs(crops);
-    pthread_mutex_unlock(&crops->lock);
-    kept_pictures_close(pictures);
+    kept_pictures_close(crops->pictures);
     if (crops->plan)
         crops->lease->driver->plan_close(crops->plan);
     if (crops->reserved)
         device_unreserve(crops->lease, crops->reserved);
     op_finish(&crops->whole);
+    crops->pictures = NULL;
     crops->plan = NULL;
     crops->reserved = 0;
     crops->source = (struct image){.format = PIXEL_NONE};
@@ -335,48 +256,29 @@ static int open_geometry(struct crops *crops, const struct image *source, int mo
     return rc == -ENOMEM ? rc : 0;
 }
 
-static int crops_prepare(struct crops *crops, const struct frame *frame, int num, int den,
-                         char *notice, size_t size)
+static int prepare(struct crops *crops, const struct frame *frame, int num, int den, char *notice,
+                   size_t size)
 {
     const struct crops_config *config = &crops->output->config->crops;
-    const struct device_lease *lease = crops->lease;
+    const struct backend_driver *driver = crops->lease->driver;
     const struct kept_pictures_options options = {
-        lease, &frame->image, budget_kept_pictures(config, num, den), config->keep.ns};
-    struct kept_pictures *pictures = NULL;
+        crops->lease, &frame->image, budget_kept_pictures(config, num, den), config->keep.ns};
     if (geometry_is_alike(&crops->source, &frame->image))
         return 0;
-    crops_drain(crops);
+    drain(crops);
     int rc = open_geometry(crops, &frame->image, options.most, notice, size);
     if (rc == 0)
-        rc = kept_pictures_open(&pictures, &options);
-    if (rc == -ENOMEM && lease->driver->device_bytes)
+        rc = kept_pictures_open(&crops->pictures, &options);
+    if (rc == -ENOMEM && driver->device_bytes)
         rc = -ENOSPC;
-    if (rc < 0) {
-        crops_drain(crops);
-        return rc;
-    }
-    pthread_mutex_lock(&crops->lock);
-    crops->pictures = pictures;
-    crops->depth = frames_in_flight(lease->driver);
-    pthread_mutex_unlock(&crops->lock);
-    return 0;
+    if (rc < 0)
+        drain(crops);
+    else
+        crop_requests_serve(crops->output->requests, frames_in_flight(driver), serve, crops);
+    return rc;
 }
 
 // --- life
-
-static int open_jobs(struct crops *crops)
-{
-    const size_t most = (size_t)crops->most;
-    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++) {
-        struct crop_job *job = &crops->jobs[i];
-        job->crops = crops;
-        job->results = calloc(most, sizeof *job->results);
-        job->elements = calloc(most, sizeof *job->elements);
-        if (!job->results || !job->elements)
-            return -ENOMEM;
-    }
-    return 0;
-}
 
 static void free_crops(struct crops *crops)
 {
@@ -384,123 +286,109 @@ static void free_crops(struct crops *crops)
         free(crops->jobs[i].results);
         free(crops->jobs[i].elements);
     }
-    pthread_cond_destroy(&crops->done);
-    pthread_mutex_destroy(&crops->lock);
     free(crops);
 }
 
-static int crops_open(struct crops **ret, const struct subscription *subscription,
-                      const struct device_lease *lease, struct event_queue *events)
+static struct crops *open_crops(const struct subscription *subscription,
+                                const struct device_lease *lease, struct event_queue *events)
 {
     struct crops *crops = calloc(1, sizeof *crops);
     if (!crops)
-        return -ENOMEM;
+        return NULL;
     crops->lease = lease;
     crops->events = events;
     crops->subscription = *subscription;
-    crops->output = crops->subscription.output;
+    crops->output = subscription->output;
     crops->most = crops->output->config->capacity;
     crops->source.format = PIXEL_NONE;
-    pthread_mutex_init(&crops->lock, NULL);
-    pthread_cond_init(&crops->done, NULL);
-    crop_requests_stop(crops->output->requests, false);
-    int rc = open_jobs(crops);
-    if (rc == 0)
-        rc = -pthread_create(&crops->thread, NULL, run_crops, crops);
-    if (rc < 0) {
+    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++) {
+        struct crop_job *job = &crops->jobs[i];
+        job->crops = crops;
+        job->results = calloc((size_t)crops->most, sizeof *job->results);
+        job->elements = calloc((size_t)crops->most, sizeof *job->elements);
+        if (job->results && job->elements)
+            continue;
         free_crops(crops);
-        return rc;
+        return NULL;
     }
-    *ret = crops;
-    return 0;
-}
-
-static void crops_close(struct crops *crops)
-{
-    crops_drain(crops);
-    crop_requests_stop(crops->output->requests, true);
-    pthread_join(crops->thread, NULL);
-    free_crops(crops);
+    return crops;
 }
 
 // --- all of a camera
 
 // Removes the crops of that output from the list and returns them; NULL: there are none.
-static struct crops *take_crops(struct crops_list *list, const struct output *output)
+static struct crops *take_crops(struct crops **list, const struct output *output)
 {
-    for (int i = 0; i < list->n; i++) {
-        struct crops *crops = list->list[i].crops;
-        if (crops->output != output)
-            continue;
-        list->list[i] = list->list[--list->n];
-        return crops;
-    }
-    return NULL;
+    while (*list && (*list)->output != output)
+        list = &(*list)->next;
+    struct crops *crops = *list;
+    if (crops)
+        *list = crops->next;
+    return crops;
 }
 
-static void log_failure(const struct output *output, int rc)
+void crops_subscribe(struct crops **list, const struct subscriptions *subscriptions,
+                     const struct device_lease *lease, struct event_queue *events)
 {
-    log_event(LOG_LEVEL_ERROR, "output=%s no thread: %s", output->config->name, strerror(-rc));
-}
-
-void crops_list_subscribe(struct crops_list *list, const struct subscriptions *subscriptions,
-                          const struct device_lease *lease, struct event_queue *events)
-{
-    struct crops_list next = {0};
+    struct crops *former = *list;
+    *list = NULL;
     for (int i = subscriptions->n_pictures; i < subscriptions->n_pools; i++) {
         const struct subscription *own = &subscriptions->list[i];
-        struct crops_entry *entry = &next.list[next.n];
-        int rc = 0;
-        entry->of = subscriptions_find(subscriptions, own->output->config->crops.of);
-        entry->crops = take_crops(list, own->output);
-        if (!entry->crops)
-            rc = crops_open(&entry->crops, own, lease, events);
-        if (rc < 0)
-            log_failure(own->output, rc);
-        next.n += rc == 0;
+        const struct output_config *config = own->output->config;
+        struct crops *crops = take_crops(&former, own->output);
+        if (!crops && !(crops = open_crops(own, lease, events))) {
+            log_event(LOG_LEVEL_ERROR, "output=%s no crops: %s", config->name, strerror(ENOMEM));
+            continue;
+        }
+        crops->of = subscriptions_find(subscriptions, config->crops.of);
+        crops->ordinal = 0;
+        crops->next = *list;
+        *list = crops;
     }
-    crops_list_close(list);
-    *list = next;
+    crops_close(&former);
 }
 
-void crops_list_close(struct crops_list *list)
+void crops_close(struct crops **list)
 {
-    while (list->n > 0)
-        crops_close(list->list[--list->n].crops);
+    while (*list) {
+        struct crops *crops = *list;
+        *list = crops->next;
+        drain(crops);
+        free_crops(crops);
+    }
 }
 
-int crops_list_prepare(struct crops_list *list, const struct frame *frame, int num, int den,
-                       char *notice, size_t size)
+int crops_prepare(struct crops *list, const struct frame *frame, int num, int den, char *notice,
+                  size_t size)
 {
     int rc = 0;
-    for (int i = 0; rc == 0 && i < list->n; i++)
-        rc = crops_prepare(list->list[i].crops, frame, num, den, notice, size);
+    for (struct crops *crops = list; crops && rc == 0; crops = crops->next)
+        rc = prepare(crops, frame, num, den, notice, size);
     return rc;
 }
 
-void crops_list_keep(struct crops_list *list, struct frame *frame)
+void crops_keep(struct crops *list, struct frame *frame)
 {
-    for (int i = 0; i < list->n; i++) {
-        struct crops_entry *entry = &list->list[i];
-        if (!entry->of || entry->of->ordinal == entry->ordinal)
+    for (struct crops *crops = list; crops; crops = crops->next) {
+        if (!crops->of || crops->of->ordinal == crops->ordinal)
             continue;
-        entry->ordinal = entry->of->ordinal;
-        crops_keep(entry->crops, frame);
+        crops->ordinal = crops->of->ordinal;
+        keep(crops, frame);
     }
 }
 
-int64_t crops_list_keep_ns(const struct crops_list *list)
+int64_t crops_keep_ns(const struct crops *list)
 {
     int64_t longest_ns = 0;
-    for (int i = 0; i < list->n; i++) {
-        const int64_t ns = list->list[i].crops->output->config->crops.keep.ns;
+    for (; list; list = list->next) {
+        const int64_t ns = list->output->config->crops.keep.ns;
         longest_ns = ns > longest_ns ? ns : longest_ns;
     }
     return longest_ns;
 }
 
-void crops_list_drain(struct crops_list *list)
+void crops_drain(struct crops *list)
 {
-    for (int i = 0; i < list->n; i++)
-        crops_drain(list->list[i].crops);
+    for (; list; list = list->next)
+        drain(list);
 }

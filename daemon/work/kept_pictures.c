@@ -157,9 +157,8 @@ int kept_pictures_add(struct kept_pictures *pictures, struct frame *frame)
     if (pictures->n == pictures->options.most)
         drop_oldest(pictures);
     *kept_at(pictures, pictures->n++) = (struct kept){kept, monotonic_ns()};
-    const bool only = pictures->n == 1;
     pthread_mutex_unlock(&pictures->lock);
-    return only;
+    return 0;
 }
 
 bool kept_pictures_find(struct kept_pictures *pictures, const struct frame_info *info,
@@ -175,15 +174,4 @@ bool kept_pictures_find(struct kept_pictures *pictures, const struct frame_info 
     }
     pthread_mutex_unlock(&pictures->lock);
     return found;
-}
-
-int64_t kept_pictures_expire(struct kept_pictures *pictures)
-{
-    int64_t until_ns = INT64_MAX;
-    pthread_mutex_lock(&pictures->lock);
-    drop_old(pictures);
-    if (pictures->n > 0)
-        until_ns = kept_at(pictures, pictures->n - 1)->since_ns + pictures->options.keep_ns + 1;
-    pthread_mutex_unlock(&pictures->lock);
-    return until_ns;
 }

@@ -38,10 +38,10 @@ struct in_flight {
 
 struct camera_work {
     struct work_context context;
-    bool attached; // *lease is acquired
-    struct crops_list crops;
-    struct frame shape; // the last frame that a geometry was opened for, without its picture
-    struct rate rate;   // the camera's `fps`
+    bool attached;       // *lease is acquired
+    struct crops *crops; // a list
+    struct frame shape;  // the last frame that a geometry was opened for, without its picture
+    struct rate rate;    // the camera's `fps`
     uint32_t epoch;
     int64_t opening_ns; // time spent to open memory of outputs for the present frame
     int64_t waited_ns;  // excess of the last frames over their patience; shorter waits reduce it
@@ -159,7 +159,7 @@ static int open_geometry(struct camera_work *work, struct output_set *set)
                            sizeof work->notice);
     rate_limit(&work->rate, &num, &den);
     if (rc == 0)
-        rc = crops_list_prepare(&work->crops, shape, num, den, work->notice, sizeof work->notice);
+        rc = crops_prepare(work->crops, shape, num, den, work->notice, sizeof work->notice);
     return rc;
 }
 
@@ -215,7 +215,7 @@ int work_open(struct camera_work **ret, const struct work_context *context)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&work->room, &attributes);
     pthread_condattr_destroy(&attributes);
-    crops_list_subscribe(&work->crops, context->subscriptions, context->lease, context->events);
+    crops_subscribe(&work->crops, context->subscriptions, context->lease, context->events);
     *ret = work;
     return 0;
 }
@@ -234,7 +234,7 @@ static void drain_pictures(struct camera_work *work)
 void work_drain(struct camera_work *work)
 {
     drain_pictures(work);
-    crops_list_drain(&work->crops);
+    crops_drain(work->crops);
 }
 
 // Without room for a second geometry, the next frame waits for the jobs of the former one.
@@ -260,7 +260,7 @@ void work_subscribe(struct camera_work *work, struct subscriptions *next)
     struct output_set *set = set_at(work, work->n);
     set->outputs = subscriptions_acquire(next);
     change_backend(work, next, before->outputs, true);
-    crops_list_subscribe(&work->crops, next, work->context.lease, work->context.events);
+    crops_subscribe(&work->crops, next, work->context.lease, work->context.events);
     if (before->geometry.source.format != PIXEL_NONE)
         open_beside(work, set);
     pthread_mutex_lock(&work->lock);
@@ -275,7 +275,7 @@ void work_close(struct camera_work *work)
     if (!work)
         return;
     work_drain(work);
-    crops_list_close(&work->crops);
+    crops_close(&work->crops);
     subscriptions_release(present(work)->outputs);
     pthread_cond_destroy(&work->room);
     pthread_mutex_destroy(&work->lock);
@@ -323,7 +323,7 @@ void work_detach(struct camera_work *work)
 
 int64_t work_keeps_ns(const struct camera_work *work)
 {
-    return crops_list_keep_ns(&work->crops);
+    return crops_keep_ns(work->crops);
 }
 
 const char *work_notice(struct camera_work *work)
@@ -672,7 +672,7 @@ static int submit(struct in_flight *flight)
     bool wanted = claim_outputs(flight, false);
     wanted |= claim_outputs(flight, true);
     work_delayed(work, work->opening_ns);
-    crops_list_keep(&work->crops, &flight->frame);
+    crops_keep(work->crops, &flight->frame);
     if (wanted)
         return start_job(flight);
     release_in_flight(flight);
