@@ -14,8 +14,7 @@
 // One request in the backend: the job, its picture, and the batch that it fills.
 struct crop_job {
     struct job job;
-    struct job_result *results; // one per element of the batch
-    struct element *elements;   // the same number; the first n are made
+    struct element *elements; // as many as the batch has; the first n are made
     int n;
     struct frame frame;
     struct result *result;
@@ -35,10 +34,7 @@ struct crops {
     uint64_t ordinal;        // of that output: behind the last picture kept
 
     // The camera's thread changes these while no request is served:
-    struct image source; // like the pictures; PIXEL_NONE: not prepared
-    struct op whole;     // makes an element from a whole picture
-    struct plan *plan;   // NULL: elements cannot be made
-    size_t reserved;     // bytes of the lease's device
+    struct geometry geometry; // no plan: elements cannot be made
     struct kept_pictures *pictures;
 
     // For the thread that serves a request:
@@ -80,6 +76,12 @@ static void job_done(struct job *job, int status)
 
 // --- a request
 
+// Makes an element of the whole picture.
+static const struct op *whole_of(const struct crops *crops)
+{
+    return &crops->geometry.elements[0].op;
+}
+
 // Makes ops for the request's boxes, and drops boxes that no op can show.
 static void make_elements(struct crop_job *job, struct crop_request *request)
 {
@@ -89,10 +91,10 @@ static void make_elements(struct crop_job *job, struct crop_request *request)
         struct op_params params = crops->subscription.op;
         struct element *element = &job->elements[n];
         params.warp.crop = request->box[i].rect;
-        if (op_init(&element->op, &params, &crops->source) < 0)
+        if (op_init(&element->op, &params, &crops->geometry.source) < 0)
             continue;
         job->n = n + 1;
-        if (!op_replaces(&element->op, &crops->whole)) {
+        if (!op_replaces(&element->op, whole_of(crops))) {
             op_finish(&element->op);
             job->n = n;
             continue;
@@ -137,7 +139,7 @@ static int claim_batch(struct crop_job *job, const struct crop_request *request)
     struct crops *crops = job->crops;
     struct output *output = crops->output;
     struct pool_request claim = {
-        .size = crops->whole.dst_bytes,
+        .size = whole_of(crops)->dst_bytes,
         .items = crops->most,
         .ledger = &output->ledger,
         .stop = &never,
@@ -145,8 +147,8 @@ static int claim_batch(struct crop_job *job, const struct crop_request *request)
     int rc = pool_claim(output->pool, &claim, &job->result);
     if (rc < 0)
         return rc;
-    job->result->format = elements_format(&crops->whole, output, job->frame.info.field_order, 0, 0,
-                                          job->result->data);
+    job->result->format = elements_format(whole_of(crops), output, job->frame.info.field_order, 0,
+                                          0, job->result->data);
     describe_batch(job, request);
     if (job->n < crops->most)
         pool_complete(output->pool, job->result, job->n, crops->most - job->n, -ECANCELED);
@@ -156,10 +158,12 @@ static int claim_batch(struct crop_job *job, const struct crop_request *request)
 static void submit_job(struct crop_job *job)
 {
     const struct crops *crops = job->crops;
-    memset(job->results, 0, (size_t)crops->most * sizeof *job->results);
+    const size_t most = (size_t)crops->most;
+    struct job_result *results = crops->geometry.results + (size_t)(job - crops->jobs) * most;
+    memset(results, 0, most * sizeof *results);
     for (int i = 0; i < job->n; i++) {
         const struct op *op = &job->elements[i].op;
-        job->results[i] = (struct job_result){
+        results[i] = (struct job_result){
             .data = (uint8_t *)job->result->data + (size_t)i * op->dst_bytes,
             .memory = job->result->memory,
             .op = op,
@@ -167,12 +171,12 @@ static void submit_job(struct crop_job *job)
     }
     job->job = (struct job){
         .src = job->frame.image,
-        .results = job->results,
+        .results = results,
         .n = crops->most,
         .done = job_done,
         .opaque = job,
     };
-    int rc = crops->lease->driver->submit(crops->plan, &job->job);
+    int rc = crops->lease->driver->submit(crops->geometry.plan, &job->job);
     if (rc < 0)
         complete_job(job, rc);
 }
@@ -186,7 +190,7 @@ static void serve(void *opaque, int number, struct crop_request *request)
     int rc = -1;
     if (kept_pictures_find(crops->pictures, &request->frame, &job->frame) &&
         !frame_is_late(&job->frame.info, max_age_ns)) {
-        if (crops->plan)
+        if (crops->geometry.plan)
             make_elements(job, request);
         reason = LOSS_CONFIG;
         if (job->n > 0)
@@ -200,75 +204,29 @@ static void serve(void *opaque, int number, struct crop_request *request)
     release_job(job);
 }
 
-// --- pictures
-
-static void keep(struct crops *crops, struct frame *frame)
-{
-    if (crops->pictures && kept_pictures_add(crops->pictures, frame) == -EIO)
-        device_failed(crops->lease, -EIO);
-}
+// --- for pictures of one geometry
 
 static void drain(struct crops *crops)
 {
     crop_requests_drain(crops->output->requests);
     kept_pictures_close(crops->pictures);
-    if (crops->plan)
-        crops->lease->driver->plan_close(crops->plan);
-    if (crops->reserved)
-        device_unreserve(crops->lease, crops->reserved);
-    op_finish(&crops->whole);
     crops->pictures = NULL;
-    crops->plan = NULL;
-    crops->reserved = 0;
-    crops->source = (struct image){.format = PIXEL_NONE};
+    geometry_close(&crops->geometry, crops->lease);
 }
 
-static int open_plan(struct crops *crops, const struct image *source, int most, char *notice,
-                     size_t size)
-{
-    const struct output_config *config = crops->output->config;
-    const struct backend_driver *driver = crops->lease->driver;
-    const struct op *ops[PLAN_OPS_MAX];
-    for (int i = 0; i < crops->most; i++)
-        ops[i] = &crops->whole;
-    size_t bytes = driver->plan_need(source, ops, crops->most, frames_in_flight(driver)).device +
-                   kept_pictures_need(source, most);
-    if (driver->export_open && config->memory != RING_HOST)
-        bytes += pool_region_need(REGION_DEVICE, config->slots,
-                                  crops->whole.dst_bytes * (size_t)crops->most)
-                     .device;
-    return geometry_open_plan(&crops->plan, &crops->reserved, bytes, crops->lease, source, ops,
-                              crops->most, notice, size);
-}
-
-// Opens a plan, unless the output cannot be made from such pictures.
-static int open_geometry(struct crops *crops, const struct image *source, int most, char *notice,
-                         size_t size)
-{
-    int rc = op_init(&crops->whole, &crops->subscription.op, source);
-    crops->source = *source;
-    crops->whole.moves = true;
-    if (rc == 0)
-        return open_plan(crops, source, most, notice, size);
-    crops->whole = (struct op){0};
-    if (rc != -ENOMEM)
-        geometry_note(source, crops->output->config->name, rc, notice, size);
-    return rc == -ENOMEM ? rc : 0;
-}
-
-static int prepare(struct crops *crops, const struct frame *frame, int num, int den, char *notice,
+static int prepare(struct crops *crops, const struct image *source, int num, int den, char *notice,
                    size_t size)
 {
     const struct crops_config *config = &crops->output->config->crops;
     const struct backend_driver *driver = crops->lease->driver;
-    const struct kept_pictures_options options = {
-        crops->lease, &frame->image, budget_kept_pictures(config, num, den), config->keep.ns};
-    if (geometry_is_alike(&crops->source, &frame->image))
+    const int most = budget_kept_pictures(config, num, den);
+    if (geometry_fits(&crops->geometry, source))
         return 0;
     drain(crops);
-    int rc = open_geometry(crops, &frame->image, options.most, notice, size);
+    int rc = geometry_open(&crops->geometry, crops->lease, &crops->subscription, 1, source,
+                           kept_pictures_need(source, most), notice, size);
     if (rc == 0)
-        rc = kept_pictures_open(&crops->pictures, &options);
+        rc = kept_pictures_open(&crops->pictures, crops->lease, source, most, config->keep.ns);
     if (rc == -ENOMEM && driver->device_bytes)
         rc = -ENOSPC;
     if (rc < 0)
@@ -282,10 +240,8 @@ static int prepare(struct crops *crops, const struct frame *frame, int num, int 
 
 static void free_crops(struct crops *crops)
 {
-    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++) {
-        free(crops->jobs[i].results);
+    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++)
         free(crops->jobs[i].elements);
-    }
     free(crops);
 }
 
@@ -300,16 +256,14 @@ static struct crops *open_crops(const struct subscription *subscription,
     crops->subscription = *subscription;
     crops->output = subscription->output;
     crops->most = crops->output->config->capacity;
-    crops->source.format = PIXEL_NONE;
     for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++) {
         struct crop_job *job = &crops->jobs[i];
         job->crops = crops;
-        job->results = calloc((size_t)crops->most, sizeof *job->results);
         job->elements = calloc((size_t)crops->most, sizeof *job->elements);
-        if (job->results && job->elements)
-            continue;
-        free_crops(crops);
-        return NULL;
+        if (!job->elements) {
+            free_crops(crops);
+            return NULL;
+        }
     }
     return crops;
 }
@@ -358,22 +312,23 @@ void crops_close(struct crops **list)
     }
 }
 
-int crops_prepare(struct crops *list, const struct frame *frame, int num, int den, char *notice,
+int crops_prepare(struct crops *list, const struct image *source, int num, int den, char *notice,
                   size_t size)
 {
     int rc = 0;
-    for (struct crops *crops = list; crops && rc == 0; crops = crops->next)
-        rc = prepare(crops, frame, num, den, notice, size);
+    for (; list && rc == 0; list = list->next)
+        rc = prepare(list, source, num, den, notice, size);
     return rc;
 }
 
 void crops_keep(struct crops *list, struct frame *frame)
 {
-    for (struct crops *crops = list; crops; crops = crops->next) {
-        if (!crops->of || crops->of->ordinal == crops->ordinal)
+    for (; list; list = list->next) {
+        if (!list->of || list->of->ordinal == list->ordinal || !list->pictures)
             continue;
-        crops->ordinal = crops->of->ordinal;
-        keep(crops, frame);
+        list->ordinal = list->of->ordinal;
+        if (kept_pictures_add(list->pictures, frame) == -EIO)
+            device_failed(list->lease, -EIO);
     }
 }
 

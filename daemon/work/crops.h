@@ -18,11 +18,11 @@ struct crops;
 void crops_subscribe(struct crops **list, const struct subscriptions *, const struct device_lease *,
                      struct event_queue *);
 void crops_close(struct crops **list); // drains
-// Switches to pictures like the frame's, num / den of them a second (0/0: unknown), if the last
+// Switches to pictures like this one, num / den of them a second (0/0: unknown), if the last
 // ones were different. `notice` gets a sentence if an output cannot be made from them or the device
 // has no room. Returns 0, -ENOSPC (the device has no room) or another negative errno. The lease is
 // acquired from here to crops_drain.
-int crops_prepare(struct crops *list, const struct frame *, int num, int den, char *notice,
+int crops_prepare(struct crops *list, const struct image *, int num, int den, char *notice,
                   size_t size);
 // Keeps the picture, which the caller still owns, for requests to come, for crops whose source
 // output was offered it and did not thin it out.
@@ -39,17 +39,12 @@ void crops_drain(struct crops *list);
 // its thread.
 struct kept_pictures;
 
-struct kept_pictures_options {
-    const struct device_lease *lease; // holds its device until the pictures are closed
-    const struct image *source;       // pictures like this one
-    int most;                         // at once
-    int64_t keep_ns;                  // per picture
-};
-
 // Returns the device memory needed, bytes; 0 if the pictures are on the host.
 size_t kept_pictures_need(const struct image *source, int most);
-// Returns 0, -ENOMEM, -ENOTSUP or -EIO.
-int kept_pictures_open(struct kept_pictures **ret, const struct kept_pictures_options *);
+// For pictures like `source`: at most `most` at once, each for `keep_ns`. The lease holds its
+// device until they are closed. Returns 0, -ENOMEM, -ENOTSUP or -EIO.
+int kept_pictures_open(struct kept_pictures **ret, const struct device_lease *,
+                       const struct image *source, int most, int64_t keep_ns);
 // Releases the pictures. All those from kept_pictures_find must be released before. Accepts NULL.
 void kept_pictures_close(struct kept_pictures *);
 

@@ -30,22 +30,16 @@ struct geometry {
 // True if ops and plans made for one also fit the other.
 bool geometry_is_alike(const struct image *, const struct image *);
 bool geometry_fits(const struct geometry *, const struct image *source);
-// Opens a closed geometry for pictures like the frame's. An output that cannot be made gets no op.
-// `notice` gets a sentence about such outputs, or "". Returns 0, -ENOSPC (the device has no room)
-// or another negative errno. Closed on error.
-int geometry_open(struct geometry *, const struct device_lease *, const struct subscriptions *,
-                  const struct frame *, char *notice, size_t size);
+// Opens a closed geometry for pictures like this one, and for the n outputs of the list. An output
+// that cannot be made gets no element; one with crops gets as many as its batch has, each of the
+// whole picture, which jobs replace. Reserves the device memory of it all, and `bytes` more.
+// `notice` gets a sentence about such outputs, or about a device without room. Returns 0, -ENOSPC
+// (the device has no room) or another negative errno. Closed on error.
+int geometry_open(struct geometry *, const struct device_lease *, const struct subscription *list,
+                  int n, const struct image *, size_t bytes, char *notice, size_t size);
 // Returns in *ret the parameters of the subscription's first element for such a picture. 0, or
 // -EINVAL if it has none.
 int geometry_first(struct op_params *ret, const struct subscription *, const struct image *source);
-// Reserves `bytes` of the lease's device in *reserved, and opens a plan. `notice` gets a sentence
-// if the device has no room. Errors as geometry_open; the caller owns *reserved even on error.
-int geometry_open_plan(struct plan **ret, size_t *reserved, size_t bytes,
-                       const struct device_lease *, const struct image *source,
-                       const struct op *const ops[], int n, char *notice, size_t size);
-// Appends a sentence: that the output cannot be made from such a source, and why.
-void geometry_note(const struct image *source, const char *output, int rc, char *notice,
-                   size_t size);
 // Waits for the plan's jobs. Accepts a closed geometry.
 void geometry_close(struct geometry *, const struct device_lease *);
 

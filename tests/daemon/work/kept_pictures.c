@@ -65,9 +65,7 @@ static void test_on_host(void)
     struct frame found;
     released = 0;
     CHECK(kept_pictures_need(&source, MOST) == 0, "no device memory");
-    CHECK(kept_pictures_open(&pictures,
-                             &(struct kept_pictures_options){NULL, &source, MOST, LONG_NS}) == 0,
-          "open");
+    CHECK(kept_pictures_open(&pictures, NULL, &source, MOST, LONG_NS) == 0, "open");
     for (int i = 0; i < 5; i++)
         add(pictures, i, MEMORY_HOST);
     CHECK(released == 2, "the oldest are gone: %d", released);
@@ -78,9 +76,7 @@ static void test_on_host(void)
     frame_release(&found);
     CHECK(released == 5, "all");
 
-    CHECK(kept_pictures_open(&pictures,
-                             &(struct kept_pictures_options){NULL, &source, MOST, 5000000}) == 0,
-          "open");
+    CHECK(kept_pictures_open(&pictures, NULL, &source, MOST, 5000000) == 0, "open");
     add(pictures, 0, MEMORY_HOST);
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     CHECK(!find(pictures, 0, 5, &found), "too old");
@@ -93,16 +89,16 @@ static void test_copies(void)
     struct backend_driver driver = fake_driver;
     const struct device_lease lease = {.driver = &driver};
     const struct image source = make_frame(0, MEMORY_CUDA).image;
-    const struct kept_pictures_options options = {&lease, &source, MOST, LONG_NS};
     struct kept_pictures *pictures;
     struct frame found[FRAMES_IN_FLIGHT_MAX];
     driver.picture_copy = copy_picture;
     released = 0;
     device_is_full = true;
-    CHECK(kept_pictures_open(&pictures, &options) == -ENOMEM, "no room");
+    CHECK(kept_pictures_open(&pictures, &lease, &source, MOST, LONG_NS) == -ENOMEM, "no room");
     device_is_full = false;
     CHECK(kept_pictures_need(&source, MOST) <= sizeof device_memory, "fits the fake device");
-    CHECK(kept_pictures_open(&pictures, &options) == 0 && exports == 1, "open");
+    CHECK(kept_pictures_open(&pictures, &lease, &source, MOST, LONG_NS) == 0 && exports == 1,
+          "open");
     for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++) {
         add(pictures, i, MEMORY_CUDA);
         CHECK(find(pictures, i, 5, &found[i]), "found");
