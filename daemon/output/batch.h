@@ -70,7 +70,7 @@ struct batch_member {
     struct parked parked[BATCH_PARKED_MAX]; // the oldest first
     int n_parked;
     int parts;                         // items of each parked picture
-    pthread_cond_t changed;            // fewer are parked, or waiting is over
+    pthread_cond_t changed;            // fewer are parked or being submitted, or waiting is over
     int64_t arrival_ns[BATCH_PERIODS]; // CLOCK_MONOTONIC, a ring
     int n_arrivals, next_arrival;
 };
@@ -88,11 +88,10 @@ struct batch {
     uint64_t sequence; // of the next batch
     size_t item_size;  // of the first request, like:
     struct result_format format;
-    void *blank;                           // an item of fill only
-    bool announce;                         // a batch was closed since batch_take last reported one
-    int n_parked;                          // of all members
-    const struct batch_member *submitting; // member whose picture the collector has
-    pthread_cond_t submitted;
+    void *blank;                     // an item of fill only
+    bool announce;                   // a batch was closed since batch_take last reported one
+    int n_parked;                    // of all members
+    struct batch_member *submitting; // whose picture the collector has
     // For status and metrics; any thread may read.
     _Atomic uint64_t closed[CLOSED_STOPPING + 1]; // by enum batch_close
     struct histogram wait;                        // from the first picture to the close

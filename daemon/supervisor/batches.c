@@ -22,8 +22,6 @@ static void *collect(void *opaque)
     struct batch_grant grant;
     pthread_setname_np(pthread_self(), "batch");
     while (batch_take(collector->output->batch, &grant) == 0) {
-        if (grant.moved)
-            pool_close_unused_regions(collector->output->pool);
         if (grant.member)
             work_resume(&grant);
         else
