@@ -18,31 +18,29 @@ struct crop_requests {
     struct work_queue *queue; // NULL: not set yet
     struct work work;         // serves requests
     bool working, closed;     // `work` is in progress; it frees the closed queue
-    struct event freed;       // requests wait for a job that has ended
+    struct event ended;       // a request has ended, and others wait
 
     pthread_mutex_t lock; // guards all below; the event queue's is taken under it
     pthread_cond_t changed;
     crop_server *server; // NULL: requests are late
     void *opaque;
-    bool serving;        // a call of `server` has not returned
-    uint32_t busy, jobs; // numbers of jobs, as bits: taken, and all
-    int first, n;        // of the ring
+    bool busy;    // a request is served
+    bool calling; // the call of `server` for it has not returned
+    int first, n; // of the ring
     struct crop_request request[CROP_REQUESTS_MAX];
 };
 
 // --- service
 
-// Returns the next request and a job for it in *job; false: there are none. Under lock.
-static bool take_request(struct crop_requests *requests, struct crop_request *ret, int *job)
+// Returns the next request to serve; false: there is none. Under lock.
+static bool take_request(struct crop_requests *requests, struct crop_request *ret)
 {
-    const uint32_t idle = requests->jobs & ~requests->busy;
-    if (!requests->server || requests->n == 0 || idle == 0)
+    if (!requests->server || requests->n == 0 || requests->busy)
         return false;
     *ret = requests->request[requests->first];
     requests->first = (requests->first + 1) % CROP_REQUESTS_MAX;
     requests->n--;
-    *job = __builtin_ctz(idle);
-    requests->busy |= UINT32_C(1) << *job;
+    requests->busy = requests->calling = true;
     return true;
 }
 
@@ -51,14 +49,12 @@ static void run_server(struct work *work)
     struct crop_requests *requests =
         (struct crop_requests *)((char *)work - offsetof(struct crop_requests, work));
     struct crop_request request;
-    int job;
     pthread_mutex_lock(&requests->lock);
-    while (take_request(requests, &request, &job)) {
-        requests->serving = true;
+    while (take_request(requests, &request)) {
         pthread_mutex_unlock(&requests->lock);
-        requests->server(requests->opaque, job, &request);
+        requests->server(requests->opaque, &request);
         pthread_mutex_lock(&requests->lock);
-        requests->serving = false;
+        requests->calling = false;
         pthread_cond_broadcast(&requests->changed);
     }
     pthread_mutex_unlock(&requests->lock);
@@ -74,7 +70,7 @@ static void free_requests(struct crop_requests *requests)
 static void start_work(struct crop_requests *requests)
 {
     pthread_mutex_lock(&requests->lock);
-    const bool any = requests->n > 0 && requests->jobs & ~requests->busy;
+    const bool any = requests->n > 0 && !requests->busy;
     pthread_mutex_unlock(&requests->lock);
     if (!any || requests->working || !requests->queue)
         return;
@@ -93,9 +89,9 @@ static void work_ended(struct work *work)
         start_work(requests);
 }
 
-static void job_was_freed(struct event *event)
+static void request_ended(struct event *event)
 {
-    start_work((struct crop_requests *)((char *)event - offsetof(struct crop_requests, freed)));
+    start_work((struct crop_requests *)((char *)event - offsetof(struct crop_requests, ended)));
 }
 
 // A batch's results belong to several cameras.
@@ -119,7 +115,7 @@ int crop_requests_open(struct crop_requests **ret, const char *camera,
     requests->ledger = ledger;
     requests->work.run = run_server;
     requests->work.done = work_ended;
-    requests->freed.callback = job_was_freed;
+    requests->ended.callback = request_ended;
     pthread_mutex_init(&requests->lock, NULL);
     pthread_cond_init(&requests->changed, NULL);
     *ret = requests;
@@ -130,7 +126,7 @@ void crop_requests_close(struct crop_requests *requests)
 {
     if (!requests)
         return;
-    event_cancel(&requests->freed);
+    event_cancel(&requests->ended);
     for (int i = 0; i < requests->n; i++)
         ledger_lose(requests->ledger, LOSS_STOPPING);
     requests->n = 0;
@@ -243,22 +239,20 @@ void crop_requests_add(struct crop_requests *requests, const struct found *found
 
 // --- the camera's crops
 
-void crop_requests_serve(struct crop_requests *requests, int jobs, crop_server *server,
-                         void *opaque)
+void crop_requests_serve(struct crop_requests *requests, crop_server *server, void *opaque)
 {
     pthread_mutex_lock(&requests->lock);
     requests->server = server;
     requests->opaque = opaque;
-    requests->jobs = (UINT32_C(1) << jobs) - 1;
     pthread_mutex_unlock(&requests->lock);
 }
 
-void crop_requests_done(struct crop_requests *requests, int job, struct event_queue *events)
+void crop_requests_done(struct crop_requests *requests, struct event_queue *events)
 {
     pthread_mutex_lock(&requests->lock);
-    requests->busy &= ~(UINT32_C(1) << job);
+    requests->busy = false;
     if (requests->n > 0)
-        event_post(events, &requests->freed);
+        event_post(events, &requests->ended);
     pthread_cond_broadcast(&requests->changed);
     pthread_mutex_unlock(&requests->lock);
 }
@@ -269,7 +263,7 @@ void crop_requests_drain(struct crop_requests *requests)
     requests->server = NULL;
     while (requests->n > 0)
         lose_oldest(requests, LOSS_LATE);
-    while (requests->busy || requests->serving)
+    while (requests->busy || requests->calling)
         pthread_cond_wait(&requests->changed, &requests->lock);
     pthread_mutex_unlock(&requests->lock);
 }

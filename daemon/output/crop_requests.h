@@ -44,15 +44,14 @@ void crop_requests_follow(struct crop_requests *, struct results *, struct work_
 void crop_requests_add(struct crop_requests *, const struct found *);
 
 // --- the camera's crops
-// Serves a request as number `job`, which is free, until crop_requests_done. On a thread of libuv,
-// one call at a time: the loop and other outputs wait for that thread if it blocks.
-typedef void crop_server(void *opaque, int job, struct crop_request *);
+// Serves a request, until crop_requests_done. On a thread of libuv.
+typedef void crop_server(void *opaque, struct crop_request *);
 
-// Requests are served from now on, at most `jobs` (below 32) at once.
-void crop_requests_serve(struct crop_requests *, int jobs, crop_server *, void *opaque);
-// The request served as number `job` has ended. Any thread.
-void crop_requests_done(struct crop_requests *, int job, struct event_queue *);
-// Serves none any more. Counts waiting requests as LOSS_LATE, and waits for those being served.
+// Requests are served from now on, one after the other.
+void crop_requests_serve(struct crop_requests *, crop_server *, void *opaque);
+// The request that was served last has ended; the next one follows. Any thread.
+void crop_requests_done(struct crop_requests *, struct event_queue *);
+// Serves none any more. Counts waiting requests as LOSS_LATE, and waits for the one being served.
 void crop_requests_drain(struct crop_requests *);
 
 #endif

@@ -11,16 +11,6 @@
 #include "daemon/wire.h"
 #include "daemon/work/geometry.h"
 
-// One request in the backend: the job, its picture, and the batch that it fills.
-struct crop_job {
-    struct job job;
-    struct element *elements; // as many as the batch has; the first n are made
-    int n;
-    struct frame frame;
-    struct result *result;
-    struct crops *crops;
-};
-
 struct crops {
     const struct device_lease *lease;
     struct event_queue *events;
@@ -37,41 +27,43 @@ struct crops {
     struct geometry geometry; // no plan: elements cannot be made
     struct kept_pictures *pictures;
 
-    // For the thread that serves a request:
+    // For the request being served:
+    struct job job;
+    struct frame frame;       // its picture
+    struct element *elements; // `most` of them; the first n are made
+    int n;
+    struct result *result;            // the batch that it fills
     uint64_t first_sequence, claimed; // of the first batch; number of batches
     uint32_t epoch;                   // of the last batch
-    struct crop_job jobs[FRAMES_IN_FLIGHT_MAX];
 };
 
 // --- the end of a request
 
-// Any thread. The caller's last access to the job.
-static void release_job(struct crop_job *job)
+// Any thread. The caller's last access to the request.
+static void end_request(struct crops *crops)
 {
-    struct crops *crops = job->crops;
-    while (job->n > 0)
-        op_finish(&job->elements[--job->n].op);
-    frame_release(&job->frame);
-    crop_requests_done(crops->output->requests, (int)(job - crops->jobs), crops->events);
+    while (crops->n > 0)
+        op_finish(&crops->elements[--crops->n].op);
+    frame_release(&crops->frame);
+    crop_requests_done(crops->output->requests, crops->events);
 }
 
-static void complete_job(struct crop_job *job, int status)
+static void complete(struct crops *crops, int status)
 {
-    struct crops *crops = job->crops;
     struct output *output = crops->output;
     if (status == -EIO || status == -ENODEV)
         device_failed(crops->lease, status);
     if (status == 0)
-        latency_observe(&output->latency, monotonic_ns() - job->frame.info.received_ns);
-    pool_complete(output->pool, job->result, 0, job->n, status);
+        latency_observe(&output->latency, monotonic_ns() - crops->frame.info.received_ns);
+    pool_complete(output->pool, crops->result, 0, crops->n, status);
     event_post(crops->events, &output->ready);
-    release_job(job);
+    end_request(crops);
 }
 
 // Backend thread.
 static void job_done(struct job *job, int status)
 {
-    complete_job(job->opaque, status);
+    complete(job->opaque, status);
 }
 
 // --- a request
@@ -83,60 +75,54 @@ static const struct op *whole_of(const struct crops *crops)
 }
 
 // Makes ops for the request's boxes, and drops boxes that no op can show.
-static void make_elements(struct crop_job *job, struct crop_request *request)
+static void make_elements(struct crops *crops, struct crop_request *request)
 {
-    const struct crops *crops = job->crops;
-    int n = 0;
     for (int i = 0; i < request->n; i++) {
         struct op_params params = crops->subscription.op;
-        struct element *element = &job->elements[n];
+        struct element *element = &crops->elements[crops->n];
         params.warp.crop = request->box[i].rect;
         if (op_init(&element->op, &params, &crops->geometry.source) < 0)
             continue;
-        job->n = n + 1;
         if (!op_replaces(&element->op, whole_of(crops))) {
             op_finish(&element->op);
-            job->n = n;
             continue;
         }
         element->region = request->box[i].rect;
         element->name = request->region;
-        request->box[n++] = request->box[i];
+        request->box[crops->n++] = request->box[i];
     }
 }
 
-static void describe_batch(struct crop_job *job, const struct crop_request *request)
+static void describe_batch(struct crops *crops, const struct crop_request *request)
 {
-    struct crops *crops = job->crops;
-    struct result *result = job->result;
-    const struct elements elements = {job->elements, job->n};
-    struct frame_info info = job->frame.info;
+    struct result *result = crops->result;
+    const struct elements elements = {crops->elements, crops->n};
+    struct frame_info info = crops->frame.info;
     if (crops->claimed == 0)
         crops->first_sequence = request->sequence;
     const bool new_epoch = crops->claimed == 0 || crops->epoch != info.epoch;
     info.flags &= ~(uint32_t)FRAMED_FLAG_FIRST_OF_EPOCH;
-    for (int i = 0; i < job->n; i++) {
+    for (int i = 0; i < crops->n; i++) {
         result->item[i].new_epoch = new_epoch;
         result->item[i].lost = request->sequence - crops->first_sequence - crops->claimed;
     }
     elements_describe(result, 0, &elements, crops->output, &info, request->sequence,
                       request->sequence);
-    for (int i = 0; i < job->n; i++) {
+    for (int i = 0; i < crops->n; i++) {
         result->item[i].parent_sequence = request->parent_sequence;
         result->item[i].object = request->box[i].object;
     }
     crops->epoch = info.epoch;
     crops->claimed++;
     result->batch_sequence = request->sequence;
-    result->closed_by = job->n == crops->most ? CLOSED_FULL : CLOSED_ALL;
+    result->closed_by = crops->n == crops->most ? CLOSED_FULL : CLOSED_ALL;
     result->opened_ns = result->closed_ns = monotonic_ns();
 }
 
 // Claims a batch for the job's elements; the rest of it is empty. Returns 0, or as pool_claim.
-static int claim_batch(struct crop_job *job, const struct crop_request *request)
+static int claim_batch(struct crops *crops, const struct crop_request *request)
 {
     static const _Atomic bool never = false;
-    struct crops *crops = job->crops;
     struct output *output = crops->output;
     struct pool_request claim = {
         .size = whole_of(crops)->dst_bytes,
@@ -144,64 +130,61 @@ static int claim_batch(struct crop_job *job, const struct crop_request *request)
         .ledger = &output->ledger,
         .stop = &never,
     };
-    int rc = pool_claim(output->pool, &claim, &job->result);
+    int rc = pool_claim(output->pool, &claim, &crops->result);
     if (rc < 0)
         return rc;
-    job->result->format = elements_format(whole_of(crops), output, job->frame.info.field_order, 0,
-                                          0, job->result->data);
-    describe_batch(job, request);
-    if (job->n < crops->most)
-        pool_complete(output->pool, job->result, job->n, crops->most - job->n, -ECANCELED);
+    crops->result->format = elements_format(whole_of(crops), output, crops->frame.info.field_order,
+                                            0, 0, crops->result->data);
+    describe_batch(crops, request);
+    if (crops->n < crops->most)
+        pool_complete(output->pool, crops->result, crops->n, crops->most - crops->n, -ECANCELED);
     return 0;
 }
 
-static void submit_job(struct crop_job *job)
+static void submit_job(struct crops *crops)
 {
-    const struct crops *crops = job->crops;
-    const size_t most = (size_t)crops->most;
-    struct job_result *results = crops->geometry.results + (size_t)(job - crops->jobs) * most;
-    memset(results, 0, most * sizeof *results);
-    for (int i = 0; i < job->n; i++) {
-        const struct op *op = &job->elements[i].op;
+    struct job_result *results = crops->geometry.results;
+    memset(results, 0, (size_t)crops->most * sizeof *results);
+    for (int i = 0; i < crops->n; i++) {
+        const struct op *op = &crops->elements[i].op;
         results[i] = (struct job_result){
-            .data = (uint8_t *)job->result->data + (size_t)i * op->dst_bytes,
-            .memory = job->result->memory,
+            .data = (uint8_t *)crops->result->data + (size_t)i * op->dst_bytes,
+            .memory = crops->result->memory,
             .op = op,
         };
     }
-    job->job = (struct job){
-        .src = job->frame.image,
+    crops->job = (struct job){
+        .src = crops->frame.image,
         .results = results,
         .n = crops->most,
         .done = job_done,
-        .opaque = job,
+        .opaque = crops,
     };
-    int rc = crops->lease->driver->submit(crops->geometry.plan, &job->job);
+    int rc = crops->lease->driver->submit(crops->geometry.plan, &crops->job);
     if (rc < 0)
-        complete_job(job, rc);
+        complete(crops, rc);
 }
 
-static void serve(void *opaque, int number, struct crop_request *request)
+static void serve(void *opaque, struct crop_request *request)
 {
     struct crops *crops = opaque;
-    struct crop_job *job = &crops->jobs[number];
     const int64_t max_age_ns = crops->output->config->max_age.ns;
     enum loss reason = LOSS_LATE;
     int rc = -1;
-    if (kept_pictures_find(crops->pictures, &request->frame, &job->frame) &&
-        !frame_is_late(&job->frame.info, max_age_ns)) {
+    if (kept_pictures_find(crops->pictures, &request->frame, &crops->frame) &&
+        !frame_is_late(&crops->frame.info, max_age_ns)) {
         if (crops->geometry.plan)
-            make_elements(job, request);
+            make_elements(crops, request);
         reason = LOSS_CONFIG;
-        if (job->n > 0)
-            reason = claim_loss(rc = claim_batch(job, request), false);
+        if (crops->n > 0)
+            reason = claim_loss(rc = claim_batch(crops, request), false);
     }
     if (rc == 0) {
-        submit_job(job);
+        submit_job(crops);
         return;
     }
     ledger_lose(&crops->output->ledger, reason);
-    release_job(job);
+    end_request(crops);
 }
 
 // --- for pictures of one geometry
@@ -232,39 +215,31 @@ static int prepare(struct crops *crops, const struct image *source, int num, int
     if (rc < 0)
         drain(crops);
     else
-        crop_requests_serve(crops->output->requests, frames_in_flight(driver), serve, crops);
+        crop_requests_serve(crops->output->requests, serve, crops);
     return rc;
 }
 
 // --- life
 
-static void free_crops(struct crops *crops)
-{
-    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++)
-        free(crops->jobs[i].elements);
-    free(crops);
-}
-
 static struct crops *open_crops(const struct subscription *subscription,
                                 const struct device_lease *lease, struct event_queue *events)
 {
+    const int most = subscription->output->config->capacity;
     struct crops *crops = calloc(1, sizeof *crops);
-    if (!crops)
+    struct element *elements = calloc((size_t)most, sizeof *elements);
+    if (!crops || !elements) {
+        free(crops);
+        free(elements);
         return NULL;
-    crops->lease = lease;
-    crops->events = events;
-    crops->subscription = *subscription;
-    crops->output = subscription->output;
-    crops->most = crops->output->config->capacity;
-    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++) {
-        struct crop_job *job = &crops->jobs[i];
-        job->crops = crops;
-        job->elements = calloc((size_t)crops->most, sizeof *job->elements);
-        if (!job->elements) {
-            free_crops(crops);
-            return NULL;
-        }
     }
+    *crops = (struct crops){
+        .lease = lease,
+        .events = events,
+        .subscription = *subscription,
+        .output = subscription->output,
+        .most = most,
+        .elements = elements,
+    };
     return crops;
 }
 
@@ -308,7 +283,8 @@ void crops_close(struct crops **list)
         struct crops *crops = *list;
         *list = crops->next;
         drain(crops);
-        free_crops(crops);
+        free(crops->elements);
+        free(crops);
     }
 }
 

@@ -22,7 +22,7 @@ enum { SETS = FRAMES_IN_FLIGHT_MAX + 1 }; // the present one, and those that job
 struct output_set {
     struct subscriptions *outputs; // a reference
     struct geometry geometry;      // closed: no picture has come, or opening failed
-    int users;                     // under lock: jobs, and a collector that starts one
+    _Atomic int users;             // jobs, and a collector that starts one; changed under lock
 };
 
 // One frame in the backend: the job, its source, and the result of each output that takes it.
@@ -85,28 +85,24 @@ static struct elements elements_of(const struct output_set *set, int subscriptio
     return (struct elements){geometry->elements + at, geometry->first[subscription + 1] - at};
 }
 
-static void attach_output(struct camera_work *work, struct output *output)
-{
-    const struct device_lease *lease = work->context.lease;
-    pool_add_backend(output->pool, lease->driver, lease->backend);
-    if (!output->parent)
-        return;
-    output->share.producer = work;
-    batch_join(&output->share);
-}
-
 // Attaches, or detaches, the outputs of `list` that `others` (NULL: none) does not have.
 static void change_backend(struct camera_work *work, const struct subscriptions *list,
                            const struct subscriptions *others, bool attaches)
 {
+    const struct device_lease *lease = work->context.lease;
     for (int i = 0; work->attached && i < list->n_pools; i++) {
         struct output *output = list->list[i].output;
         if (others && subscriptions_have(others, output))
             continue;
-        if (attaches)
-            attach_output(work, output);
-        else
-            pool_remove_backend(output->pool, work->context.lease->backend);
+        if (!attaches) {
+            pool_remove_backend(output->pool, lease->backend);
+            continue;
+        }
+        pool_add_backend(output->pool, lease->driver, lease->backend);
+        if (output->parent) {
+            output->share.producer = work;
+            batch_join(&output->share);
+        }
     }
 }
 
@@ -118,14 +114,6 @@ static void close_geometry(struct camera_work *work, struct output_set *set)
         pthread_cond_wait(&work->room, &work->lock);
     pthread_mutex_unlock(&work->lock);
     geometry_close(&set->geometry, work->context.lease);
-}
-
-static bool is_used(struct camera_work *work, const struct output_set *set)
-{
-    pthread_mutex_lock(&work->lock);
-    const bool used = set->users > 0;
-    pthread_mutex_unlock(&work->lock);
-    return used;
 }
 
 static void close_oldest(struct camera_work *work)
@@ -146,7 +134,7 @@ static void close_oldest(struct camera_work *work)
 // with the last set that has it.
 static void close_former(struct camera_work *work)
 {
-    while (work->n > 1 && !is_used(work, set_at(work, 0)))
+    while (work->n > 1 && atomic_load(&set_at(work, 0)->users) == 0)
         close_oldest(work);
 }
 
@@ -182,24 +170,19 @@ static void wait_for_batch(const struct camera_work *work, struct output *output
     stage_enter(work->context.stages, STAGE_SUBMIT, 0);
 }
 
-static void wait_for_batches(struct camera_work *work, int parked)
+// Waits like that for the batches that `next` (NULL: none) does not have, and loses the pictures
+// that remain parked there.
+static void leave_batches(struct camera_work *work, const struct subscriptions *next)
 {
     const struct output_set *set = present(work);
-    for (int i = 0; i < set->outputs->n_pictures; i++)
-        wait_for_batch(work, output_of(set, i), parked);
-}
-
-// Loses the parked pictures of the present outputs that `next` (NULL: none) does not have.
-static void withdraw_parked(struct camera_work *work, const struct subscriptions *next)
-{
-    const struct output_set *set = present(work);
-    const enum loss reason = atomic_load(work->context.stop)   ? LOSS_STOPPING
-                             : atomic_load(&work->interrupted) ? LOSS_BACKEND
-                                                               : LOSS_OVERFLOW;
     for (int i = 0; i < set->outputs->n_pictures; i++) {
         struct output *output = output_of(set, i);
-        if (output->parent && !(next && subscriptions_have(next, output)))
-            batch_withdraw(&output->share, reason);
+        if (!output->parent || (next && subscriptions_have(next, output)))
+            continue;
+        wait_for_batch(work, output, 0);
+        batch_withdraw(&output->share, atomic_load(work->context.stop)   ? LOSS_STOPPING
+                                       : atomic_load(&work->interrupted) ? LOSS_BACKEND
+                                                                         : LOSS_OVERFLOW);
     }
 }
 
@@ -230,8 +213,7 @@ int work_open(struct camera_work **ret, const struct work_context *context)
 // Leaves the pictures kept for crops alone.
 static void drain_pictures(struct camera_work *work)
 {
-    wait_for_batches(work, 0);
-    withdraw_parked(work, NULL);
+    leave_batches(work, NULL);
     while (work->n > 1)
         close_oldest(work);
     close_geometry(work, present(work));
@@ -249,7 +231,7 @@ static void open_beside(struct camera_work *work, struct output_set *set)
 {
     const int64_t begun_ns = monotonic_ns();
     if (open_geometry(work, set) < 0) {
-        withdraw_parked(work, NULL);
+        leave_batches(work, NULL);
         geometry_close(&set->geometry, work->context.lease);
     }
     work_delayed(work, monotonic_ns() - begun_ns);
@@ -258,10 +240,7 @@ static void open_beside(struct camera_work *work, struct output_set *set)
 void work_subscribe(struct camera_work *work, struct subscriptions *next)
 {
     const struct output_set *before = present(work);
-    for (int i = 0; i < before->outputs->n_pictures; i++)
-        if (!subscriptions_have(next, output_of(before, i)))
-            wait_for_batch(work, output_of(before, i), 0);
-    withdraw_parked(work, next);
+    leave_batches(work, next);
     if (work->n == SETS)
         close_oldest(work);
     struct output_set *set = set_at(work, work->n);
@@ -533,23 +512,16 @@ static int start_job(struct in_flight *flight)
 
 // --- claims
 
-static struct result_format format_of(const struct in_flight *flight, int subscription, void *data)
-{
-    const struct frame *frame = &flight->frame;
-    return elements_format(&elements_of(flight->set, subscription).list[0].op,
-                           output_of(flight->set, subscription), frame->info.field_order,
-                           frame->rate_num, frame->rate_den, data);
-}
-
-// Waits for consumers without a limit.
-static int claim_result(struct in_flight *flight, int subscription, struct result **ret)
+// Waits for consumers without a limit. Returns 0, the first item, or an error of pool_claim.
+static int claim_result(struct in_flight *flight, struct output *output,
+                        const struct elements *elements, struct result **ret)
 {
     struct camera_work *work = flight->work;
-    struct output *output = output_of(flight->set, subscription);
-    const struct elements elements = elements_of(flight->set, subscription);
+    const struct frame *frame = &flight->frame;
+    const struct op *op = &elements->list[0].op;
     struct pool_request request = {
-        .size = elements.list[0].op.dst_bytes,
-        .items = elements.n,
+        .size = op->dst_bytes,
+        .items = elements->n,
         .ledger = &output->ledger,
         .wait_until_ns = work->patient_until_ns,
         .stop = &work->interrupted,
@@ -560,38 +532,41 @@ static int claim_result(struct in_flight *flight, int subscription, struct resul
     stage_enter(work->context.stages, STAGE_SUBMIT, 0);
     work->opening_ns += request.opening_ns;
     if (rc == 0)
-        (*ret)->format = format_of(flight, subscription, (*ret)->data);
+        (*ret)->format = elements_format(op, output, frame->info.field_order, frame->rate_num,
+                                         frame->rate_den, (*ret)->data);
     return rc;
 }
 
-// Does not wait: work_submit waits for batches before it claims anything.
-static int claim_of_batch(struct in_flight *flight, int subscription, uint64_t ordinal,
-                          struct result **ret)
+// Does not wait: work_submit waits for batches before it claims anything. Returns the first item,
+// or an error of batch_claim.
+static int claim_of_batch(struct in_flight *flight, struct output *output,
+                          const struct elements *elements, uint64_t ordinal, struct result **ret)
 {
-    struct output *output = output_of(flight->set, subscription);
-    const struct elements elements = elements_of(flight->set, subscription);
+    const struct frame *frame = &flight->frame;
+    const struct op *op = &elements->list[0].op;
     struct batch_request request = {
-        .size = elements.list[0].op.dst_bytes,
-        .format = format_of(flight, subscription, NULL),
-        .parts = elements.n,
+        .size = op->dst_bytes,
+        .format = elements_format(op, output, frame->info.field_order, frame->rate_num,
+                                  frame->rate_den, NULL),
+        .parts = elements->n,
         .ordinal = ordinal,
-        .epoch = flight->frame.info.epoch,
+        .epoch = frame->info.epoch,
     };
-    memcpy(request.fill, elements.list[0].op.warp.fill_element, sizeof request.fill);
     int first = 0;
+    memcpy(request.fill, op->warp.fill_element, sizeof request.fill);
     int rc = batch_claim(&output->share, &request, ret, &first);
     flight->work->opening_ns += request.opening_ns;
     return rc < 0 ? rc : first;
 }
 
 // Hands the frame to the batch, which fills its items later. False: the frame cannot be shared.
-static bool park(struct in_flight *flight, int subscription, uint64_t sequence, uint64_t ordinal)
+static bool park(struct in_flight *flight, struct output *output, int parts, uint64_t sequence,
+                 uint64_t ordinal)
 {
     struct parked parked = {.sequence = sequence, .ordinal = ordinal};
     if (frame_share(&flight->frame, &parked.frame) < 0)
         return false;
-    batch_park(&output_of(flight->set, subscription)->share, &parked,
-               elements_of(flight->set, subscription).n);
+    batch_park(&output->share, &parked, parts);
     return true;
 }
 
@@ -618,10 +593,10 @@ static int claim_frame(struct in_flight *flight, int subscription, struct result
     if (elements.n > 0 && frame_is_late(info, output->config->max_age.ns)) {
         reason = LOSS_LATE;
     } else if (elements.n > 0) {
-        rc = output->parent ? claim_of_batch(flight, subscription, ordinal, ret)
-                            : claim_result(flight, subscription, ret);
+        rc = output->parent ? claim_of_batch(flight, output, &elements, ordinal, ret)
+                            : claim_result(flight, output, &elements, ret);
         const bool parked =
-            rc == -EAGAIN && output->parent && park(flight, subscription, sequence, ordinal);
+            rc == -EAGAIN && output->parent && park(flight, output, elements.n, sequence, ordinal);
         if (rc >= 0 || parked)
             gate_passed(&output->gate, info);
         if (parked)
@@ -771,7 +746,8 @@ int work_submit(struct camera_work *work, struct frame *frame)
     rc = update_geometry(work, frame);
     if (rc < 0)
         goto lost;
-    wait_for_batches(work, BATCH_PARKED_WAIT - 1);
+    for (int i = 0; i < outputs->n_pictures; i++)
+        wait_for_batch(work, outputs->list[i].output, BATCH_PARKED_WAIT - 1);
     flight = begin_in_flight(work, patience_of(outputs, frame));
     reason = atomic_load(work->context.stop)   ? LOSS_STOPPING
              : atomic_load(&work->interrupted) ? LOSS_BACKEND

@@ -19,8 +19,6 @@ static struct framed_detection box(float x1, float y1, float x2, float y2, float
         .x1 = x1, .y1 = y1, .x2 = x2, .y2 = y2, .score = score, .class_id = (uint16_t) class};
 }
 
-enum { JOBS = 2 };
-
 struct fixture {
     uv_loop_t loop;
     struct event_queue *events;
@@ -28,8 +26,7 @@ struct fixture {
     struct output_config config;
     struct ledger ledger;
     struct crop_requests *requests;
-    struct crop_request last[CROP_REQUESTS_MAX + JOBS]; // served
-    int job[CROP_REQUESTS_MAX + JOBS];
+    struct crop_request served[CROP_REQUESTS_MAX];
     _Atomic int n;
 };
 
@@ -38,12 +35,11 @@ static void do_nothing(void *opaque)
     (void)opaque;
 }
 
-static void serve(void *opaque, int job, struct crop_request *request)
+static void serve(void *opaque, struct crop_request *request)
 {
     struct fixture *f = opaque;
     const int n = atomic_load(&f->n);
-    f->last[n] = *request;
-    f->job[n] = job;
+    f->served[n] = *request;
     atomic_store(&f->n, n + 1);
 }
 
@@ -55,7 +51,7 @@ static void start(struct fixture *f, enum overflow overflow)
     f->queue = (struct work_queue){.loop = &f->loop, .idle = do_nothing};
     CHECK(crop_requests_open(&f->requests, "gate", &f->config, &f->ledger) == 0, "open");
     crop_requests_follow(f->requests, NULL, &f->queue);
-    crop_requests_serve(f->requests, JOBS, serve, f);
+    crop_requests_serve(f->requests, serve, f);
 }
 
 // Runs the loop until `n` requests have been served and there is no work.
@@ -66,11 +62,6 @@ static void await(struct fixture *f, int n)
         usleep(500);
     }
     CHECK(atomic_load(&f->n) == n && f->queue.n == 0, "%d of %d served", atomic_load(&f->n), n);
-}
-
-static void end_job(struct fixture *f, int served)
-{
-    crop_requests_done(f->requests, f->job[served], f->events);
 }
 
 static void end(struct fixture *f)
@@ -108,7 +99,7 @@ static struct crop_request request_of(const struct crops_config *config,
     add_found(&f, 0, list, n);
     await(&f, (int)atomic_load(&f.ledger.offered));
     end(&f);
-    return f.last[0];
+    return f.served[0];
 }
 
 static struct rect only(const struct crops_config *config, struct framed_detection found)
@@ -173,24 +164,23 @@ static void add(struct fixture *f, int number, float x2)
     add_found(f, number, &found, 1);
 }
 
-// Two requests are in the backend; the others wait, up to the limit, and follow in their order.
+// One request is in the backend; the others wait, up to the limit, and follow in their order.
 static void test_queue(void)
 {
     static struct fixture f;
     start(&f, OVERFLOW_DROP_OLDEST);
     add(&f, 0, 0);
     CHECK(ledger_in_flight(&f.ledger) == 0, "no wanted box, no request");
-    for (int i = 0; i < JOBS; i++)
-        add(&f, i, 10);
-    await(&f, JOBS);
-    for (int i = JOBS; i < CROP_REQUESTS_MAX + JOBS + 2; i++)
+    add(&f, 0, 10);
+    await(&f, 1);
+    for (int i = 1; i < CROP_REQUESTS_MAX + 3; i++)
         add(&f, i, 10);
     CHECK(atomic_load(&f.ledger.lost[LOSS_OVERFLOW]) == 2, "the bound");
-    await(&f, JOBS);
-    for (int i = JOBS; i < JOBS + 3; i++) {
-        end_job(&f, i - JOBS);
+    await(&f, 1);
+    for (int i = 1; i < 4; i++) {
+        crop_requests_done(f.requests, f.events);
         await(&f, i + 1);
-        const struct crop_request *request = &f.last[i];
+        const struct crop_request *request = &f.served[i];
         const int number = i + 2;
         CHECK(request->frame.pts_ns == number && request->sequence == (uint64_t)number,
               "the oldest is gone");
@@ -198,42 +188,37 @@ static void test_queue(void)
                   !strcmp(request->region, "lane"),
               "the parent");
         CHECK(request->n == 1 && is(request->box[0].rect, 0, 0, 10, 10), "the box");
-        CHECK(f.job[i] == f.job[i - JOBS], "the job that has ended");
     }
-    end_job(&f, JOBS + 1);
-    end_job(&f, JOBS + 2);
-    await(&f, JOBS + 5);
-    end_job(&f, JOBS + 3);
-    end_job(&f, JOBS + 4);
-    crop_requests_drain(f.requests);
-    CHECK(atomic_load(&f.ledger.lost[LOSS_LATE]) == CROP_REQUESTS_MAX - 5, "the rest is late");
-    add(&f, 0, 10);
-    CHECK(atomic_load(&f.ledger.lost[LOSS_LATE]) == CROP_REQUESTS_MAX - 4, "nobody serves it");
-    crop_requests_serve(f.requests, 0, serve, &f);
-    add(&f, 0, 10);
     end(&f);
-    CHECK(atomic_load(&f.ledger.lost[LOSS_STOPPING]) == 1, "it waited");
+    CHECK(atomic_load(&f.ledger.lost[LOSS_STOPPING]) == CROP_REQUESTS_MAX - 3, "the rest");
 
     start(&f, OVERFLOW_DROP_NEWEST);
-    crop_requests_serve(f.requests, 0, serve, &f);
-    for (int i = 0; i < CROP_REQUESTS_MAX + 1; i++)
+    add(&f, 0, 10);
+    await(&f, 1);
+    for (int i = 1; i < CROP_REQUESTS_MAX + 2; i++)
         add(&f, i, 10);
     CHECK(atomic_load(&f.ledger.lost[LOSS_OVERFLOW]) == 1, "the bound");
-    crop_requests_serve(f.requests, 1, serve, &f);
-    add(&f, CROP_REQUESTS_MAX + 1, 10);
-    await(&f, 1);
-    CHECK(f.last[0].frame.pts_ns == 0, "the newest is gone");
+    crop_requests_done(f.requests, f.events);
+    await(&f, 2);
+    CHECK(f.served[1].frame.pts_ns == 1, "the newest is gone");
+    crop_requests_done(f.requests, f.events);
+    crop_requests_drain(f.requests);
+    const uint64_t late = atomic_load(&f.ledger.lost[LOSS_LATE]);
+    add(&f, 0, 10);
+    CHECK(late >= CROP_REQUESTS_MAX - 2 && atomic_load(&f.ledger.lost[LOSS_LATE]) == late + 1,
+          "%d late", (int)late);
     end(&f);
 }
 
 static _Atomic bool hangs, drained;
 
-static void serve_slowly(void *opaque, int job, struct crop_request *request)
+static void serve_slowly(void *opaque, struct crop_request *request)
 {
-    serve(opaque, job, request);
+    struct fixture *f = opaque;
+    serve(f, request);
     while (atomic_load(&hangs))
         usleep(500);
-    end_job(opaque, 0);
+    crop_requests_done(f->requests, f->events);
 }
 
 static void *drain(void *opaque)
@@ -252,7 +237,7 @@ static void test_drain(void)
     pthread_t thread;
     atomic_store(&hangs, true);
     start(&f, OVERFLOW_DROP_OLDEST);
-    crop_requests_serve(f.requests, 1, serve_slowly, &f);
+    crop_requests_serve(f.requests, serve_slowly, &f);
     for (int i = 0; i < 3; i++)
         add(&f, i, 10);
     while (atomic_load(&f.n) == 0)
@@ -295,7 +280,7 @@ static void test_followed(void)
     crop_requests_follow(f.requests, NULL, NULL);
     CHECK(!second.receivers, "none");
     await(&f, 1);
-    end_job(&f, 0);
+    crop_requests_done(f.requests, f.events);
     end(&f);
 }
 
