@@ -19,11 +19,10 @@
 //   work.
 // - "cuda jobs" (kernels/cuda/backend.cu), one for each GPU: waits for jobs on its streams, which
 //   the camera's thread puts there.
-// - "batch" (daemon/work/transform.c), one for each batch: waits for pictures that found no room at
+// - "batch" (daemon/supervisor/batches.c), one for each batch: waits for pictures that found no
+// room at
 //   first, submits them, closes batches whose wait is over, and fills their empty elements. Blocks
 //   in the drivers.
-// - "crops" (daemon/work/crops.c), one for each output with `crops`: waits for boxes that clients
-//   found, and submits them. Blocks in the drivers.
 // - "previews" (daemon/view/preview_thread.c), one for pictures on the host, with the lowest
 //   priority, and one for pictures on GPUs, which may block in the drivers: make JPEGs for viewers.
 // - "devices" (daemon/device/device_set.c): closes and opens GPUs that have failed, and the CPU
@@ -36,8 +35,8 @@
 //   that outputs write, and one for each RTSP server that an output publishes to: block in the disk
 //   or the network, and end with the last such output.
 // - libuv's threads run short blocking work for the loop (base/loop.h): they read the configuration
-//   of a reload, look up groups, open NVDEC, follow links, scan folders, and release the device of
-//   a camera that has ended.
+//   of a reload, look up groups, open NVDEC, follow links, scan folders, release the device of a
+//   camera that has ended, and submit the crops of what clients found (work/crops.h).
 //
 // Frames pass from a camera's thread through the backend into an output's pool, where the loop
 // takes them. Nothing calls an earlier stage. Only data goes back: events in the loop's queue
@@ -45,8 +44,8 @@
 // one list of subscriptions that replaces another, one flag that stops a thread. A thread that
 // waits for a result or for the next try is woken through its condition.
 //
-// Locks, in the order in which they may be taken: devices (device/devices.c), a transform
-// (work/transform.c), crops (work/crops.h) and their pictures, previews
+// Locks, in the order in which they may be taken: devices (device/devices.c), a camera's work
+// (work/work.c), kept pictures (work/crops.h), requests of crops, previews
 // (view/previews.h), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
 // batch too (output/batch.h). The locks of a camera's texts, of its scene report
 // (scene/scene.h), of the buffers of its pictures, a semaphore, the event queue, the writers' jobs,

@@ -49,7 +49,7 @@ struct camera_context {
     struct event_queue *events;
     struct previews *previews;          // as in struct camera_thread_context
     struct output **batches;            // list with the batches of shares (subscriptions_open)
-    struct histogram *decode, *process; // as in struct transform_context
+    struct histogram *decode, *process; // as in struct work_context
     void (*ended)(struct event *);      // the thread has ended (camera_of_event)
     void (*changed)(struct event *);    // changes wait (camera_of_changes); never after `ended`
     // Outputs that the camera had before camera_subscribe may have lost their last subscriber.

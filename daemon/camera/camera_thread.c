@@ -34,7 +34,7 @@ struct camera_thread {
     struct demux *demux;     // NULL: not connected
     struct decoder *decoder; // kept across connections; NULL: none
     struct scene *scene;
-    struct transform *transform;
+    struct camera_work *work;
     struct preview_source *preview; // NULL: there is none
     struct device_lease lease;
     bool live; // the input can come back
@@ -80,7 +80,7 @@ static int pass_frames(struct camera_thread *t)
                (rc = is_fenced(t) ? -ECANCELED : decoder_receive(t->decoder, &frame)) == 0) {
             describe_frame(t, &frame);
             preview_offer(t->preview, &frame, t->subscriptions);
-            note_submitted(t, transform_submit(t->transform, &frame)); // takes the frame
+            note_submitted(t, work_submit(t->work, &frame)); // takes the frame
             camera_report_alarms(t->context.report);
         }
         if (rc == -EAGAIN) // the decoder needs packets
@@ -199,7 +199,7 @@ static void describe_frame(struct camera_thread *t, struct frame *frame)
     camera_report_skipped(report, decoder_decodes(t->decoder), decoder_skipped(t->decoder));
     atomic_fetch_add(&report->fallbacks, (uint64_t)decoder_fallbacks(t->decoder));
     camera_report_network(report, t->demux);
-    transform_delayed(t->transform, decoder_held_up_ns(t->decoder));
+    work_delayed(t->work, decoder_held_up_ns(t->decoder));
 }
 
 static void log_error(struct camera_thread *t, const char *what)
@@ -208,11 +208,11 @@ static void log_error(struct camera_thread *t, const char *what)
     camera_report_error(t->context.report, what);
 }
 
-// `rc` is the result of transform_submit. On failure the frame is lost and the camera goes on.
+// `rc` is the result of work_submit. On failure the frame is lost and the camera goes on.
 static void note_submitted(struct camera_thread *t, int rc)
 {
     char what[128];
-    const char *notice = transform_notice(t->transform);
+    const char *notice = work_notice(t->work);
     if (notice)
         log_error(t, notice);
     if (rc == -ENOSPC) {
@@ -231,7 +231,7 @@ struct subscriptions *camera_thread_update(struct camera_thread *t)
         return NULL;
     struct subscriptions *former = t->subscriptions;
     t->subscriptions = atomic_exchange(&t->next_subscriptions, NULL);
-    transform_subscribe(t->transform, t->subscriptions);
+    work_subscribe(t->work, t->subscriptions);
     return subscriptions_release(former) ? former : NULL;
 }
 
@@ -281,7 +281,7 @@ static int acquire_device(struct camera_thread *t)
         return rc;
     atomic_store(&context->report->backend, t->lease.driver->name);
     atomic_store(&context->report->gpu, t->lease.number);
-    transform_attach(t->transform);
+    work_attach(t->work);
     return 0;
 }
 
@@ -294,14 +294,14 @@ static int join_decoder(struct camera_thread *t)
 static void detach_device(struct camera_thread *t)
 {
     preview_drain(t->preview);
-    transform_detach(t->transform);
+    work_detach(t->work);
     scene_detach(t->scene);
     device_release(&t->lease);
 }
 
 static void release_device(struct camera_thread *t)
 {
-    transform_drain(t->transform);
+    work_drain(t->work);
     preview_drain(t->preview);
     if (t->decoder)
         decoder_leave(t->decoder);
@@ -316,7 +316,7 @@ static int change_device(struct camera_thread *t)
     int rc = acquire_device(t);
     if (rc == 0 && (rc = join_decoder(t)) < 0)
         release_device(t);
-    transform_delayed(t->transform, monotonic_ns() - begun_ns);
+    work_delayed(t->work, monotonic_ns() - begun_ns);
     return rc == -EAGAIN ? -ENOMEM : rc; // -EAGAIN would mean that the decoder needs packets
 }
 
@@ -380,7 +380,7 @@ static int prepare_decoder(struct camera_thread *t)
         rc = acquire_device(t);
     if (rc == 0 && joins && (rc = join_decoder(t)) < 0)
         release_device(t); // the decoder is kept; the next connection joins it
-    transform_delayed(t->transform, monotonic_ns() - begun_ns);
+    work_delayed(t->work, monotonic_ns() - begun_ns);
     return rc;
 }
 
@@ -455,7 +455,7 @@ static void wait_for_next_try(struct camera_thread *t, int64_t ns)
 
 static void drain(struct camera_thread *t)
 {
-    transform_drain(t->transform);
+    work_drain(t->work);
     preview_drain(t->preview);
     close_decoder(t);
 }
@@ -520,7 +520,7 @@ static enum camera_state state_after(struct camera_thread *t, int rc)
 // Waits after the end of the input: clients still look at its last pictures.
 static void wait_for_results(struct camera_thread *t)
 {
-    const int64_t ns = transform_keeps_ns(t->transform);
+    const int64_t ns = work_keeps_ns(t->work);
     stage_enter(&t->context.report->stages, STAGE_PAUSE, ns);
     wait_for_next_try(t, ns);
 }
@@ -574,20 +574,20 @@ static int open_scene(struct camera_thread *t)
                                  });
 }
 
-static int open_transform(struct camera_thread *t)
+static int open_work(struct camera_thread *t)
 {
     const struct camera_thread_context *context = &t->context;
-    return transform_open(&t->transform, &(struct transform_context){
-                                             .lease = &t->lease,
-                                             .events = context->events,
-                                             .subscriptions = t->subscriptions,
-                                             .fps = context->config->fps,
-                                             .scene = t->scene,
-                                             .stop = &t->stop,
-                                             .stages = &context->report->stages,
-                                             .decode = context->decode,
-                                             .process = context->process,
-                                         });
+    return work_open(&t->work, &(struct work_context){
+                                   .lease = &t->lease,
+                                   .events = context->events,
+                                   .subscriptions = t->subscriptions,
+                                   .fps = context->config->fps,
+                                   .scene = t->scene,
+                                   .stop = &t->stop,
+                                   .stages = &context->report->stages,
+                                   .decode = context->decode,
+                                   .process = context->process,
+                               });
 }
 
 int camera_thread_open(struct camera_thread **ret, const struct camera_thread_context *context)
@@ -605,7 +605,7 @@ int camera_thread_open(struct camera_thread **ret, const struct camera_thread_co
     if (rc == 0)
         rc = open_scene(t);
     if (rc == 0)
-        rc = open_transform(t);
+        rc = open_work(t);
     if (rc == 0 && context->previews)
         rc = preview_source_open(&t->preview, context->previews, context->config->name, &t->lease);
     if (rc < 0) {
@@ -620,12 +620,12 @@ void camera_thread_close(struct camera_thread *t)
 {
     if (!t)
         return;
-    if (t->transform) {
+    if (t->work) {
         drain(t);
         detach_device(t);
     }
     preview_source_close(t->preview);
-    transform_close(t->transform);
+    work_close(t->work);
     scene_close(t->scene);
     subscriptions_release(t->subscriptions);
     demux_memory_close(t->memory);
@@ -647,7 +647,7 @@ void camera_thread_stop(struct camera_thread *t)
     atomic_store(&t->stop, true);
     pthread_cond_broadcast(&t->wake);
     pthread_mutex_unlock(&t->lock);
-    transform_wake(t->transform);
+    work_wake(t->work);
 }
 
 struct subscriptions *camera_thread_subscribe(struct camera_thread *t,

@@ -1,11 +1,11 @@
 // The thread of one camera: connects, passes pictures from the input through the decoder to the
-// transform, and reconnects after an outage.
+// outputs, and reconnects after an outage.
 #ifndef FRAMED_DAEMON_CAMERA_CAMERA_THREAD_H
 #define FRAMED_DAEMON_CAMERA_CAMERA_THREAD_H
 
 #include "daemon/camera/camera_report.h"
 #include "daemon/view/previews.h"
-#include "daemon/work/transform.h"
+#include "daemon/work/work.h"
 
 struct camera_thread;
 
@@ -15,7 +15,7 @@ struct camera_thread_context {
     struct login_pause *logins; // of all cameras; NULL: wrong passwords are tried every 30 s
     struct event_queue *events;
     struct subscriptions *subscriptions; // initial; the thread takes its own reference
-    struct histogram *decode, *process;  // as in struct transform_context
+    struct histogram *decode, *process;  // as in struct work_context
     struct camera_report *report;        // everything that the thread reports
     struct previews *previews;           // NULL: its pictures have no previews
     struct event *ended;                 // posted when the thread ends

@@ -103,11 +103,18 @@ static bool is_open(const struct batch *batch)
            !open->sealed;
 }
 
+static int count_empty(const struct result *result)
+{
+    int n = 0;
+    for (int i = 0; i < result->n_items; i++)
+        n += result->item[i].state == ITEM_EMPTY;
+    return n;
+}
+
 static void count_filled(struct batch *batch, const struct result *result)
 {
-    int n = 0, bucket = 0;
-    for (int i = 0; i < result->n_items; i++)
-        n += result->item[i].state != ITEM_EMPTY;
+    const int n = result->n_items - count_empty(result);
+    int bucket = 0;
     while (1 << bucket < n && bucket < BATCH_FILL_BUCKETS - 1)
         bucket++;
     atomic_fetch_add(&batch->by_filled[bucket], 1);
@@ -173,13 +180,15 @@ static int count_seen(const struct batch *batch, const struct result *result)
     return n;
 }
 
-// Returns true if consumers would see an item without a picture, with pixels of an earlier batch.
-static bool has_holes(const struct batch *batch, const struct result *result)
+// Returns the first item, from `i` on, that consumers would see with pixels of an earlier batch:
+// without a picture, and without fill. -1: there is none.
+static int next_hole(const struct batch *batch, const struct result *result, int i)
 {
-    for (int i = 0; i < count_seen(batch, result); i++)
-        if (result->item[i].state != ITEM_FILLING && !item_is_filled(&result->item[i]))
-            return true;
-    return false;
+    for (const int n = count_seen(batch, result); i < n; i++)
+        if (result->item[i].state != ITEM_FILLING && !item_is_filled(&result->item[i]) &&
+            result->item[i].valid_op != OP_OF_FILL)
+            return i;
+    return -1;
 }
 
 // Fills the empty items of closed batches and delivers these. Only for the collector: releases the
@@ -188,12 +197,10 @@ static void fill_closed(struct batch *batch)
 {
     struct result *result;
     while ((result = find_unfilled(batch))) {
-        const int n = count_seen(batch, result);
         result->held++; // keeps its device
         unlock(batch);
-        for (int i = 0; i < n; i++)
-            if (!item_is_filled(&result->item[i]) && result->item[i].valid_op != OP_OF_FILL)
-                fill_item(batch, result, i);
+        for (int i = 0; (i = next_hole(batch, result, i)) >= 0; i++)
+            fill_item(batch, result, i);
         lock(batch);
         batch->was_unlocked = true;
         result->held--;
@@ -203,14 +210,6 @@ static void fill_closed(struct batch *batch)
     }
 }
 
-static bool is_empty(const struct result *result)
-{
-    for (int i = 0; i < result->n_items; i++)
-        if (result->item[i].state != ITEM_EMPTY)
-            return false;
-    return true;
-}
-
 static void close_open(struct batch *batch, enum batch_close reason)
 {
     struct result *open = batch->open;
@@ -218,7 +217,7 @@ static void close_open(struct batch *batch, enum batch_close reason)
     batch->open = NULL;
     for (struct batch_member *m = batch->members; m && reason == CLOSED_WAIT; m = m->next)
         m->missed |= m->ticket != open->ticket && m->n_parked == 0;
-    if (is_empty(open)) { // the jobs of all its pictures failed: not a batch
+    if (count_empty(open) == open->n_items) { // the jobs of all its pictures failed: not a batch
         pool_seal(batch->options.pool, open);
         return;
     }
@@ -228,7 +227,7 @@ static void close_open(struct batch *batch, enum batch_close reason)
     open->closed_by = reason;
     open->closed_ns = now_ns;
     open->batch_sequence = batch->sequence++;
-    if (!has_holes(batch, open))
+    if (next_hole(batch, open, 0) < 0)
         pool_seal(batch->options.pool, open); // else fill_closed does so
     batch->announce = true;
     wake_collector(batch);
@@ -238,14 +237,6 @@ static void close_if_open(struct batch *batch, enum batch_close reason)
 {
     if (is_open(batch))
         close_open(batch, reason);
-}
-
-static bool is_full(const struct result *open)
-{
-    for (int i = 0; i < open->n_items; i++)
-        if (open->item[i].state == ITEM_EMPTY)
-            return false;
-    return true;
 }
 
 // Returns the first item of a free run for the member's picture; -1: none.
@@ -286,7 +277,7 @@ static void close_when_due(struct batch *batch)
     const int64_t now_ns = monotonic_ns();
     if (!is_open(batch))
         return;
-    if (is_full(batch->open))
+    if (count_empty(batch->open) == 0)
         close_open(batch, CLOSED_FULL);
     else if (has_all(batch, now_ns))
         close_open(batch, CLOSED_ALL);
@@ -533,7 +524,7 @@ void batch_withdraw(struct batch_member *member, enum loss reason)
         lock(batch);
     }
     while (batch->submitting == member)
-        pthread_cond_wait(&batch->submitted, &batch->options.pool->lock);
+        pthread_cond_wait(&member->changed, &batch->options.pool->lock);
     unlock(batch);
 }
 
@@ -624,7 +615,8 @@ static bool serve_next(struct batch *batch, struct batch_grant *ret, struct fram
     struct result *open = batch->open;
     const struct parked parked = unpark(member);
     const int first = claim_items(member, member->parts, parked.ordinal, parked.frame.info.epoch);
-    *ret = (struct batch_grant){.member = member, .parked = parked, .result = open, .first = first};
+    *ret = (struct batch_grant){
+        .member = member, .parked = parked, .result = open, .first = first, .parts = member->parts};
     batch->submitting = member;
     close_when_due(batch);
     return true;
@@ -658,10 +650,12 @@ static void update_open(struct batch *batch)
 
 int batch_take(struct batch *batch, struct batch_grant *ret)
 {
+    struct pool *pool = batch->options.pool;
     *ret = (struct batch_grant){0};
     lock(batch);
+    if (batch->submitting)
+        pthread_cond_broadcast(&batch->submitting->changed);
     batch->submitting = NULL;
-    pthread_cond_broadcast(&batch->submitted);
     while (!batch->stopped && !ret->member && !batch->announce) {
         struct frame lost = {0};
         batch->was_unlocked = false;
@@ -677,9 +671,11 @@ int batch_take(struct batch *batch, struct batch_grant *ret)
     }
     if (!ret->member)
         batch->announce = false;
-    ret->moved = batch->options.pool->regions && batch->options.pool->regions->next;
+    const bool moved = pool->regions && pool->regions->next;
     const bool stopped = batch->stopped && !ret->member;
     unlock(batch);
+    if (moved)
+        pool_close_unused_regions(pool);
     return stopped ? -ESHUTDOWN : 0;
 }
 
@@ -693,14 +689,6 @@ void batch_stop(struct batch *batch)
 
 // --- life
 
-static const struct batch_member *find_member(const struct batch *batch, int index)
-{
-    const struct batch_member *member = batch->members;
-    while (member && member->index != index)
-        member = member->next;
-    return member;
-}
-
 // Returns the index of the member of the same name, or the first free one.
 static int find_index(const struct batch *batch, const char *camera)
 {
@@ -708,8 +696,11 @@ static int find_index(const struct batch *batch, const char *camera)
     for (const struct batch_member *m = batch->members; m; m = m->next)
         if (strcmp(m->camera, camera) == 0)
             return m->index;
-    while (find_member(batch, index))
-        index++;
+    for (const struct batch_member *m = batch->members; m;) {
+        const bool taken = m->index == index;
+        index += taken;
+        m = taken ? batch->members : m->next;
+    }
     return index;
 }
 
@@ -776,7 +767,6 @@ int batch_open(struct batch **ret, const struct batch_options *options)
     if (!batch)
         return -ENOMEM;
     batch->options = *options;
-    pthread_cond_init(&batch->submitted, NULL);
     *ret = batch;
     return 0;
 }
@@ -792,7 +782,6 @@ void batch_close(struct batch *batch)
 {
     if (!batch)
         return;
-    pthread_cond_destroy(&batch->submitted);
     free(batch->blank);
     free(batch);
 }

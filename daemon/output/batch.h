@@ -6,8 +6,8 @@
 // nothing: a member is live if its last picture is younger than three of its periods or 250 ms,
 // whichever is longer, and the last batch did not wait for it in vain.
 //
-// A picture without room is parked, and the batch's collector (work/transform.h) submits it
-// when there is room, first for the member served longest ago. Under OVERFLOW_WAIT the camera's
+// A picture without room is parked, and the batch's collector (supervisor/cameras.h) submits
+// it when there is room, first for the member served longest ago. Under OVERFLOW_WAIT the camera's
 // thread waits until few pictures are parked before it offers the next one, and holds nothing
 // meanwhile that others wait for.
 //
@@ -70,7 +70,7 @@ struct batch_member {
     struct parked parked[BATCH_PARKED_MAX]; // the oldest first
     int n_parked;
     int parts;                         // items of each parked picture
-    pthread_cond_t changed;            // fewer are parked, or waiting is over
+    pthread_cond_t changed;            // fewer are parked or being submitted, or waiting is over
     int64_t arrival_ns[BATCH_PERIODS]; // CLOCK_MONOTONIC, a ring
     int n_arrivals, next_arrival;
 };
@@ -88,11 +88,10 @@ struct batch {
     uint64_t sequence; // of the next batch
     size_t item_size;  // of the first request, like:
     struct result_format format;
-    void *blank;                           // an item of fill only
-    bool announce;                         // a batch was closed since batch_take last reported one
-    int n_parked;                          // of all members
-    const struct batch_member *submitting; // member whose picture the collector has
-    pthread_cond_t submitted;
+    void *blank;                     // an item of fill only
+    bool announce;                   // a batch was closed since batch_take last reported one
+    int n_parked;                    // of all members
+    struct batch_member *submitting; // whose picture the collector has
     // For status and metrics; any thread may read.
     _Atomic uint64_t closed[CLOSED_STOPPING + 1]; // by enum batch_close
     struct histogram wait;                        // from the first picture to the close
@@ -155,8 +154,8 @@ struct batch_grant {
     struct batch_member *member; // NULL: no picture, but results may be ready
     struct parked parked;        // owned by the receiver
     struct result *result;
-    int first;
-    bool moved; // the pool has regions besides the present one
+    int first, parts; // its items
+    bool moved;       // the pool has regions besides the present one
 };
 
 // Waits for a parked picture that has room now, or for a closed batch; meanwhile closes batches

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/clock.h"
-
 struct crop_requests {
     const char *camera;
     const struct output_config *config;
@@ -17,14 +15,84 @@ struct crop_requests {
     struct results_receiver receiver;
     struct results *followed; // results that have the receiver; NULL: none
     uint64_t sequence;        // of the next request
+    struct work_queue *queue; // NULL: not set yet
+    struct work work;         // serves requests
+    bool working, closed;     // `work` is in progress; it frees the closed queue
+    struct event ended;       // a request has ended, and others wait
 
-    pthread_mutex_t lock; // guards all below; taken last
+    pthread_mutex_t lock; // guards all below; the event queue's is taken under it
     pthread_cond_t changed;
-    bool woken, stopped;
-    bool taken;   // the output's thread works on a request
+    crop_server *server; // NULL: requests are late
+    void *opaque;
+    bool busy;    // a request is served
+    bool calling; // the call of `server` for it has not returned
     int first, n; // of the ring
     struct crop_request request[CROP_REQUESTS_MAX];
 };
+
+// --- service
+
+// Returns the next request to serve; false: there is none. Under lock.
+static bool take_request(struct crop_requests *requests, struct crop_request *ret)
+{
+    if (!requests->server || requests->n == 0 || requests->busy)
+        return false;
+    *ret = requests->request[requests->first];
+    requests->first = (requests->first + 1) % CROP_REQUESTS_MAX;
+    requests->n--;
+    requests->busy = requests->calling = true;
+    return true;
+}
+
+static void run_server(struct work *work)
+{
+    struct crop_requests *requests =
+        (struct crop_requests *)((char *)work - offsetof(struct crop_requests, work));
+    struct crop_request request;
+    pthread_mutex_lock(&requests->lock);
+    while (take_request(requests, &request)) {
+        pthread_mutex_unlock(&requests->lock);
+        requests->server(requests->opaque, &request);
+        pthread_mutex_lock(&requests->lock);
+        requests->calling = false;
+        pthread_cond_broadcast(&requests->changed);
+    }
+    pthread_mutex_unlock(&requests->lock);
+}
+
+static void free_requests(struct crop_requests *requests)
+{
+    pthread_cond_destroy(&requests->changed);
+    pthread_mutex_destroy(&requests->lock);
+    free(requests);
+}
+
+static void start_work(struct crop_requests *requests)
+{
+    pthread_mutex_lock(&requests->lock);
+    const bool any = requests->n > 0 && !requests->busy;
+    pthread_mutex_unlock(&requests->lock);
+    if (!any || requests->working || !requests->queue)
+        return;
+    requests->working = true;
+    work_start(requests->queue, &requests->work);
+}
+
+static void work_ended(struct work *work)
+{
+    struct crop_requests *requests =
+        (struct crop_requests *)((char *)work - offsetof(struct crop_requests, work));
+    requests->working = false;
+    if (requests->closed)
+        free_requests(requests);
+    else
+        start_work(requests);
+}
+
+static void request_ended(struct event *event)
+{
+    start_work((struct crop_requests *)((char *)event - offsetof(struct crop_requests, ended)));
+}
 
 // A batch's results belong to several cameras.
 static void take_found(struct results_receiver *receiver, const struct found *found)
@@ -45,8 +113,11 @@ int crop_requests_open(struct crop_requests **ret, const char *camera,
     requests->receiver.take = take_found;
     requests->config = config;
     requests->ledger = ledger;
+    requests->work.run = run_server;
+    requests->work.done = work_ended;
+    requests->ended.callback = request_ended;
     pthread_mutex_init(&requests->lock, NULL);
-    condition_init(&requests->changed);
+    pthread_cond_init(&requests->changed, NULL);
     *ret = requests;
     return 0;
 }
@@ -55,15 +126,20 @@ void crop_requests_close(struct crop_requests *requests)
 {
     if (!requests)
         return;
+    event_cancel(&requests->ended);
     for (int i = 0; i < requests->n; i++)
         ledger_lose(requests->ledger, LOSS_STOPPING);
-    pthread_cond_destroy(&requests->changed);
-    pthread_mutex_destroy(&requests->lock);
-    free(requests);
+    requests->n = 0;
+    requests->closed = true;
+    if (!requests->working)
+        free_requests(requests);
 }
 
-void crop_requests_follow(struct crop_requests *requests, struct results *results)
+void crop_requests_follow(struct crop_requests *requests, struct results *results,
+                          struct work_queue *queue)
 {
+    if (queue)
+        requests->queue = queue;
     if (results == requests->followed)
         return;
     if (requests->followed)
@@ -148,58 +224,46 @@ void crop_requests_add(struct crop_requests *requests, const struct found *found
     request.sequence = requests->sequence++;
     ledger_offer(requests->ledger);
     pthread_mutex_lock(&requests->lock);
-    if (requests->n == CROP_REQUESTS_MAX && config->overflow != OVERFLOW_DROP_NEWEST)
+    const bool full = requests->n == CROP_REQUESTS_MAX;
+    if (full && config->overflow != OVERFLOW_DROP_NEWEST)
         lose_oldest(requests, LOSS_OVERFLOW);
-    if (requests->n < CROP_REQUESTS_MAX)
-        requests->request[(requests->first + requests->n++) % CROP_REQUESTS_MAX] = request;
-    else
+    if (!requests->server)
+        ledger_lose(requests->ledger, LOSS_LATE);
+    else if (requests->n == CROP_REQUESTS_MAX)
         ledger_lose(requests->ledger, LOSS_OVERFLOW);
-    pthread_cond_broadcast(&requests->changed);
+    else
+        requests->request[(requests->first + requests->n++) % CROP_REQUESTS_MAX] = request;
+    pthread_mutex_unlock(&requests->lock);
+    start_work(requests);
+}
+
+// --- the camera's crops
+
+void crop_requests_serve(struct crop_requests *requests, crop_server *server, void *opaque)
+{
+    pthread_mutex_lock(&requests->lock);
+    requests->server = server;
+    requests->opaque = opaque;
     pthread_mutex_unlock(&requests->lock);
 }
 
-int crop_requests_take(struct crop_requests *requests, struct crop_request *ret, int64_t until_ns)
+void crop_requests_done(struct crop_requests *requests, struct event_queue *events)
 {
-    int rc = 0;
     pthread_mutex_lock(&requests->lock);
-    requests->taken = false;
+    requests->busy = false;
+    if (requests->n > 0)
+        event_post(events, &requests->ended);
     pthread_cond_broadcast(&requests->changed);
-    while (rc == 0 && requests->n == 0 && !requests->woken && !requests->stopped)
-        rc = condition_wait(&requests->changed, &requests->lock, until_ns);
-    rc = requests->stopped ? -ESHUTDOWN : requests->n == 0 ? -ETIME : 0;
-    requests->woken = false;
-    if (rc == 0) {
-        requests->taken = true;
-        *ret = requests->request[requests->first];
-        requests->first = (requests->first + 1) % CROP_REQUESTS_MAX;
-        requests->n--;
-    }
     pthread_mutex_unlock(&requests->lock);
-    return rc;
 }
 
 void crop_requests_drain(struct crop_requests *requests)
 {
     pthread_mutex_lock(&requests->lock);
+    requests->server = NULL;
     while (requests->n > 0)
         lose_oldest(requests, LOSS_LATE);
-    while (requests->taken)
+    while (requests->busy || requests->calling)
         pthread_cond_wait(&requests->changed, &requests->lock);
-    pthread_mutex_unlock(&requests->lock);
-}
-
-void crop_requests_wake(struct crop_requests *requests)
-{
-    pthread_mutex_lock(&requests->lock);
-    requests->woken = true;
-    pthread_cond_broadcast(&requests->changed);
-    pthread_mutex_unlock(&requests->lock);
-}
-
-void crop_requests_stop(struct crop_requests *requests, bool stopped)
-{
-    pthread_mutex_lock(&requests->lock);
-    requests->stopped = stopped;
-    pthread_cond_broadcast(&requests->changed);
     pthread_mutex_unlock(&requests->lock);
 }

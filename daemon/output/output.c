@@ -379,7 +379,7 @@ void output_finish(struct output *output, int grace_ms)
     if (output->batch)
         batch_finish(output->batch);
     if (output->requests)
-        crop_requests_follow(output->requests, NULL);
+        crop_requests_follow(output->requests, NULL, NULL);
     if (output->scene) // while the sink takes lines
         write_scene_lines(output);
     if (output->sink)

@@ -93,12 +93,12 @@ int subscriptions_open(struct subscriptions **ret, const char *camera,
     return 0;
 }
 
-void subscriptions_follow(const struct subscriptions *subscriptions)
+void subscriptions_follow(const struct subscriptions *subscriptions, struct work_queue *work)
 {
     for (int i = subscriptions->n_pictures; i < subscriptions->n_pools; i++) {
         const struct output *output = subscriptions->list[i].output;
         struct output *of = subscriptions_find(subscriptions, output->config->crops.of);
-        crop_requests_follow(output->requests, of ? output_owner(of)->results : NULL);
+        crop_requests_follow(output->requests, of ? output_owner(of)->results : NULL, work);
     }
 }
 

@@ -36,8 +36,9 @@ struct subscriptions {
 // Returns 0 or a negative errno; the caller holds the only reference.
 int subscriptions_open(struct subscriptions **ret, const char *camera, const struct camera_config *,
                        const struct subscriptions *before, struct output **batches);
-// Makes crops follow the results of their source outputs, in place of earlier ones.
-void subscriptions_follow(const struct subscriptions *);
+// Makes crops follow the results of their source outputs, in place of earlier ones, by work of that
+// queue.
+void subscriptions_follow(const struct subscriptions *, struct work_queue *);
 // Frees the list, after its last reference was released. Calls `detached` (NULL: nothing) for each
 // output that is in no list any more: no thread fills it.
 void subscriptions_close(struct subscriptions *, void (*detached)(struct output *));

@@ -1,9 +1,61 @@
 #include "daemon/supervisor/cameras.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/work/transform.h"
+#include "daemon/work/work.h"
+
+// --- the collector: a batch's thread
+
+struct collector {
+    struct output *output;
+    struct event_queue *events;
+    pthread_t thread;
+    _Atomic bool ended;
+};
+
+static void *collect(void *opaque)
+{
+    struct collector *collector = opaque;
+    struct batch_grant grant;
+    pthread_setname_np(pthread_self(), "batch");
+    while (batch_take(collector->output->batch, &grant) == 0) {
+        if (grant.member)
+            work_resume(&grant);
+        else
+            event_post(collector->events, &collector->output->ready);
+    }
+    atomic_store(&collector->ended, true);
+    return NULL;
+}
+
+static int start_collector(struct output *output, struct event_queue *events)
+{
+    struct collector *collector = malloc(sizeof *collector);
+    if (!collector)
+        return -ENOMEM;
+    *collector = (struct collector){.output = output, .events = events};
+    int rc = -pthread_create(&collector->thread, NULL, collect, collector);
+    if (rc < 0)
+        free(collector);
+    else
+        output->collector = collector;
+    return rc;
+}
+
+static void stop_collector(struct output *batch)
+{
+    if (!batch->collector)
+        return;
+    batch_stop(batch->batch);
+    pthread_join(batch->collector->thread, NULL);
+    free(batch->collector);
+    batch->collector = NULL;
+}
+
+// --- batches
 
 bool batch_has_cameras(const struct output *batch, struct camera *const cameras[], int n)
 {
@@ -27,7 +79,7 @@ void batches_start(struct output *batches, struct camera *const cameras[], int n
     for (struct output *batch = batches; batch; batch = batch->next) {
         if (batch->collector || batch->finished || !batch_is_filled(batch, cameras, n))
             continue;
-        int rc = collector_open(&batch->collector, batch, events);
+        int rc = start_collector(batch, events);
         if (rc < 0)
             log_event(LOG_LEVEL_ERROR, "output=%s no thread: %s", batch->config->name,
                       strerror(-rc));
@@ -45,19 +97,14 @@ void batches_finish(struct output *batches, struct camera *const cameras[], int 
             output_finish(batch, grace_ms);
 }
 
-static void stop_collector(struct output *batch)
-{
-    collector_close(batch->collector);
-    batch->collector = NULL;
-}
-
 // Polled: the collector may be in a driver or unmap memory, so the loop thread does not wait.
 static bool is_over(struct output *batch)
 {
     if (batch->subscribers > 0 || output_is_open(batch))
         return false;
     batch->finished = true; // no share joins it any more
-    if (!collector_stop(batch->collector))
+    batch_stop(batch->batch);
+    if (batch->collector && !atomic_load(&batch->collector->ended))
         return false;
     stop_collector(batch);
     return true;

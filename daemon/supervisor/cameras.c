@@ -284,7 +284,7 @@ void cameras_set(struct cameras *cameras, struct camera **list, int n)
         if (list_has(before, n_before, list[i]))
             continue;
         cameras->n_threads++;
-        subscriptions_follow(list[i]->subscriptions);
+        subscriptions_follow(list[i]->subscriptions, cameras->context.work);
     }
     for (int i = 0; i < n_before; i++) {
         if (list_has(list, n, before[i]))
@@ -309,7 +309,7 @@ void cameras_set_outputs(struct cameras *cameras, struct camera *camera,
         output_finish(output, DRAIN_LEAVING_MS);
     }
     if (!camera->joined)
-        subscriptions_follow(subscriptions);
+        subscriptions_follow(subscriptions, cameras->context.work);
     camera_subscribe(camera, subscriptions);
 }
 

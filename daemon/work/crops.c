@@ -1,7 +1,6 @@
 #include "daemon/work/crops.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,20 +9,7 @@
 #include "daemon/device/budget.h"
 #include "daemon/output/crop_requests.h"
 #include "daemon/wire.h"
-#include "daemon/work/claim.h"
 #include "daemon/work/geometry.h"
-
-// One request in the backend: the job, its picture, and the batch that it fills.
-struct crop_job {
-    struct job job;
-    struct job_result *results; // one per element of the batch
-    struct element *elements;   // the same number; the first n are made
-    int n;
-    struct frame frame;
-    struct result *result;
-    struct crops *crops;
-    bool busy; // under lock
-};
 
 struct crops {
     const struct device_lease *lease;
@@ -31,477 +17,309 @@ struct crops {
     struct subscription subscription;
     struct output *output;
     int most; // elements per batch
-    pthread_t thread;
+    struct crops *next;
 
-    // The camera's thread changes these while no job is busy and no picture is kept:
-    struct image source; // like the pictures; PIXEL_NONE: not prepared
-    struct op whole;     // makes an element from a whole picture
-    struct plan *plan;   // NULL: elements cannot be made
-    size_t reserved;     // bytes of the lease's device
+    // The camera's thread:
+    const struct output *of; // the output whose objects are shown; NULL: it is gone
+    uint64_t ordinal;        // of that output: behind the last picture kept
 
-    // Crops thread only:
+    // The camera's thread changes these while no request is served:
+    struct geometry geometry; // no plan: elements cannot be made
+    struct kept_pictures *pictures;
+
+    // For the request being served:
+    struct job job;
+    struct frame frame;       // its picture
+    struct element *elements; // `most` of them; the first n are made
+    int n;
+    struct result *result;            // the batch that it fills
     uint64_t first_sequence, claimed; // of the first batch; number of batches
     uint32_t epoch;                   // of the last batch
-
-    pthread_mutex_t lock;           // guards the jobs' `busy` and the fields below
-    pthread_cond_t done;            // a job is no longer busy
-    struct kept_pictures *pictures; // NULL: none are kept
-    int depth;                      // jobs that the backend takes at once
-    struct crop_job jobs[FRAMES_IN_FLIGHT_MAX];
 };
 
 // --- the end of a request
 
-static void lose_request(struct crops *crops, enum loss reason)
+// Any thread. The caller's last access to the request.
+static void end_request(struct crops *crops)
 {
-    ledger_lose(&crops->output->ledger, reason);
+    while (crops->n > 0)
+        op_finish(&crops->elements[--crops->n].op);
+    frame_release(&crops->frame);
+    crop_requests_done(crops->output->requests, crops->events);
 }
 
-// Any thread. The caller's last access to the job.
-static void release_job(struct crop_job *job)
+static void complete(struct crops *crops, int status)
 {
-    struct crops *crops = job->crops;
-    while (job->n > 0)
-        op_finish(&job->elements[--job->n].op);
-    frame_release(&job->frame);
-    pthread_mutex_lock(&crops->lock);
-    job->busy = false;
-    pthread_cond_broadcast(&crops->done);
-    pthread_mutex_unlock(&crops->lock);
-}
-
-static void complete_job(struct crop_job *job, int status)
-{
-    struct crops *crops = job->crops;
     struct output *output = crops->output;
     if (status == -EIO || status == -ENODEV)
         device_failed(crops->lease, status);
     if (status == 0)
-        latency_observe(&output->latency, monotonic_ns() - job->frame.info.received_ns);
-    pool_complete(output->pool, job->result, 0, job->n, status);
+        latency_observe(&output->latency, monotonic_ns() - crops->frame.info.received_ns);
+    pool_complete(output->pool, crops->result, 0, crops->n, status);
     event_post(crops->events, &output->ready);
-    release_job(job);
+    end_request(crops);
 }
 
 // Backend thread.
 static void job_done(struct job *job, int status)
 {
-    complete_job(job->opaque, status);
+    complete(job->opaque, status);
 }
 
 // --- a request
 
-// Waits for a job that is not busy, under lock. NULL: no pictures are kept.
-static struct crop_job *wait_for_job(struct crops *crops)
+// Makes an element of the whole picture.
+static const struct op *whole_of(const struct crops *crops)
 {
-    while (crops->pictures) {
-        for (int i = 0; i < crops->depth; i++)
-            if (!crops->jobs[i].busy)
-                return &crops->jobs[i];
-        pthread_cond_wait(&crops->done, &crops->lock);
-    }
-    return NULL;
-}
-
-// Starts a job with the request's picture; the plan stays open while the job is busy. NULL: the
-// picture is not kept any more.
-static struct crop_job *begin_job(struct crops *crops, const struct crop_request *request)
-{
-    pthread_mutex_lock(&crops->lock);
-    struct crop_job *job = wait_for_job(crops);
-    if (job && !kept_pictures_find(crops->pictures, &request->frame, &job->frame))
-        job = NULL;
-    if (job)
-        job->busy = true;
-    pthread_mutex_unlock(&crops->lock);
-    return job;
+    return &crops->geometry.elements[0].op;
 }
 
 // Makes ops for the request's boxes, and drops boxes that no op can show.
-static void make_elements(struct crop_job *job, struct crop_request *request)
+static void make_elements(struct crops *crops, struct crop_request *request)
 {
-    const struct crops *crops = job->crops;
-    int n = 0;
     for (int i = 0; i < request->n; i++) {
         struct op_params params = crops->subscription.op;
-        struct element *element = &job->elements[n];
+        struct element *element = &crops->elements[crops->n];
         params.warp.crop = request->box[i].rect;
-        if (op_init(&element->op, &params, &crops->source) < 0)
+        if (op_init(&element->op, &params, &crops->geometry.source) < 0)
             continue;
-        job->n = n + 1;
-        if (!op_replaces(&element->op, &crops->whole)) {
+        if (!op_replaces(&element->op, whole_of(crops))) {
             op_finish(&element->op);
-            job->n = n;
             continue;
         }
         element->region = request->box[i].rect;
         element->name = request->region;
-        request->box[n++] = request->box[i];
+        request->box[crops->n++] = request->box[i];
     }
 }
 
-static void describe_batch(struct crop_job *job, const struct crop_request *request)
+static void describe_batch(struct crops *crops, const struct crop_request *request)
 {
-    struct crops *crops = job->crops;
-    struct result *result = job->result;
-    const struct elements elements = {job->elements, job->n};
-    struct frame_info info = job->frame.info;
+    struct result *result = crops->result;
+    const struct elements elements = {crops->elements, crops->n};
+    struct frame_info info = crops->frame.info;
     if (crops->claimed == 0)
         crops->first_sequence = request->sequence;
     const bool new_epoch = crops->claimed == 0 || crops->epoch != info.epoch;
     info.flags &= ~(uint32_t)FRAMED_FLAG_FIRST_OF_EPOCH;
-    for (int i = 0; i < job->n; i++) {
+    for (int i = 0; i < crops->n; i++) {
         result->item[i].new_epoch = new_epoch;
         result->item[i].lost = request->sequence - crops->first_sequence - crops->claimed;
     }
-    claim_describe(result, 0, &elements, crops->output, &info, request->sequence,
-                   request->sequence);
-    for (int i = 0; i < job->n; i++) {
+    elements_describe(result, 0, &elements, crops->output, &info, request->sequence,
+                      request->sequence);
+    for (int i = 0; i < crops->n; i++) {
         result->item[i].parent_sequence = request->parent_sequence;
         result->item[i].object = request->box[i].object;
     }
     crops->epoch = info.epoch;
     crops->claimed++;
     result->batch_sequence = request->sequence;
-    result->closed_by = job->n == crops->most ? CLOSED_FULL : CLOSED_ALL;
+    result->closed_by = crops->n == crops->most ? CLOSED_FULL : CLOSED_ALL;
     result->opened_ns = result->closed_ns = monotonic_ns();
 }
 
 // Claims a batch for the job's elements; the rest of it is empty. Returns 0, or as pool_claim.
-static int claim_batch(struct crop_job *job, const struct crop_request *request)
+static int claim_batch(struct crops *crops, const struct crop_request *request)
 {
     static const _Atomic bool never = false;
-    struct crops *crops = job->crops;
     struct output *output = crops->output;
     struct pool_request claim = {
-        .size = crops->whole.dst_bytes,
+        .size = whole_of(crops)->dst_bytes,
         .items = crops->most,
         .ledger = &output->ledger,
         .stop = &never,
     };
-    int rc = pool_claim(output->pool, &claim, &job->result);
+    int rc = pool_claim(output->pool, &claim, &crops->result);
     if (rc < 0)
         return rc;
-    job->result->format =
-        claim_format(&crops->whole, output, job->frame.info.field_order, 0, 0, job->result->data);
-    describe_batch(job, request);
-    if (job->n < crops->most)
-        pool_complete(output->pool, job->result, job->n, crops->most - job->n, -ECANCELED);
+    crops->result->format = elements_format(whole_of(crops), output, crops->frame.info.field_order,
+                                            0, 0, crops->result->data);
+    describe_batch(crops, request);
+    if (crops->n < crops->most)
+        pool_complete(output->pool, crops->result, crops->n, crops->most - crops->n, -ECANCELED);
     return 0;
 }
 
-static void submit_job(struct crop_job *job)
+static void submit_job(struct crops *crops)
 {
-    const struct crops *crops = job->crops;
-    memset(job->results, 0, (size_t)crops->most * sizeof *job->results);
-    for (int i = 0; i < job->n; i++) {
-        const struct op *op = &job->elements[i].op;
-        job->results[i] = (struct job_result){
-            .data = (uint8_t *)job->result->data + (size_t)i * op->dst_bytes,
-            .memory = job->result->memory,
+    struct job_result *results = crops->geometry.results;
+    memset(results, 0, (size_t)crops->most * sizeof *results);
+    for (int i = 0; i < crops->n; i++) {
+        const struct op *op = &crops->elements[i].op;
+        results[i] = (struct job_result){
+            .data = (uint8_t *)crops->result->data + (size_t)i * op->dst_bytes,
+            .memory = crops->result->memory,
             .op = op,
         };
     }
-    job->job = (struct job){
-        .src = job->frame.image,
-        .results = job->results,
+    crops->job = (struct job){
+        .src = crops->frame.image,
+        .results = results,
         .n = crops->most,
         .done = job_done,
-        .opaque = job,
+        .opaque = crops,
     };
-    int rc = crops->lease->driver->submit(crops->plan, &job->job);
+    int rc = crops->lease->driver->submit(crops->geometry.plan, &crops->job);
     if (rc < 0)
-        complete_job(job, rc);
+        complete(crops, rc);
 }
 
-static void answer_request(struct crops *crops, struct crop_request *request)
-{
-    const int64_t max_age_ns = crops->output->config->max_age.ns;
-    struct crop_job *job = begin_job(crops, request);
-    if (!job) {
-        lose_request(crops, LOSS_LATE);
-        return;
-    }
-    enum loss reason = LOSS_LATE;
-    int rc = -1;
-    if (!frame_is_late(&job->frame.info, max_age_ns)) {
-        if (crops->plan)
-            make_elements(job, request);
-        reason = LOSS_CONFIG;
-        if (job->n > 0)
-            reason = claim_loss(rc = claim_batch(job, request), false);
-    }
-    if (rc == 0) {
-        submit_job(job);
-        return;
-    }
-    lose_request(crops, reason);
-    release_job(job);
-}
-
-static int64_t expire_pictures(struct crops *crops)
-{
-    int64_t until_ns = INT64_MAX;
-    pthread_mutex_lock(&crops->lock);
-    if (crops->pictures)
-        until_ns = kept_pictures_expire(crops->pictures);
-    pthread_mutex_unlock(&crops->lock);
-    return until_ns;
-}
-
-static void *run_crops(void *opaque)
+static void serve(void *opaque, struct crop_request *request)
 {
     struct crops *crops = opaque;
-    struct crop_request request;
-    int64_t until_ns = INT64_MAX;
-    int rc;
-    pthread_setname_np(pthread_self(), "crops");
-    while ((rc = crop_requests_take(crops->output->requests, &request, until_ns)) != -ESHUTDOWN) {
-        if (rc == 0)
-            answer_request(crops, &request);
-        until_ns = expire_pictures(crops);
+    const int64_t max_age_ns = crops->output->config->max_age.ns;
+    enum loss reason = LOSS_LATE;
+    int rc = -1;
+    if (kept_pictures_find(crops->pictures, &request->frame, &crops->frame) &&
+        !frame_is_late(&crops->frame.info, max_age_ns)) {
+        if (crops->geometry.plan)
+            make_elements(crops, request);
+        reason = LOSS_CONFIG;
+        if (crops->n > 0)
+            reason = claim_loss(rc = claim_batch(crops, request), false);
     }
-    return NULL;
+    if (rc == 0) {
+        submit_job(crops);
+        return;
+    }
+    ledger_lose(&crops->output->ledger, reason);
+    end_request(crops);
 }
 
-// --- pictures
+// --- for pictures of one geometry
 
-static void crops_keep(struct crops *crops, struct frame *frame)
+static void drain(struct crops *crops)
 {
-    const int rc = crops->pictures ? kept_pictures_add(crops->pictures, frame) : 0;
-    if (rc > 0)
-        crop_requests_wake(crops->output->requests); // so that the thread releases it in time
-    else if (rc == -EIO)
-        device_failed(crops->lease, rc);
-}
-
-static void wait_for_jobs(struct crops *crops)
-{
-    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++)
-        while (crops->jobs[i].busy)
-            pthread_cond_wait(&crops->done, &crops->lock);
-}
-
-static void crops_drain(struct crops *crops)
-{
-    pthread_mutex_lock(&crops->lock);
-    struct kept_pictures *pictures = crops->pictures;
-    crops->pictures = NULL; // no new job begins
-    pthread_mutex_unlock(&crops->lock);
     crop_requests_drain(crops->output->requests);
-    pthread_mutex_lock(&crops->lock);
-    wait_for_jobs(crops);
-    pthread_mutex_unlock(&crops->lock);
-    kept_pictures_close(pictures);
-    if (crops->plan)
-        crops->lease->driver->plan_close(crops->plan);
-    if (crops->reserved)
-        device_unreserve(crops->lease, crops->reserved);
-    op_finish(&crops->whole);
-    crops->plan = NULL;
-    crops->reserved = 0;
-    crops->source = (struct image){.format = PIXEL_NONE};
+    kept_pictures_close(crops->pictures);
+    crops->pictures = NULL;
+    geometry_close(&crops->geometry, crops->lease);
 }
 
-static int open_plan(struct crops *crops, const struct image *source, int most, char *notice,
-                     size_t size)
-{
-    const struct output_config *config = crops->output->config;
-    const struct backend_driver *driver = crops->lease->driver;
-    const struct op *ops[PLAN_OPS_MAX];
-    for (int i = 0; i < crops->most; i++)
-        ops[i] = &crops->whole;
-    size_t bytes = driver->plan_need(source, ops, crops->most, frames_in_flight(driver)).device +
-                   kept_pictures_need(source, most);
-    if (driver->export_open && config->memory != RING_HOST)
-        bytes += pool_region_need(REGION_DEVICE, config->slots,
-                                  crops->whole.dst_bytes * (size_t)crops->most)
-                     .device;
-    return geometry_open_plan(&crops->plan, &crops->reserved, bytes, crops->lease, source, ops,
-                              crops->most, notice, size);
-}
-
-// Opens a plan, unless the output cannot be made from such pictures.
-static int open_geometry(struct crops *crops, const struct image *source, int most, char *notice,
-                         size_t size)
-{
-    int rc = op_init(&crops->whole, &crops->subscription.op, source);
-    crops->source = *source;
-    crops->whole.moves = true;
-    if (rc == 0)
-        return open_plan(crops, source, most, notice, size);
-    crops->whole = (struct op){0};
-    if (rc != -ENOMEM)
-        geometry_note(source, crops->output->config->name, rc, notice, size);
-    return rc == -ENOMEM ? rc : 0;
-}
-
-static int crops_prepare(struct crops *crops, const struct frame *frame, int num, int den,
-                         char *notice, size_t size)
+static int prepare(struct crops *crops, const struct image *source, int num, int den, char *notice,
+                   size_t size)
 {
     const struct crops_config *config = &crops->output->config->crops;
-    const struct device_lease *lease = crops->lease;
-    const struct kept_pictures_options options = {
-        lease, &frame->image, budget_kept_pictures(config, num, den), config->keep.ns};
-    struct kept_pictures *pictures = NULL;
-    if (geometry_is_alike(&crops->source, &frame->image))
+    const struct backend_driver *driver = crops->lease->driver;
+    const int most = budget_kept_pictures(config, num, den);
+    if (geometry_fits(&crops->geometry, source))
         return 0;
-    crops_drain(crops);
-    int rc = open_geometry(crops, &frame->image, options.most, notice, size);
+    drain(crops);
+    int rc = geometry_open(&crops->geometry, crops->lease, &crops->subscription, 1, source,
+                           kept_pictures_need(source, most), notice, size);
     if (rc == 0)
-        rc = kept_pictures_open(&pictures, &options);
-    if (rc == -ENOMEM && lease->driver->device_bytes)
+        rc = kept_pictures_open(&crops->pictures, crops->lease, source, most, config->keep.ns);
+    if (rc == -ENOMEM && driver->device_bytes)
         rc = -ENOSPC;
-    if (rc < 0) {
-        crops_drain(crops);
-        return rc;
-    }
-    pthread_mutex_lock(&crops->lock);
-    crops->pictures = pictures;
-    crops->depth = frames_in_flight(lease->driver);
-    pthread_mutex_unlock(&crops->lock);
-    return 0;
+    if (rc < 0)
+        drain(crops);
+    else
+        crop_requests_serve(crops->output->requests, serve, crops);
+    return rc;
 }
 
 // --- life
 
-static int open_jobs(struct crops *crops)
+static struct crops *open_crops(const struct subscription *subscription,
+                                const struct device_lease *lease, struct event_queue *events)
 {
-    const size_t most = (size_t)crops->most;
-    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++) {
-        struct crop_job *job = &crops->jobs[i];
-        job->crops = crops;
-        job->results = calloc(most, sizeof *job->results);
-        job->elements = calloc(most, sizeof *job->elements);
-        if (!job->results || !job->elements)
-            return -ENOMEM;
-    }
-    return 0;
-}
-
-static void free_crops(struct crops *crops)
-{
-    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++) {
-        free(crops->jobs[i].results);
-        free(crops->jobs[i].elements);
-    }
-    pthread_cond_destroy(&crops->done);
-    pthread_mutex_destroy(&crops->lock);
-    free(crops);
-}
-
-static int crops_open(struct crops **ret, const struct subscription *subscription,
-                      const struct device_lease *lease, struct event_queue *events)
-{
+    const int most = subscription->output->config->capacity;
     struct crops *crops = calloc(1, sizeof *crops);
-    if (!crops)
-        return -ENOMEM;
-    crops->lease = lease;
-    crops->events = events;
-    crops->subscription = *subscription;
-    crops->output = crops->subscription.output;
-    crops->most = crops->output->config->capacity;
-    crops->source.format = PIXEL_NONE;
-    pthread_mutex_init(&crops->lock, NULL);
-    pthread_cond_init(&crops->done, NULL);
-    crop_requests_stop(crops->output->requests, false);
-    int rc = open_jobs(crops);
-    if (rc == 0)
-        rc = -pthread_create(&crops->thread, NULL, run_crops, crops);
-    if (rc < 0) {
-        free_crops(crops);
-        return rc;
+    struct element *elements = calloc((size_t)most, sizeof *elements);
+    if (!crops || !elements) {
+        free(crops);
+        free(elements);
+        return NULL;
     }
-    *ret = crops;
-    return 0;
-}
-
-static void crops_close(struct crops *crops)
-{
-    crops_drain(crops);
-    crop_requests_stop(crops->output->requests, true);
-    pthread_join(crops->thread, NULL);
-    free_crops(crops);
+    *crops = (struct crops){
+        .lease = lease,
+        .events = events,
+        .subscription = *subscription,
+        .output = subscription->output,
+        .most = most,
+        .elements = elements,
+    };
+    return crops;
 }
 
 // --- all of a camera
 
 // Removes the crops of that output from the list and returns them; NULL: there are none.
-static struct crops *take_crops(struct crops_list *list, const struct output *output)
+static struct crops *take_crops(struct crops **list, const struct output *output)
 {
-    for (int i = 0; i < list->n; i++) {
-        struct crops *crops = list->list[i].crops;
-        if (crops->output != output)
-            continue;
-        list->list[i] = list->list[--list->n];
-        return crops;
-    }
-    return NULL;
+    while (*list && (*list)->output != output)
+        list = &(*list)->next;
+    struct crops *crops = *list;
+    if (crops)
+        *list = crops->next;
+    return crops;
 }
 
-static void log_failure(const struct output *output, int rc)
+void crops_subscribe(struct crops **list, const struct subscriptions *subscriptions,
+                     const struct device_lease *lease, struct event_queue *events)
 {
-    log_event(LOG_LEVEL_ERROR, "output=%s no thread: %s", output->config->name, strerror(-rc));
-}
-
-void crops_list_subscribe(struct crops_list *list, const struct subscriptions *subscriptions,
-                          const struct device_lease *lease, struct event_queue *events)
-{
-    struct crops_list next = {0};
+    struct crops *former = *list;
+    *list = NULL;
     for (int i = subscriptions->n_pictures; i < subscriptions->n_pools; i++) {
         const struct subscription *own = &subscriptions->list[i];
-        struct crops_entry *entry = &next.list[next.n];
-        int rc = 0;
-        entry->of = subscriptions_find(subscriptions, own->output->config->crops.of);
-        entry->crops = take_crops(list, own->output);
-        if (!entry->crops)
-            rc = crops_open(&entry->crops, own, lease, events);
-        if (rc < 0)
-            log_failure(own->output, rc);
-        next.n += rc == 0;
+        const struct output_config *config = own->output->config;
+        struct crops *crops = take_crops(&former, own->output);
+        if (!crops && !(crops = open_crops(own, lease, events))) {
+            log_event(LOG_LEVEL_ERROR, "output=%s no crops: %s", config->name, strerror(ENOMEM));
+            continue;
+        }
+        crops->of = subscriptions_find(subscriptions, config->crops.of);
+        crops->ordinal = 0;
+        crops->next = *list;
+        *list = crops;
     }
-    crops_list_close(list);
-    *list = next;
+    crops_close(&former);
 }
 
-void crops_list_close(struct crops_list *list)
+void crops_close(struct crops **list)
 {
-    while (list->n > 0)
-        crops_close(list->list[--list->n].crops);
+    while (*list) {
+        struct crops *crops = *list;
+        *list = crops->next;
+        drain(crops);
+        free(crops->elements);
+        free(crops);
+    }
 }
 
-int crops_list_prepare(struct crops_list *list, const struct frame *frame, int num, int den,
-                       char *notice, size_t size)
+int crops_prepare(struct crops *list, const struct image *source, int num, int den, char *notice,
+                  size_t size)
 {
     int rc = 0;
-    for (int i = 0; rc == 0 && i < list->n; i++)
-        rc = crops_prepare(list->list[i].crops, frame, num, den, notice, size);
+    for (; list && rc == 0; list = list->next)
+        rc = prepare(list, source, num, den, notice, size);
     return rc;
 }
 
-void crops_list_keep(struct crops_list *list, struct frame *frame)
+void crops_keep(struct crops *list, struct frame *frame)
 {
-    for (int i = 0; i < list->n; i++) {
-        struct crops_entry *entry = &list->list[i];
-        if (!entry->of || entry->of->ordinal == entry->ordinal)
+    for (; list; list = list->next) {
+        if (!list->of || list->of->ordinal == list->ordinal || !list->pictures)
             continue;
-        entry->ordinal = entry->of->ordinal;
-        crops_keep(entry->crops, frame);
+        list->ordinal = list->of->ordinal;
+        if (kept_pictures_add(list->pictures, frame) == -EIO)
+            device_failed(list->lease, -EIO);
     }
 }
 
-int64_t crops_list_keep_ns(const struct crops_list *list)
+int64_t crops_keep_ns(const struct crops *list)
 {
     int64_t longest_ns = 0;
-    for (int i = 0; i < list->n; i++) {
-        const int64_t ns = list->list[i].crops->output->config->crops.keep.ns;
+    for (; list; list = list->next) {
+        const int64_t ns = list->output->config->crops.keep.ns;
         longest_ns = ns > longest_ns ? ns : longest_ns;
     }
     return longest_ns;
 }
 
-void crops_list_drain(struct crops_list *list)
+void crops_drain(struct crops *list)
 {
-    for (int i = 0; i < list->n; i++)
-        crops_drain(list->list[i].crops);
+    for (; list; list = list->next)
+        drain(list);
 }

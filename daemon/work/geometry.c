@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/region.h"
+#include "daemon/wire.h"
 
 bool geometry_is_alike(const struct image *a, const struct image *b)
 {
@@ -20,8 +21,9 @@ bool geometry_fits(const struct geometry *geometry, const struct image *source)
     return geometry_is_alike(&geometry->source, source);
 }
 
-void geometry_note(const struct image *source, const char *output, int rc, char *notice,
-                   size_t size)
+// Appends a sentence: that the output cannot be made from such a source, and why.
+static void note_failure(const struct image *source, const char *output, int rc, char *notice,
+                         size_t size)
 {
     const size_t used = strlen(notice);
     snprintf(notice + used, size - used, "%soutput %s cannot be made from %s %dx%d: %s",
@@ -41,7 +43,8 @@ static int regions_of(struct rect regions[TILES_MAX], const struct subscription 
                       const struct image *source)
 {
     const struct op_params *op = &subscription->op;
-    const struct rois *chosen = &subscription->output->config->roi.chosen;
+    const struct output_config *config = subscription->output->config;
+    const struct rois *chosen = &config->roi.chosen;
     for (int i = 0; i < chosen->n && i < TILES_MAX; i++)
         regions[i] = chosen->list[i].rect;
     if (chosen->n > 0)
@@ -49,8 +52,10 @@ static int regions_of(struct rect regions[TILES_MAX], const struct subscription 
     regions[0] = (struct rect){0, 0, source->width, source->height};
     if (op->kind == OP_WARP && op->warp.crop.width > 0)
         regions[0] = op->warp.crop;
+    for (int i = 1; config->crops.of && i < config->capacity; i++)
+        regions[i] = regions[0];
     if (subscription->tiling.size == 0)
-        return 1;
+        return config->crops.of ? config->capacity : 1;
     return op->kind == OP_WARP ? tiles_make(regions, &subscription->tiling, regions[0]) : -EINVAL;
 }
 
@@ -91,11 +96,12 @@ static int open_elements(struct geometry *geometry, const struct subscription *s
     for (int i = 0; i < n && rc == 0; i++) {
         struct op_params params = subscription->op;
         struct element *element = &elements[geometry->n];
-        if (n > 1 || subscription->tiling.size)
+        if (!config->crops.of && (n > 1 || subscription->tiling.size))
             params.warp.crop = regions[i];
         element->region = regions[i];
         element->name = rois->n > 0 ? rois->list[i].name : "";
         rc = op_init(&element->op, &params, &geometry->source);
+        element->op.moves = config->crops.of;
         geometry->n += rc == 0;
     }
     if (rc < 0)
@@ -104,16 +110,15 @@ static int open_elements(struct geometry *geometry, const struct subscription *s
 }
 
 // Returns 0 or -ENOMEM.
-static int open_all(struct geometry *geometry, const struct subscriptions *subscriptions,
-                    char *notice, size_t size)
+static int open_all(struct geometry *geometry, const struct subscription *list, int n, char *notice,
+                    size_t size)
 {
-    for (int i = 0; i < subscriptions->n_pictures; i++) {
-        const struct subscription *subscription = &subscriptions->list[i];
-        int rc = open_elements(geometry, subscription);
+    for (int i = 0; i < n; i++) {
+        int rc = open_elements(geometry, &list[i]);
         if (rc == -ENOMEM)
             return rc;
         if (rc < 0)
-            geometry_note(&geometry->source, subscription->output->config->name, rc, notice, size);
+            note_failure(&geometry->source, list[i].output->config->name, rc, notice, size);
         geometry->first[i + 1] = geometry->n;
     }
     geometry->results =
@@ -121,39 +126,36 @@ static int open_all(struct geometry *geometry, const struct subscriptions *subsc
     return geometry->results ? 0 : -ENOMEM;
 }
 
-// Returns the camera's device memory: the plan's buffers, NVDEC's surfaces, and results on the
-// device.
-static size_t device_bytes(const struct geometry *geometry, const struct backend_driver *driver,
-                           const struct subscriptions *subscriptions, const struct frame *frame,
-                           const struct op *const ops[])
+// Returns the device memory of an output's results: of a batch, the share of its elements.
+static size_t results_bytes(const struct geometry *geometry, const struct subscription *list, int i)
 {
-    const struct image *source = &frame->image;
-    size_t bytes = driver->plan_need(source, ops, geometry->n, frames_in_flight(driver)).device;
-    if (source->memory == MEMORY_CUDA)
-        bytes += budget_nvdec(frame->codec, source->width, source->height,
-                              source->format == PIXEL_P010 ? 10 : 8, frame->surfaces);
-    for (int i = 0; driver->export_open && i < subscriptions->n_pictures; i++) {
-        const struct output_config *output = subscriptions->list[i].output->config;
-        for (int k = geometry->first[i]; k < geometry->first[i + 1]; k++)
-            if (output->memory != RING_HOST) // for a batch: this camera's share
-                bytes += pool_region_need(REGION_DEVICE, output->slots,
-                                          geometry->elements[k].op.dst_bytes)
-                             .device;
+    const struct output_config *output = list[i].output->config;
+    const int n = geometry->first[i + 1] - geometry->first[i];
+    const int step = output->crops.of ? n : 1; // a slot has all elements of crops
+    size_t bytes = 0;
+    for (int k = 0; k < n && output->memory != RING_HOST; k += step) {
+        const size_t element = geometry->elements[geometry->first[i] + k].op.dst_bytes;
+        bytes += pool_region_need(REGION_DEVICE, output->slots, element * (size_t)step).device;
     }
     return bytes;
 }
 
-int geometry_open_plan(struct plan **ret, size_t *reserved, size_t bytes,
-                       const struct device_lease *lease, const struct image *source,
-                       const struct op *const ops[], int n, char *notice, size_t size)
+static int open_plan(struct geometry *geometry, const struct device_lease *lease, size_t bytes,
+                     char *notice, size_t size)
 {
     const struct backend_driver *driver = lease->driver;
+    const int depth = frames_in_flight(driver);
+    const struct op *ops[PLAN_OPS_MAX];
     size_t left = 0;
+    for (int i = 0; i < geometry->n; i++)
+        ops[i] = &geometry->elements[i].op;
+    bytes += driver->plan_need(&geometry->source, ops, geometry->n, depth).device;
     int rc = device_reserve(lease, bytes, &left);
     if (rc == 0) {
-        *reserved = bytes;
+        geometry->reserved = bytes;
         left = 0;
-        rc = driver->plan_open(lease->backend, ret, source, ops, n, frames_in_flight(driver));
+        rc = driver->plan_open(lease->backend, &geometry->plan, &geometry->source, ops, geometry->n,
+                               depth);
     }
     if (rc == -ENOMEM && driver->device_bytes)
         rc = -ENOSPC;
@@ -164,27 +166,16 @@ int geometry_open_plan(struct plan **ret, size_t *reserved, size_t bytes,
     return rc;
 }
 
-static int open_plan(struct geometry *geometry, const struct device_lease *lease,
-                     const struct subscriptions *subscriptions, const struct frame *frame,
-                     char *notice, size_t size)
-{
-    const struct op *ops[PLAN_OPS_MAX];
-    for (int i = 0; i < geometry->n; i++)
-        ops[i] = &geometry->elements[i].op;
-    const size_t bytes = device_bytes(geometry, lease->driver, subscriptions, frame, ops);
-    return geometry_open_plan(&geometry->plan, &geometry->reserved, bytes, lease, &frame->image,
-                              ops, geometry->n, notice, size);
-}
-
 int geometry_open(struct geometry *geometry, const struct device_lease *lease,
-                  const struct subscriptions *subscriptions, const struct frame *frame,
+                  const struct subscription *list, int n, const struct image *source, size_t bytes,
                   char *notice, size_t size)
 {
-    geometry->source = frame->image;
-    notice[0] = 0;
-    int rc = open_all(geometry, subscriptions, notice, size);
+    geometry->source = *source;
+    int rc = open_all(geometry, list, n, notice, size);
+    for (int i = 0; i < n && rc == 0 && lease->driver->export_open; i++)
+        bytes += results_bytes(geometry, list, i);
     if (rc == 0 && geometry->n > 0)
-        rc = open_plan(geometry, lease, subscriptions, frame, notice, size);
+        rc = open_plan(geometry, lease, bytes, notice, size);
     if (rc < 0)
         geometry_close(geometry, lease);
     return rc;
@@ -200,4 +191,69 @@ void geometry_close(struct geometry *geometry, const struct device_lease *lease)
     free(geometry->elements);
     free(geometry->results);
     *geometry = (struct geometry){.source.format = PIXEL_NONE};
+}
+
+// --- items
+
+void elements_describe(struct result *result, int first, const struct elements *elements,
+                       const struct output *output, const struct frame_info *info,
+                       uint64_t sequence, uint64_t ordinal)
+{
+    const bool new_epoch = result->item[first].new_epoch;
+    const uint64_t lost = result->item[first].lost;
+    for (int i = 0; i < elements->n; i++) {
+        const struct op *op = &elements->list[i].op;
+        struct item *item = &result->item[first + i];
+        item->frame = *info;
+        item->frame.flags |= new_epoch ? FRAMED_FLAG_FIRST_OF_EPOCH : 0;
+        item->lost = lost;
+        item->sequence = sequence;
+        item->ordinal = ordinal;
+        item->parent_sequence = sequence;
+        item->object = 0;
+        item->part = i;
+        item->parts = elements->n;
+        strncpy(item->camera, output->camera, sizeof item->camera - 1);
+        memset(item->region, 0, sizeof item->region);
+        strncpy(item->region, elements->list[i].name, sizeof item->region - 1);
+        memcpy(item->src_to_dst, op->src_to_dst, sizeof item->src_to_dst);
+        memcpy(item->dst_to_src, op->dst_to_src, sizeof item->dst_to_src);
+    }
+}
+
+struct result_format elements_format(const struct op *op, const struct output *output,
+                                     enum field_order fields, int num, int den, void *data)
+{
+    bool warp = op->kind == OP_WARP;
+    struct result_format format = {
+        .dtype = warp ? op->warp.dtype : DTYPE_U8,
+        .layout = warp ? op->warp.layout : LAYOUT_NCHW,
+        .order = warp ? op->warp.order : ORDER_RGB,
+        .field_order = fields,
+        .rate_num = num,
+        .rate_den = den,
+    };
+    op_lay_out(op, &format.image, data);
+    rate_limit(&output->rate, &format.rate_num, &format.rate_den);
+    return format;
+}
+
+enum loss claim_loss(int rc, bool stopping)
+{
+    switch (rc) {
+    case -ENOTCONN:
+        return LOSS_CLIENT;
+    case -EPIPE:
+        return LOSS_SINK;
+    case -EAGAIN:
+        return LOSS_OVERFLOW;
+    case -ENOSPC:
+        return LOSS_CONFIG;
+    case -ESHUTDOWN:
+        return LOSS_STOPPING;
+    case -ECANCELED:
+        return stopping ? LOSS_STOPPING : LOSS_BACKEND;
+    default:
+        return LOSS_BACKEND;
+    }
 }

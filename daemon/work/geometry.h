@@ -30,23 +30,35 @@ struct geometry {
 // True if ops and plans made for one also fit the other.
 bool geometry_is_alike(const struct image *, const struct image *);
 bool geometry_fits(const struct geometry *, const struct image *source);
-// Opens a closed geometry for pictures like the frame's. An output that cannot be made gets no op.
-// `notice` gets a sentence about such outputs, or "". Returns 0, -ENOSPC (the device has no room)
-// or another negative errno. Closed on error.
-int geometry_open(struct geometry *, const struct device_lease *, const struct subscriptions *,
-                  const struct frame *, char *notice, size_t size);
+// Opens a closed geometry for pictures like this one, and for the n outputs of the list. An output
+// that cannot be made gets no element; one with crops gets as many as its batch has, each of the
+// whole picture, which jobs replace. Reserves the device memory of it all, and `bytes` more.
+// `notice` gets a sentence about such outputs, or about a device without room. Returns 0, -ENOSPC
+// (the device has no room) or another negative errno. Closed on error.
+int geometry_open(struct geometry *, const struct device_lease *, const struct subscription *list,
+                  int n, const struct image *, size_t bytes, char *notice, size_t size);
 // Returns in *ret the parameters of the subscription's first element for such a picture. 0, or
 // -EINVAL if it has none.
 int geometry_first(struct op_params *ret, const struct subscription *, const struct image *source);
-// Reserves `bytes` of the lease's device in *reserved, and opens a plan. `notice` gets a sentence
-// if the device has no room. Errors as geometry_open; the caller owns *reserved even on error.
-int geometry_open_plan(struct plan **ret, size_t *reserved, size_t bytes,
-                       const struct device_lease *, const struct image *source,
-                       const struct op *const ops[], int n, char *notice, size_t size);
-// Appends a sentence: that the output cannot be made from such a source, and why.
-void geometry_note(const struct image *source, const char *output, int rc, char *notice,
-                   size_t size);
 // Waits for the plan's jobs. Accepts a closed geometry.
 void geometry_close(struct geometry *, const struct device_lease *);
+
+// --- the items that elements fill, of pictures and of crops
+// The n elements of a picture for one output.
+struct elements {
+    const struct element *list;
+    int n;
+};
+
+// Describes the elements' items from `first` on.
+void elements_describe(struct result *, int first, const struct elements *, const struct output *,
+                       const struct frame_info *, uint64_t sequence, uint64_t ordinal);
+// Returns the format of results whose elements are made by `op`, at num / den pictures a second
+// (0/0: unknown), with the data at `data`.
+struct result_format elements_format(const struct op *, const struct output *, enum field_order,
+                                     int num, int den, void *data);
+// Returns the loss for a failed pool_claim or batch_claim: no result exists that could count it.
+// `stopping`: -ECANCELED means stopping; else the device has failed.
+enum loss claim_loss(int rc, bool stopping);
 
 #endif

@@ -19,7 +19,9 @@ struct copy {
 };
 
 struct kept_pictures {
-    struct kept_pictures_options options;
+    const struct device_lease *lease;
+    int most;
+    int64_t keep_ns;
     struct device_export memory; // of the copies; address NULL: there are none
     struct copy *copies;         // most + COPIES_MORE of them
     pthread_mutex_t lock;        // guards all below; a decoder's lock may be taken under it
@@ -50,12 +52,11 @@ size_t kept_pictures_need(const struct image *source, int most)
     return lay_out_copy(&image, source, NULL) * (size_t)(most + COPIES_MORE);
 }
 
-static int open_copies(struct kept_pictures *pictures)
+static int open_copies(struct kept_pictures *pictures, const struct image *source)
 {
-    const struct kept_pictures_options *options = &pictures->options;
-    const struct device_lease *lease = options->lease;
-    const int n = options->most + COPIES_MORE;
-    const size_t bytes = kept_pictures_need(options->source, options->most);
+    const struct device_lease *lease = pictures->lease;
+    const int n = pictures->most + COPIES_MORE;
+    const size_t bytes = kept_pictures_need(source, pictures->most);
     if (bytes == 0)
         return 0;
     pictures->copies = calloc((size_t)n, sizeof *pictures->copies);
@@ -67,7 +68,7 @@ static int open_copies(struct kept_pictures *pictures)
         lease->driver->export_open(lease->backend, &pictures->memory, EXPORT_DESCRIPTOR, bytes);
     uint8_t *base = pictures->memory.address;
     for (int i = 0; rc == 0 && i < n; i++)
-        base += lay_out_copy(&pictures->copies[i].image, options->source, base);
+        base += lay_out_copy(&pictures->copies[i].image, source, base);
     return rc;
 }
 
@@ -79,7 +80,7 @@ static void release_copy(void *owner)
 
 static int copy_frame(struct kept_pictures *pictures, const struct frame *frame, struct frame *ret)
 {
-    const struct device_lease *lease = pictures->options.lease;
+    const struct device_lease *lease = pictures->lease;
     struct copy *copy = pictures->copies;
     while (atomic_load(&copy->busy)) // at least one is free
         copy++;
@@ -96,15 +97,18 @@ static int copy_frame(struct kept_pictures *pictures, const struct frame *frame,
 
 // --- the pictures
 
-int kept_pictures_open(struct kept_pictures **ret, const struct kept_pictures_options *options)
+int kept_pictures_open(struct kept_pictures **ret, const struct device_lease *lease,
+                       const struct image *source, int most, int64_t keep_ns)
 {
     struct kept_pictures *pictures =
-        calloc(1, sizeof *pictures + (size_t)options->most * sizeof *pictures->list);
+        calloc(1, sizeof *pictures + (size_t)most * sizeof *pictures->list);
     if (!pictures)
         return -ENOMEM;
-    pictures->options = *options;
+    pictures->lease = lease;
+    pictures->most = most;
+    pictures->keep_ns = keep_ns;
     pthread_mutex_init(&pictures->lock, NULL);
-    int rc = open_copies(pictures);
+    int rc = open_copies(pictures, source);
     if (rc < 0)
         kept_pictures_close(pictures);
     else
@@ -115,19 +119,19 @@ int kept_pictures_open(struct kept_pictures **ret, const struct kept_pictures_op
 // Returns the i-th oldest. Under lock.
 static struct kept *kept_at(struct kept_pictures *pictures, int i)
 {
-    return &pictures->list[(pictures->first + i) % pictures->options.most];
+    return &pictures->list[(pictures->first + i) % pictures->most];
 }
 
 static void drop_oldest(struct kept_pictures *pictures)
 {
     frame_release(&kept_at(pictures, 0)->frame);
-    pictures->first = (pictures->first + 1) % pictures->options.most;
+    pictures->first = (pictures->first + 1) % pictures->most;
     pictures->n--;
 }
 
 static void drop_old(struct kept_pictures *pictures)
 {
-    const int64_t since_ns = monotonic_ns() - pictures->options.keep_ns;
+    const int64_t since_ns = monotonic_ns() - pictures->keep_ns;
     while (pictures->n > 0 && kept_at(pictures, 0)->since_ns < since_ns)
         drop_oldest(pictures);
 }
@@ -139,8 +143,7 @@ void kept_pictures_close(struct kept_pictures *pictures)
     while (pictures->n > 0)
         drop_oldest(pictures);
     if (pictures->memory.address)
-        pictures->options.lease->driver->export_close(pictures->options.lease->backend,
-                                                      &pictures->memory);
+        pictures->lease->driver->export_close(pictures->lease->backend, &pictures->memory);
     free(pictures->copies);
     pthread_mutex_destroy(&pictures->lock);
     free(pictures);
@@ -154,12 +157,11 @@ int kept_pictures_add(struct kept_pictures *pictures, struct frame *frame)
         return rc;
     pthread_mutex_lock(&pictures->lock);
     drop_old(pictures);
-    if (pictures->n == pictures->options.most)
+    if (pictures->n == pictures->most)
         drop_oldest(pictures);
     *kept_at(pictures, pictures->n++) = (struct kept){kept, monotonic_ns()};
-    const bool only = pictures->n == 1;
     pthread_mutex_unlock(&pictures->lock);
-    return only;
+    return 0;
 }
 
 bool kept_pictures_find(struct kept_pictures *pictures, const struct frame_info *info,
@@ -175,15 +177,4 @@ bool kept_pictures_find(struct kept_pictures *pictures, const struct frame_info 
     }
     pthread_mutex_unlock(&pictures->lock);
     return found;
-}
-
-int64_t kept_pictures_expire(struct kept_pictures *pictures)
-{
-    int64_t until_ns = INT64_MAX;
-    pthread_mutex_lock(&pictures->lock);
-    drop_old(pictures);
-    if (pictures->n > 0)
-        until_ns = kept_at(pictures, pictures->n - 1)->since_ns + pictures->options.keep_ns + 1;
-    pthread_mutex_unlock(&pictures->lock);
-    return until_ns;
 }

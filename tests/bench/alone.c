@@ -15,7 +15,7 @@
 #include "daemon/device/budget.h"
 #include "daemon/device/devices.h"
 #include "daemon/source/libav_log.h"
-#include "daemon/work/transform.h"
+#include "daemon/work/work.h"
 #include "tests/bench/interrupt.h"
 
 static const double PATIENCE_S = 30, PATIENCE_EACH_S = 0.5, POLL_S = 0.005;

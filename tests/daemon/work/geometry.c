@@ -54,8 +54,10 @@ static struct fixture *start(void)
 static void open_for(struct fixture *f, int width, int height)
 {
     f->frame.image = (struct image){.format = PIXEL_NV12, .width = width, .height = height};
-    const int rc = geometry_open(&f->geometry, &f->lease, f->subscriptions, &f->frame, f->notice,
-                                 sizeof f->notice);
+    f->notice[0] = 0;
+    const int rc =
+        geometry_open(&f->geometry, &f->lease, f->subscriptions->list, f->subscriptions->n_pictures,
+                      &f->frame.image, 0, f->notice, sizeof f->notice);
     CHECK(rc == 0, "%dx%d: %d", width, height, rc);
 }
 

@@ -1,6 +1,6 @@
 // The pipeline on the CPU backend: the frames that each output gets or loses, and why, over changes
 // of geometry, thinning, stopping, a failing device and one without room.
-#include "daemon/work/transform.h"
+#include "daemon/work/work.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ struct fixture {
     struct output *batches;            // batches' own outputs: these are shares in them
     struct consumer consumer[OUTPUTS]; // one per output
     struct histogram decode, process;
-    struct transform *pipeline;
+    struct camera_work *pipeline;
     _Atomic bool stop;
     struct stage_watch stages;
     int released; // frames given back
@@ -41,12 +41,12 @@ static void join(struct fixture *f, bool cpu_only)
         device_release(&f->lease);
         CHECK(device_acquire(f->devices, NULL, &f->lease) == 0, "join the cpu");
     }
-    transform_attach(f->pipeline);
+    work_attach(f->pipeline);
 }
 
 static void leave(struct fixture *f)
 {
-    transform_detach(f->pipeline);
+    work_detach(f->pipeline);
     device_release(&f->lease);
 }
 
@@ -62,7 +62,7 @@ static void start(struct fixture *f, double camera_fps)
         f->output[i] = f->subscriptions->list[i].output;
         pool_attach(f->output[i]->pool, &f->consumer[i]);
     }
-    struct transform_context context = {
+    struct work_context context = {
         .lease = &f->lease,
         .events = f->events,
         .subscriptions = f->subscriptions,
@@ -72,7 +72,7 @@ static void start(struct fixture *f, double camera_fps)
         .decode = &f->decode,
         .process = &f->process,
     };
-    CHECK(transform_open(&f->pipeline, &context) == 0, "pipeline");
+    CHECK(work_open(&f->pipeline, &context) == 0, "pipeline");
     join(f, false);
 }
 
@@ -99,7 +99,7 @@ static struct fixture *configure(void)
 static void end(struct fixture *f)
 {
     leave(f);
-    transform_close(f->pipeline);
+    work_close(f->pipeline);
     for (int i = 0; i < OUTPUTS; i++) {
         if (!f->output[i]->parent) {
             pool_close(f->output[i]->pool);
@@ -155,7 +155,7 @@ static struct frame make_frame(struct fixture *f, int width, int height, int64_t
 static int submit(struct fixture *f, int width, int height, int64_t pts_ns, uint32_t epoch)
 {
     struct frame frame = make_frame(f, width, height, pts_ns, epoch);
-    return transform_submit(f->pipeline, &frame);
+    return work_submit(f->pipeline, &frame);
 }
 
 // Returns the output's next frame, as one client sees it, after every frame in flight has ended.
@@ -193,7 +193,7 @@ static void test_geometry_change(void)
         CHECK(submit(f, 64, 48, i, 0) == 0, "submit");
     for (int i = 3; i < 6; i++)
         CHECK(submit(f, 33, 17, i, 1) == 0, "submit the new size");
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     for (uint64_t n = 0; n < 6; n++) {
         struct result *result = next(f, YUV, n);
         CHECK(result && result->item[0].ordinal == n && result->item[0].sequence == n, "frame %d",
@@ -215,7 +215,7 @@ static void test_thinning(void)
     start(f, 0);
     for (int i = 0; i < 50; i++) { // 25 frames/s with timestamps that jitter by 2 ms
         CHECK(submit(f, 16, 16, i * 40000000 + (i % 3) * 2000000, 0) == 0, "submit");
-        transform_drain(f->pipeline);
+        work_drain(f->pipeline);
         struct result *result = next(f, WARP, 0);
         if (result)
             let_go(f, WARP);
@@ -234,7 +234,7 @@ static void test_thinning(void)
     start(f, 12.5);
     for (int i = 0; i < 20; i++)
         submit(f, 16, 16, i * 40000000, 0);
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     CHECK(lost(f, WARP, LOSS_THINNED) == 10, "the camera's rate counts for every output");
     CHECK(lost(f, YUV, LOSS_THINNED) == 10, "the camera's rate counts for every output");
     end(f);
@@ -255,8 +255,8 @@ static void test_gate(void)
             frame.info.flags = 0;
             frame.info.scene = (struct scene_facts){.known = true, .moving = true};
         }
-        CHECK(transform_submit(f->pipeline, &frame) == 0, "submit");
-        transform_drain(f->pipeline);
+        CHECK(work_submit(f->pipeline, &frame) == 0, "submit");
+        work_drain(f->pipeline);
         pass(f, WARP, 1);
         pass(f, YUV, 1);
     }
@@ -275,9 +275,9 @@ static void test_gate(void)
     for (int i = 0; i < 3; i++) {
         struct frame frame = make_frame(f, 16, 16, i * INT64_C(40000000), 0);
         frame.info.flags = i > 0 ? FRAMED_FLAG_DAMAGED : 0;
-        transform_submit(f->pipeline, &frame);
+        work_submit(f->pipeline, &frame);
     }
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     CHECK(lost(f, WARP, LOSS_CLIENT) == 1 && lost(f, WARP, LOSS_STILL) == 2, "%d and %d",
           (int)lost(f, WARP, LOSS_CLIENT), (int)lost(f, WARP, LOSS_STILL));
     CHECK(!f->output[WARP]->gate.begun, "nobody got a picture");
@@ -290,13 +290,13 @@ static void test_output_that_cannot_be(void)
     f->config[WARP].crop = (struct crop){true, {40, 0, 20, 10}};
     start(f, 0);
     CHECK(submit(f, 32, 32, 0, 0) == 0, "submit");
-    const char *notice = transform_notice(f->pipeline);
+    const char *notice = work_notice(f->pipeline);
     CHECK(notice && strstr(notice, "output warp"), "notice: %s", notice ? notice : "none");
-    CHECK(!transform_notice(f->pipeline), "once");
+    CHECK(!work_notice(f->pipeline), "once");
     submit(f, 32, 32, 1, 0);
-    CHECK(!transform_notice(f->pipeline), "once a geometry");
+    CHECK(!work_notice(f->pipeline), "once a geometry");
     CHECK(submit(f, 64, 32, 2, 0) == 0, "a picture wide enough");
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     CHECK(lost(f, WARP, LOSS_CONFIG) == 2, "lost while the crop was outside");
     struct result *result = next(f, WARP, 0);
     CHECK(result && result->item[0].sequence == 2, "then it works");
@@ -323,9 +323,9 @@ static void test_withheld(void)
 {
     struct fixture *f = configure();
     start(f, 0);
-    CHECK(transform_submit(f->pipeline, &(struct frame){.lost = true}) == 0, "lost");
+    CHECK(work_submit(f->pipeline, &(struct frame){.lost = true}) == 0, "lost");
     submit(f, 16, 16, 0, 0);
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     struct result *result = next(f, WARP, 0);
     CHECK(result && result->item[0].sequence == 1 && result->item[0].ordinal == 1,
           "a gap is to be seen");
@@ -368,14 +368,14 @@ static void device_fails(struct fixture *f)
 {
     start(f, 0);
     CHECK(submit(f, 16, 16, 0, 0) == 0, "up to the devices");
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     CHECK(device_is_stale(&f->lease), "the lease is stale");
     CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, YUV, LOSS_BACKEND) == 1, "backend");
     CHECK(f->released == 1, "the frame is given back");
     leave(f);
     join(f, false);
     CHECK(submit(f, 16, 16, 1, 0) == 0, "and works again");
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     struct result *result = next(f, WARP, 0);
     CHECK(result && result->item[0].sequence == 1, "the second frame");
     if (result)
@@ -421,7 +421,7 @@ static void has_no_room(struct fixture *f, int width, const char *said)
     start(f, 0);
     CHECK(submit(f, 20, 16, 0, 0) == 0, "room for this");
     CHECK(submit(f, width, 16, 1, 1) == -ENOSPC, "but not for that");
-    const char *notice = transform_notice(f->pipeline);
+    const char *notice = work_notice(f->pipeline);
     CHECK(notice && strstr(notice, said), "notice: %s", notice ? notice : "none");
     CHECK(!device_is_stale(&f->lease), "the device is well");
     CHECK(lost(f, WARP, LOSS_BACKEND) == 1 && lost(f, YUV, LOSS_BACKEND) == 1, "backend");
@@ -433,7 +433,7 @@ static void has_no_room(struct fixture *f, int width, const char *said)
     leave(f);
     join(f, false);
     CHECK(submit(f, 20, 16, 3, 2) == 0, "and the device again");
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     for (uint64_t n = 0; n < 4; n++) {
         struct result *result = n == 1 ? NULL : next(f, YUV, n);
         CHECK(n == 1 || (result && result->item[0].sequence == n), "frame %d", (int)n);
@@ -481,7 +481,7 @@ static void test_slots_on_device(void)
     end(f);
 }
 
-static struct job *kept[FRAMES_IN_FLIGHT_MAX];
+static struct job *kept[FRAMES_IN_FLIGHT_MAX + 1];
 static int n_kept;
 
 static int keep(struct plan *plan, struct job *job)
@@ -508,6 +508,91 @@ static void test_busy_backend(void)
     end(f);
 }
 
+static int lists_released;
+
+static void count_released(struct event *event)
+{
+    (void)event;
+    lists_released++;
+}
+
+static int take_all(struct output *output, struct consumer *consumer)
+{
+    int n = 0;
+    for (; pool_acquire(output->pool, consumer); n++)
+        pool_release(output->pool, consumer, true);
+    return n;
+}
+
+// Another output takes part from the next picture on, while the backend still has the last one: the
+// former output gets that, and an output that stays gets both.
+static void test_other_outputs(void)
+{
+    struct fixture *f = configure();
+    struct consumer former = {0};
+    f->driver.submit = keep;
+    n_kept = lists_released = 0;
+    start(f, 0);
+    struct subscriptions *before = f->subscriptions;
+    struct output *replaced = f->output[YUV];
+    pool_detach(replaced->pool, &f->consumer[YUV]);
+    pool_attach(replaced->pool, &former);
+    before->released.callback = count_released;
+    CHECK(submit(f, 16, 16, 0, 0) == 0 && n_kept == 1, "submit");
+    f->config[YUV].format = PIXEL_NV12;
+    const struct camera_config camera = {.outputs = f->config, .n_outputs = OUTPUTS};
+    CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, before, &f->batches) == 0, "open");
+    f->output[YUV] = f->subscriptions->list[YUV].output;
+    pool_attach(f->output[YUV]->pool, &f->consumer[YUV]);
+    work_subscribe(f->pipeline, f->subscriptions); // returns, although the job goes on
+    CHECK(!subscriptions_release(before), "the job needs the former list");
+    CHECK(submit(f, 16, 16, 1, 0) == 0 && n_kept == 2, "submit to the other outputs");
+    uv_run(&f->loop, UV_RUN_NOWAIT);
+    CHECK(lists_released == 0 && replaced->sequence == 1, "the former list is in use");
+    for (int i = 0; i < 2; i++)
+        kept[i]->done(kept[i], 0);
+    CHECK(take_all(replaced, &former) == 1, "the former output gets its last picture");
+    CHECK(submit(f, 16, 16, 2, 0) == 0, "submit");
+    uv_run(&f->loop, UV_RUN_NOWAIT);
+    CHECK(lists_released == 1, "the former list is released");
+    kept[2]->done(kept[2], 0);
+    CHECK(take_all(f->output[WARP], &f->consumer[WARP]) == 3, "the output that stays gets all");
+    CHECK(take_all(f->output[YUV], &f->consumer[YUV]) == 2, "the new one gets the next");
+    subscriptions_close(before, NULL);
+    output_close(replaced);
+    end(f);
+}
+
+// Lists that follow each other while the backend hangs: the work waits for no job until it has no
+// room for another list.
+static void test_many_lists(void)
+{
+    struct fixture *f = configure();
+    struct subscriptions *list[FRAMES_IN_FLIGHT_MAX];
+    f->driver.submit = keep;
+    n_kept = lists_released = 0;
+    start(f, 0);
+    const struct camera_config camera = {.outputs = f->config, .n_outputs = OUTPUTS};
+    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++) {
+        CHECK(submit(f, 16, 16, i, 0) == 0 && n_kept == i + 1, "submit");
+        list[i] = f->subscriptions;
+        list[i]->released.callback = count_released;
+        CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, list[i], &f->batches) == 0,
+              "open");
+        work_subscribe(f->pipeline, f->subscriptions);
+        CHECK(!subscriptions_release(list[i]), "list %d is in use", i);
+    }
+    for (int i = FRAMES_IN_FLIGHT_MAX - 1; i >= 0; i--)
+        kept[i]->done(kept[i], 0);
+    CHECK(submit(f, 16, 16, FRAMES_IN_FLIGHT_MAX, 0) == 0, "submit");
+    uv_run(&f->loop, UV_RUN_NOWAIT);
+    CHECK(lists_released == FRAMES_IN_FLIGHT_MAX, "%d lists are released", lists_released);
+    kept[FRAMES_IN_FLIGHT_MAX]->done(kept[FRAMES_IN_FLIGHT_MAX], 0);
+    for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++)
+        subscriptions_close(list[i], NULL);
+    end(f);
+}
+
 static void test_overflow_and_stop(void)
 {
     struct fixture *f = configure();
@@ -516,7 +601,7 @@ static void test_overflow_and_stop(void)
     for (int i = 0; i < 8; i++)
         CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
     atomic_store(&f->stop, true); // the ninth would wait forever
-    transform_wake(f->pipeline);
+    work_wake(f->pipeline);
     CHECK(submit(f, 16, 16, 8, 0) == 0, "submit while stopping");
     CHECK(lost(f, WARP, LOSS_STOPPING) == 1, "stopping");
     end(f);
@@ -547,7 +632,7 @@ static void test_failure_while_waiting(void)
     join(f, false);
     pass(f, WARP, 8);
     CHECK(submit(f, 16, 16, 9, 0) == 0, "submit on the cpu");
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     struct result *result = next(f, WARP, 9);
     CHECK(result && result->item[0].sequence == 9, "waits are waits again");
     if (result)
@@ -621,7 +706,7 @@ static void test_hanging_backend(void)
         submit(f, 16, 16, i, 0);
     pthread_join(thread, NULL);
     CHECK(lost(f, WARP, LOSS_BACKEND) + lost(f, WARP, LOSS_STOPPING) == 0, "pictures are lost");
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     end(f);
 }
 
@@ -637,7 +722,7 @@ static void test_hanging_backend_and_loss(void)
     stage_enter(&f->stages, STAGE_READ, 1000 * HANG_NS);
     CHECK(hangs(f), "nothing comes of three pictures");
     let_jobs_go();
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     CHECK(!hangs(f), "all have come");
     end(f);
 }
@@ -656,7 +741,7 @@ static void *resume_parked(void *opaque)
         batch_park(&f->output[WARP]->share, &parked, 1);
         while (batch_take(batch, &grant) == 0 && !grant.member)
             ;
-        transform_resume(&grant);
+        work_resume(&grant);
         atomic_fetch_add(&resumed, 1);
     }
     for (int i = 0; i < 2; i++) // the last picture is submitted, and its batch delivered
@@ -686,7 +771,7 @@ static void test_batch_beside_hanging_backend(void)
     CHECK(cpu_backend.submit(held.plan, held.job[0]) == 0, "submit");
     pthread_join(collector, NULL);
     batch_finish(f->output[WARP]->parent->batch);
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     struct result *result = pool_acquire(f->output[WARP]->pool, &f->consumer[WARP]);
     CHECK(result && item_is_filled(&result->item[0]), "the batch lacks its first picture");
     CHECK(lost(f, WARP, LOSS_BACKEND) == 2, "%d lost", (int)lost(f, WARP, LOSS_BACKEND));
@@ -820,7 +905,7 @@ static void test_burst(void)
 
     f = with_few_slots();
     start(f, 0);
-    transform_delayed(f->pipeline, OPENING_US * INT64_C(1000));
+    work_delayed(f->pipeline, OPENING_US * INT64_C(1000));
     all_arrive(f, "after the decoder's opening");
 }
 
@@ -829,12 +914,12 @@ static void test_burst_and_stuck_client(void)
 {
     struct fixture *f = with_few_slots();
     start(f, 0);
-    transform_delayed(f->pipeline, OPENING_US * INT64_C(1000));
+    work_delayed(f->pipeline, OPENING_US * INT64_C(1000));
     const int64_t begun_ns = monotonic_ns();
     for (int i = 0; i < BURST; i++)
         CHECK(submit(f, 16, 16, i * 40000000, 0) == 0, "submit");
     CHECK(monotonic_ns() - begun_ns < 10 * INT64_C(1000000000), "it waits for each frame");
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     CHECK(lost(f, WARP, LOSS_OVERFLOW) > 0, "nothing is lost");
     end(f);
 }
@@ -846,7 +931,7 @@ static void *stop_soon(void *opaque)
         usleep(1000);
     usleep(20000);
     atomic_store(&f->stop, true);
-    transform_wake(f->pipeline);
+    work_wake(f->pipeline);
     return NULL;
 }
 
@@ -855,7 +940,7 @@ static void test_burst_and_stop(void)
     struct fixture *f = with_few_slots();
     pthread_t thread;
     start(f, 0);
-    transform_delayed(f->pipeline, 60 * INT64_C(1000000000));
+    work_delayed(f->pipeline, 60 * INT64_C(1000000000));
     const int64_t begun_ns = monotonic_ns();
     pthread_create(&thread, NULL, stop_soon, f);
     for (int i = 0; i < 4; i++)
@@ -883,7 +968,7 @@ static void test_burst_and_busy_backend(void)
     f->driver.submit = keep;
     n_kept = 0;
     start(f, 0);
-    transform_delayed(f->pipeline, 60 * INT64_C(1000000000));
+    work_delayed(f->pipeline, 60 * INT64_C(1000000000));
     for (int i = 0; i < FRAMES_IN_FLIGHT_MAX; i++)
         CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
     f->driver.submit = cpu_backend.submit;
@@ -891,7 +976,7 @@ static void test_burst_and_busy_backend(void)
     CHECK(submit(f, 16, 16, FRAMES_IN_FLIGHT_MAX, 0) == 0, "submit");
     pthread_join(thread, NULL);
     CHECK(lost(f, WARP, LOSS_BACKEND_BUSY) == 0, "%d lost", (int)lost(f, WARP, LOSS_BACKEND_BUSY));
-    transform_drain(f->pipeline);
+    work_drain(f->pipeline);
     end(f);
 }
 
@@ -911,6 +996,8 @@ int main(void)
     TEST(test_no_room());
     TEST(test_slots_on_device());
     TEST(test_busy_backend());
+    TEST(test_other_outputs());
+    TEST(test_many_lists());
     TEST(test_overflow_and_stop());
     TEST(test_failure_while_waiting());
     TEST(test_hanging_backend());
