@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/access.h"
+#include "daemon/output/lines.h"
 #include "daemon/output/segment.h"
 #include "daemon/output/sink.h"
 

@@ -12,7 +12,6 @@
 
 #include "config/config.h"
 #include "daemon/base/counters.h"
-#include "daemon/output/lines.h"
 #include "daemon/output/pool.h"
 #include "daemon/wire.h"
 
@@ -58,7 +57,6 @@ struct found {
     int object;
     struct frame_info frame;
     uint64_t sequence, ticket;
-    float src_to_dst[6], dst_to_src[6];
     uint32_t model;    // detector's number, chosen by the client
     uint32_t client;   // client's number, rising
     bool late;         // the slot was revoked, or the frame is older than max_age
@@ -75,16 +73,12 @@ struct results_receiver {
     void (*take)(struct results_receiver *, const struct found *);
 };
 
-// Last result for pictures of one camera, and totals.
+// Totals of the results for pictures of one camera, and its last one.
 struct last_found {
     char camera[25];
     uint64_t results, objects, late;
-    uint64_t sequence;
-    uint32_t epoch;
-    int64_t result_ns; // CLOCK_MONOTONIC
-    int64_t capture_ns;
-    int n, room;
-    struct framed_detection *list; // in pixels of the picture
+    int64_t result_ns; // of the last: CLOCK_MONOTONIC
+    int n;             // its objects
 };
 
 // A client of the ring, from results_attach to results_detach. Zeroed before; private to results.c.
@@ -112,10 +106,10 @@ struct results {
     uint64_t answered; // of these, elements with a valid result
     uint64_t results, objects, late;
     uint64_t wrong[RESULT_WRONGS], dropped[OBJECT_DROPS];
-    struct line_account lines;      // of `detections`
-    struct latency latency;         // from a frame's arrival to its result
-    struct latency_window recent;   // sampled by the status
-    struct last_found **last_found; // of each camera
+    struct line_account lines;     // of `detections`
+    struct latency latency;        // from a frame's arrival to its result
+    struct latency_window recent;  // sampled by the status
+    struct last_found *last_found; // of each camera
     int n_last_found;
 };
 
@@ -123,7 +117,7 @@ int results_open(struct results **ret, const struct results_options *); // 0 or 
 void results_close(struct results *); // no client may be left; accepts NULL
 void results_add_receiver(struct results *, struct results_receiver *);
 void results_remove_receiver(struct results *, struct results_receiver *);
-// Returns the last result for pictures of the camera; NULL: none so far.
+// Returns what was found for the camera; NULL: nothing so far. Valid until the next result.
 struct last_found *results_last_found(const struct results *, const char *camera);
 void results_forget_camera(struct results *, const char *camera); // no member any more
 uint64_t results_wrong(const struct results *);                   // wrong messages, for all reasons

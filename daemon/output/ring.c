@@ -81,12 +81,13 @@ static void close_shared(const struct sink_context *context)
 }
 
 // If the object was removed or truncated, moves frames to new memory with that name.
-static void check_shared(struct ring_sink *ring)
+static void check_shared(struct server *server)
 {
-    struct sink *sink = &ring->server.sink;
+    struct ring_sink *ring = (struct ring_sink *)server;
+    const struct sink *sink = &server->sink;
     const char *name = sink->context.config->shared.name;
     char why[256];
-    const bool listens = ring->server.listener.fd >= 0;
+    const bool listens = server->listener.fd >= 0;
     if (!name || !listens || !shared_object_is_lost(sink->context.shared))
         return;
     int rc = open_shared(&sink->context, why, sizeof why);
@@ -101,18 +102,6 @@ static void check_shared(struct ring_sink *ring)
     ring->logged = rc < 0;
     if (rc == 0)
         pool_renew_memory(sink->context.pool);
-}
-
-static void check_paths(struct sink *sink)
-{
-    server_check_path(sink);
-    check_shared((struct ring_sink *)sink);
-}
-
-static void yield(struct sink *sink, struct listener *ret)
-{
-    server_yield(sink, ret);
-    close_shared(&sink->context);
 }
 
 // --- sending
@@ -380,48 +369,29 @@ static void detach_client(struct server *server, struct server_client *base)
     results_detach(server->sink.context.results, &client->results);
 }
 
-static void close_ring(struct server *server)
+static void open_timer(struct server *server)
 {
-    close_shared(&server->sink.context);
+    struct ring_sink *ring = (struct ring_sink *)server;
+    uv_timer_init(server->sink.context.loop, &ring->timer);
+    ring->timer.data = server;
+    server->handles++;
+}
+
+static void close_timer(struct server *server)
+{
     uv_close((uv_handle_t *)&((struct ring_sink *)server)->timer, server_handle_closed);
 }
 
-static const struct server_driver ring_driver = {
+const struct server_driver ring_server = {
+    .size = sizeof(struct ring_sink),
     .client_size = sizeof(struct ring_client),
-    .send = tell_ready,
+    .prepare = open_shared,
+    .release = close_shared,
+    .begin = open_timer,
+    .close = close_timer,
+    .check = check_shared,
     .enter = attach_client,
+    .send = tell_ready,
     .receive = read_messages,
     .leave = detach_client,
-    .close = close_ring,
-};
-
-static int open_sink(struct sink **ret, const struct sink_context *context, char *why, size_t size)
-{
-    struct server *server;
-    int rc = open_shared(context, why, size);
-    if (rc < 0)
-        return rc;
-    rc = server_open(&server, sizeof(struct ring_sink), &ring_driver, &ring_sink, context, why,
-                     size);
-    if (rc < 0) {
-        close_shared(context);
-        return rc;
-    }
-    struct ring_sink *ring = (struct ring_sink *)server;
-    uv_timer_init(context->loop, &ring->timer);
-    ring->timer.data = server;
-    server->handles++;
-    *ret = &server->sink;
-    return 0;
-}
-
-const struct sink_driver ring_sink = {
-    .open = open_sink,
-    .pump = server_pump,
-    .finish = server_finish,
-    .clients = server_clients,
-    .client = server_client,
-    .listener = server_listener,
-    .check_path = check_paths,
-    .yield = yield,
 };

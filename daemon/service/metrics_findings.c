@@ -204,7 +204,7 @@ static int each_stats_lines(FILE *to, const struct metrics *metrics, print_stats
             snprintf(labels, sizeof labels, "{camera=\"%s\",output=\"%s\"",
                      metrics->cameras[i]->config->name, output->config->name);
             if (print)
-                print(to, labels, scene_lines_account(output->scene));
+                print(to, labels, &output->scene->account);
         }
     }
     return n;

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/output/result_lines.h"
+#include "daemon/output/lines.h"
 #include "tests/fuzz/turns.h"
 
 enum { CLIENTS = 3, SLOTS = 4, ITEMS = 3, WIDTH = 640, HEIGHT = 360 };
