@@ -11,14 +11,16 @@ enum {
     HELD_PART = 5, // weight of the last result in pool.held_ns: 1/HELD_PART
 };
 
-static uint64_t *lent_word(struct consumer *consumer, int number)
+static bool has_lent(const struct consumer *consumer, int number)
 {
-    return &consumer->lent[number / 64];
+    return consumer->lent[number / 64] >> number % 64 & 1;
 }
 
-static uint64_t lent_bit(int number)
+static void set_lent(struct consumer *consumer, int number, bool lent)
 {
-    return UINT64_C(1) << number % 64;
+    const uint64_t bit = UINT64_C(1) << number % 64;
+    uint64_t *word = &consumer->lent[number / 64];
+    *word = lent ? *word | bit : *word & ~bit;
 }
 
 static struct result *older_result(struct result *a, struct result *b)
@@ -112,8 +114,8 @@ void pool_end_result(struct pool *pool, struct result *result)
             account_item(pool, item->ledger, false, fate_of(result, item));
         item->state = ITEM_EMPTY;
     }
-    for (struct consumer *c = pool->consumers; c && result->lent > 0; c = c->next)
-        *lent_word(c, result->number) &= ~lent_bit(result->number);
+    for (struct consumer *c = pool->consumers; c; c = c->next)
+        set_lent(c, result->number, false);
     atomic_store(pool_region_word(result->region, result->number), 0);
     result->region->users--;
     result->region = NULL;
@@ -121,12 +123,21 @@ void pool_end_result(struct pool *pool, struct result *result)
     pthread_cond_broadcast(&pool->room);
 }
 
-// Ends a ready result that nothing needs any more. Under OVERFLOW_WAIT ready results stay for the
-// next consumer if there is none. Lock held.
+// Returns true if the consumer has not reached the result yet.
+static bool awaits(const struct consumer *consumer, const struct result *result)
+{
+    return consumer->cursor <= result->ticket;
+}
+
+// Ends a ready result that no consumer awaits, holds or was lent. Under OVERFLOW_WAIT ready results
+// stay for the next consumer if there is none. Lock held.
 static void end_unneeded(struct pool *pool, struct result *result)
 {
-    bool kept = pool_waits(pool) && pool->n_consumers == 0 && pool->sink == POOL_SINK_OPEN;
-    if (result->awaited == 0 && result->held == 0 && result->lent == 0 && !kept)
+    const bool kept = pool_waits(pool) && pool->n_consumers == 0 && pool->sink == POOL_SINK_OPEN;
+    bool needed = kept || result->held > 0;
+    for (const struct consumer *c = pool->consumers; c && !needed; c = c->next)
+        needed = awaits(c, result) || has_lent(c, result->number);
+    if (!needed)
         pool_end_result(pool, result);
 }
 
@@ -142,25 +153,37 @@ static struct result *find_free(struct pool *pool)
     return found;
 }
 
+// Returns the oldest result lent to the consumer; NULL: none.
+static struct result *oldest_lent(struct pool *pool, const struct consumer *consumer)
+{
+    struct result *oldest = NULL;
+    for (int i = 0; i < pool->options.n; i++)
+        if (has_lent(consumer, i))
+            oldest = older_result(oldest, &pool->result[i]);
+    return oldest;
+}
+
 // Returns the result to evict for a newer one, by the policy; NULL: none. Lock held.
 static struct result *find_evictable(struct pool *pool)
 {
     bool is_oldest_lent[POOL_RESULTS_MAX] = {false};
+    const bool newest = atomic_load(&pool->overflow) == OVERFLOW_DROP_NEWEST;
     struct result *passed = NULL, *spare = NULL;
-    for (struct consumer *consumer = pool->consumers; consumer; consumer = consumer->next) {
-        struct result *oldest = NULL;
-        for (int i = 0; i < pool->options.n; i++)
-            if (*lent_word(consumer, i) & lent_bit(i))
-                oldest = older_result(oldest, &pool->result[i]);
+    for (const struct consumer *c = pool->consumers; c; c = c->next) {
+        const struct result *oldest = oldest_lent(pool, c);
         if (oldest)
             is_oldest_lent[oldest->number] = true;
     }
-    bool newest = atomic_load(&pool->overflow) == OVERFLOW_DROP_NEWEST;
     for (int i = 0; i < pool->options.n; i++) {
         struct result *result = &pool->result[i];
+        bool is_passed = false, is_lent = false;
         if (result->state != RESULT_READY || result->held > 0)
             continue;
-        if (result->lent == 0 && result->awaited < pool->n_consumers)
+        for (const struct consumer *c = pool->consumers; c; c = c->next) {
+            is_passed |= !awaits(c, result);
+            is_lent |= has_lent(c, i);
+        }
+        if (is_passed && !is_lent)
             passed = older_result(passed, result); // it only waits for slower consumers
         if (!is_oldest_lent[i] && (result->delivered || !newest))
             spare = older_result(spare, result);
@@ -228,7 +251,7 @@ void pool_begin_result(struct pool *pool, struct result *result, const struct po
     result->sealed = false;
     result->closed_by = CLOSED_NOT;
     result->filling = 0;
-    result->awaited = result->held = result->lent = 0;
+    result->held = 0;
     result->delivered = false;
     result->fate = FATE_NOT_REACHED;
     for (int i = 0; i < pool->options.items && result->generation != region->generation; i++)
@@ -296,8 +319,6 @@ void pool_publish_done(struct pool *pool)
         }
         result->state = RESULT_READY;
         atomic_store(pool_region_word(result->region, result->number), result->ticket);
-        for (const struct consumer *c = pool->consumers; c; c = c->next)
-            result->awaited += c->cursor <= result->ticket;
         end_unneeded(pool, result);
     }
 }
@@ -361,8 +382,9 @@ void pool_forget_ledger(struct pool *pool, struct ledger *ledger)
         for (int i = 0; c->pending.ticket && i < c->pending.items; i++)
             if (c->pending.ledger[i] == ledger)
                 c->pending.ledger[i] = NULL;
-    for (int64_t left = ledger_in_flight(ledger); left > 0; left--)
-        ledger_lose(ledger, LOSS_STOPPING);
+    // At once, whatever the count: a wrong one is logged with the account.
+    const int64_t left = ledger_in_flight(ledger);
+    atomic_fetch_add(&ledger->lost[LOSS_STOPPING], (uint64_t)(left > 0 ? left : 0));
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -377,20 +399,18 @@ void pool_wake(struct pool *pool)
 
 void pool_set_sink(struct pool *pool, enum pool_sink sink)
 {
+    const bool stops = sink == POOL_SINK_STOPPED;
     pthread_mutex_lock(&pool->lock);
     pool->sink = sink;
-    for (struct consumer *c = pool->consumers; c && sink == POOL_SINK_STOPPED; c = c->next)
+    for (struct consumer *c = pool->consumers; c && stops; c = c->next) {
+        for (int i = 0; i < pool->options.n; i++)
+            if (pool->result[i].state == RESULT_READY && awaits(c, &pool->result[i]))
+                pool->result[i].fate = FATE_NOT_REACHED;
         c->cursor = UINT64_MAX;
-    for (int i = 0; i < pool->options.n; i++) {
-        struct result *result = &pool->result[i];
-        if (result->state != RESULT_READY)
-            continue;
-        if (result->awaited > 0 && sink == POOL_SINK_STOPPED) {
-            result->awaited = 0;
-            result->fate = FATE_NOT_REACHED;
-        }
-        end_unneeded(pool, result);
     }
+    for (int i = 0; i < pool->options.n; i++)
+        if (pool->result[i].state == RESULT_READY)
+            end_unneeded(pool, &pool->result[i]);
     pthread_cond_broadcast(&pool->room);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -398,13 +418,10 @@ void pool_set_sink(struct pool *pool, enum pool_sink sink)
 void pool_attach(struct pool *pool, struct consumer *consumer)
 {
     pthread_mutex_lock(&pool->lock);
-    bool takes_all = pool_waits(pool) && pool->n_consumers == 0;
+    const bool takes_all = pool_waits(pool) && pool->n_consumers == 0;
     *consumer = (struct consumer){.next = pool->consumers, .cursor = takes_all ? 0 : pool->head};
     pool->consumers = consumer;
     pool->n_consumers++;
-    for (int i = 0; i < pool->options.n; i++)
-        if (pool->result[i].state == RESULT_READY)
-            pool->result[i].awaited += consumer->cursor <= pool->result[i].ticket;
     pthread_cond_broadcast(&pool->room);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -434,13 +451,11 @@ void pool_detach(struct pool *pool, struct consumer *consumer)
     pool->n_consumers--;
     for (int i = 0; i < pool->options.n; i++) {
         struct result *result = &pool->result[i];
-        bool awaits = consumer->cursor <= result->ticket, holds = consumer->held == result;
-        bool reads = *lent_word(consumer, i) & lent_bit(i);
-        if (result->state != RESULT_READY || !(awaits || holds || reads))
+        const bool holds = consumer->held == result;
+        if (result->state != RESULT_READY ||
+            !(holds || awaits(consumer, result) || has_lent(consumer, i)))
             continue;
-        result->awaited -= awaits;
         result->held -= holds;
-        result->lent -= reads;
         result->fate = FATE_NOT_REACHED;
         end_unneeded(pool, result);
     }
@@ -503,7 +518,6 @@ struct result *pool_acquire(struct pool *pool, struct consumer *consumer)
         consumer->cursor = found ? found->ticket + 1 : pool->head;
         if (!found)
             break;
-        found->awaited--;
         if (!is_late(pool, found)) {
             found->held++;
             consumer->taken++;
@@ -587,15 +601,20 @@ void pool_lend(struct pool *pool, struct consumer *consumer, bool told)
     pthread_mutex_lock(&pool->lock);
     struct result *result = end_hold(pool, consumer);
     if (told) {
-        *lent_word(consumer, result->number) |= lent_bit(result->number);
-        result->lent++;
+        set_lent(consumer, result->number, true);
         result->lent_ns = monotonic_ns();
     } else {
         consumer->cursor = result->ticket;
         consumer->taken--;
-        result->awaited++;
     }
     pthread_mutex_unlock(&pool->lock);
+}
+
+// Lock held.
+static bool is_lent_as(const struct pool *pool, const struct consumer *consumer, uint32_t number,
+                       uint64_t ticket)
+{
+    return pool->result[number].ticket == ticket && has_lent(consumer, (int)number);
 }
 
 bool pool_return(struct pool *pool, struct consumer *consumer, uint32_t number, uint64_t ticket)
@@ -604,10 +623,8 @@ bool pool_return(struct pool *pool, struct consumer *consumer, uint32_t number, 
         return false;
     pthread_mutex_lock(&pool->lock);
     struct result *result = &pool->result[number];
-    uint64_t *lent = lent_word(consumer, (int)number), bit = lent_bit((int)number);
-    if (result->ticket == ticket && (*lent & bit)) {
-        *lent &= ~bit;
-        result->lent--;
+    if (is_lent_as(pool, consumer, number, ticket)) {
+        set_lent(consumer, result->number, false);
         observe_held(pool, monotonic_ns() - result->lent_ns);
         result->delivered = true;
         end_unneeded(pool, result);
@@ -622,42 +639,37 @@ bool pool_has_lent(struct pool *pool, const struct consumer *consumer, uint32_t 
     if (number >= (uint32_t)pool->options.n)
         return false;
     pthread_mutex_lock(&pool->lock);
-    const bool has = pool->result[number].ticket == ticket &&
-                     (consumer->lent[number / 64] & lent_bit((int)number));
+    const bool has = is_lent_as(pool, consumer, number, ticket);
     pthread_mutex_unlock(&pool->lock);
     return has;
 }
 
 int64_t pool_revoke(struct pool *pool, int64_t lent_ns)
 {
-    int64_t first = 0;
+    int64_t first = INT64_MAX;
     pthread_mutex_lock(&pool->lock);
     for (int i = 0; i < pool->options.n; i++) {
         struct result *result = &pool->result[i];
-        if (result->state != RESULT_READY || result->lent == 0)
-            continue;
-        if (result->lent_ns >= lent_ns) {
-            first = first == 0 || result->lent_ns < first ? result->lent_ns : first;
-            continue;
+        bool lent = false;
+        for (struct consumer *c = pool->consumers; c; c = c->next) {
+            lent |= has_lent(c, i);
+            if (result->lent_ns < lent_ns)
+                set_lent(c, i, false);
         }
-        for (struct consumer *c = pool->consumers; c; c = c->next)
-            *lent_word(c, i) &= ~lent_bit(i);
-        result->lent = 0;
-        result->fate = FATE_LATE;
-        end_unneeded(pool, result);
+        if (lent && result->lent_ns >= lent_ns) {
+            first = result->lent_ns < first ? result->lent_ns : first;
+        } else if (lent) {
+            result->fate = FATE_LATE;
+            end_unneeded(pool, result);
+        }
     }
     pthread_mutex_unlock(&pool->lock);
-    return first;
+    return first < INT64_MAX ? first : 0;
 }
 
 bool pool_is_busy(struct pool *pool, const struct consumer *consumer)
 {
-    pthread_mutex_lock(&pool->lock);
-    bool busy = consumer->held || consumer->pending.ticket;
-    for (size_t i = 0; i < sizeof consumer->lent / sizeof consumer->lent[0]; i++)
-        busy |= consumer->lent[i] != 0;
-    pthread_mutex_unlock(&pool->lock);
-    return busy;
+    return pool_report(pool, consumer).held > 0;
 }
 
 // --- life

@@ -106,9 +106,7 @@ struct result {
     uint32_t generation; // of the region that data last lay in
     int filling;         // items claimed and not complete
     bool sealed;         // no further item can be claimed
-    int awaited;         // number of consumers that have not reached it
-    int held;            // number of consumers that acquired it
-    int lent;            // number of consumers that read it themselves
+    int held;            // by consumers that acquired it, and by a batch that fills it
     int64_t lent_ns;     // CLOCK_MONOTONIC: when the last of them was notified
     bool delivered;      // a consumer got all of it
     enum result_fate fate;
@@ -117,7 +115,7 @@ struct result {
 // A consumer, from pool_attach to pool_detach. Zeroed before; only the pool changes it.
 struct consumer {
     struct consumer *next;
-    uint64_t cursor;     // ticket of the first result that it has not reached
+    uint64_t cursor;     // ticket of the first result that it has not reached: it awaits that
     uint64_t taken;      // results that it acquired
     uint64_t missed;     // results that ended before it reached them
     struct result *held; // acquired and neither released nor lent; NULL: none
