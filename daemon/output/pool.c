@@ -35,26 +35,6 @@ bool pool_waits(const struct pool *pool)
 
 // --- the end of a result
 
-// Returns the loss of a result that no consumer got; no other place decides it. Lock held.
-static enum loss loss_of(const struct pool *pool, enum result_fate fate)
-{
-    switch (fate) {
-    case FATE_FAILED:
-        return LOSS_BACKEND;
-    case FATE_EVICTED:
-        return LOSS_OVERFLOW;
-    case FATE_LATE:
-        return LOSS_LATE;
-    case FATE_UNDELIVERED:
-        return pool->options.undelivered;
-    case FATE_STOPPED:
-        return LOSS_STOPPING;
-    case FATE_NOT_REACHED:
-        break;
-    }
-    return pool->sink == POOL_SINK_STOPPED ? LOSS_STOPPING : pool->options.undelivered;
-}
-
 // Returns true if the result's delivery is pending for a consumer, and passes `emitted` on to all
 // of these. Lock held.
 static bool is_pending(struct pool *pool, uint64_t ticket, bool emitted)
@@ -82,22 +62,25 @@ static int count_good(const struct result *result)
     return good;
 }
 
-static enum result_fate fate_of(const struct result *result, const struct item *item)
+// Returns the loss of a result's item if no consumer gets it. Lock held.
+static enum loss loss_of(const struct pool *pool, const struct result *result,
+                         const struct item *item)
 {
-    if (item->status >= 0)
-        return result->fate;
-    return item->status == -ECANCELED ? FATE_STOPPED : FATE_FAILED;
+    if (item->status < 0)
+        return item->status == -ECANCELED ? LOSS_STOPPING : LOSS_BACKEND;
+    if (result->loss != LOSSES)
+        return result->loss;
+    return pool->sink == POOL_SINK_STOPPED ? LOSS_STOPPING : pool->options.undelivered;
 }
 
-static void account_item(struct pool *pool, struct ledger *ledger, bool delivered,
-                         enum result_fate fate)
+static void account_item(struct ledger *ledger, bool delivered, enum loss loss)
 {
     if (!ledger)
         return; // another element counts, or the camera is gone
     if (delivered)
         ledger_emit(ledger);
     else
-        ledger_lose(ledger, loss_of(pool, fate));
+        ledger_lose(ledger, loss);
 }
 
 // Ends a result; no other place does. Clears the slot's word before the next result can be written
@@ -108,10 +91,9 @@ void pool_end_result(struct pool *pool, struct result *result)
     const bool pending = is_pending(pool, result->ticket, result->delivered);
     for (int i = 0; i < result->n_items; i++) {
         struct item *item = &result->item[i];
-        if (item_is_filled(item) && (result->delivered || !pending))
-            account_item(pool, item->ledger, result->delivered, result->fate);
-        else if (item->state != ITEM_EMPTY && !item_is_filled(item))
-            account_item(pool, item->ledger, false, fate_of(result, item));
+        const bool filled = item_is_filled(item), delivered = filled && result->delivered;
+        if (item->state != ITEM_EMPTY && (delivered || !filled || !pending))
+            account_item(item->ledger, delivered, loss_of(pool, result, item));
         item->state = ITEM_EMPTY;
     }
     for (struct consumer *c = pool->consumers; c; c = c->next)
@@ -214,7 +196,7 @@ struct result *pool_find_room(struct pool *pool, bool evicts)
 {
     struct result *found = find_free(pool);
     if (!found && evicts && (found = find_evictable(pool))) {
-        found->fate = FATE_EVICTED;
+        found->loss = LOSS_OVERFLOW;
         pool_end_result(pool, found);
     }
     return found;
@@ -253,7 +235,7 @@ void pool_begin_result(struct pool *pool, struct result *result, const struct po
     result->filling = 0;
     result->held = 0;
     result->delivered = false;
-    result->fate = FATE_NOT_REACHED;
+    result->loss = LOSSES;
     for (int i = 0; i < pool->options.items && result->generation != region->generation; i++)
         result->item[i].valid_op = 0;
     result->generation = region->generation;
@@ -405,7 +387,7 @@ void pool_set_sink(struct pool *pool, enum pool_sink sink)
     for (struct consumer *c = pool->consumers; c && stops; c = c->next) {
         for (int i = 0; i < pool->options.n; i++)
             if (pool->result[i].state == RESULT_READY && awaits(c, &pool->result[i]))
-                pool->result[i].fate = FATE_NOT_REACHED;
+                pool->result[i].loss = LOSSES;
         c->cursor = UINT64_MAX;
     }
     for (int i = 0; i < pool->options.n; i++)
@@ -438,7 +420,7 @@ static void end_delivery(struct pool *pool, struct consumer *consumer, bool deli
         return;
     const bool others = is_pending(pool, ticket, delivered);
     for (int i = 0; i < consumer->pending.items && (delivered || !others); i++)
-        account_item(pool, consumer->pending.ledger[i], delivered, FATE_UNDELIVERED);
+        account_item(consumer->pending.ledger[i], delivered, pool->options.undelivered);
 }
 
 void pool_detach(struct pool *pool, struct consumer *consumer)
@@ -456,7 +438,7 @@ void pool_detach(struct pool *pool, struct consumer *consumer)
             !(holds || awaits(consumer, result) || has_lent(consumer, i)))
             continue;
         result->held -= holds;
-        result->fate = FATE_NOT_REACHED;
+        result->loss = LOSSES;
         end_unneeded(pool, result);
     }
     if (consumer->pending.ticket)
@@ -524,7 +506,7 @@ struct result *pool_acquire(struct pool *pool, struct consumer *consumer)
             consumer->acquired_ns = monotonic_ns();
             break;
         }
-        found->fate = FATE_LATE;
+        found->loss = LOSS_LATE;
         consumer->missed++;
         end_unneeded(pool, found);
     } while (true);
@@ -557,7 +539,7 @@ void pool_release(struct pool *pool, struct consumer *consumer, bool delivered)
         observe_held(pool, monotonic_ns() - consumer->acquired_ns);
         result->delivered |= delivered;
         if (!delivered)
-            result->fate = FATE_UNDELIVERED;
+            result->loss = pool->options.undelivered;
         end_unneeded(pool, result);
     } else if (consumer->pending.ticket) {
         end_delivery(pool, consumer, delivered);
@@ -659,7 +641,7 @@ int64_t pool_revoke(struct pool *pool, int64_t lent_ns)
         if (lent && result->lent_ns >= lent_ns) {
             first = result->lent_ns < first ? result->lent_ns : first;
         } else if (lent) {
-            result->fate = FATE_LATE;
+            result->loss = LOSS_LATE;
             end_unneeded(pool, result);
         }
     }

@@ -77,16 +77,6 @@ struct result_format {
     int rate_num, rate_den; // nominal frames per second of the output; 0/0: unknown
 };
 
-// Last event of a result that no consumer got; pool.c:loss_of turns it into the reason of the loss.
-enum result_fate {
-    FATE_NOT_REACHED, // no consumer reached it, or those are gone
-    FATE_FAILED,      // its job or the device of its data failed
-    FATE_EVICTED,     // a newer result took its slot
-    FATE_LATE,        // it was too old when a consumer reached it, or was lent for too long
-    FATE_UNDELIVERED, // a consumer released it before it got all of it
-    FATE_STOPPED,     // its camera stopped before its job began
-};
-
 struct result {
     struct result_format format;
     struct item *item; // n_items of them
@@ -109,7 +99,7 @@ struct result {
     int held;            // by consumers that acquired it, and by a batch that fills it
     int64_t lent_ns;     // CLOCK_MONOTONIC: when the last of them was notified
     bool delivered;      // a consumer got all of it
-    enum result_fate fate;
+    enum loss loss;      // if no consumer gets it; LOSSES: none has reached it
 };
 
 // A consumer, from pool_attach to pool_detach. Zeroed before; only the pool changes it.

@@ -233,8 +233,6 @@ static void sockets_ready(uv_poll_t *poll, int status, int events)
 
 // --- life
 
-static const struct sink_driver server_sink;
-
 static int start_watching(struct server *server)
 {
     uv_loop_t *loop = server->sink.context.loop;
@@ -380,7 +378,7 @@ static int count_clients(const struct sink *sink)
     return ((const struct server *)sink)->n_clients;
 }
 
-static const struct sink_driver server_sink = {
+const struct sink_driver server_sink = {
     .pump = pump_server, .finish = finish_server, .clients = count_clients};
 
 // First accepts the clients that connected before the socket was removed.

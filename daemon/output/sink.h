@@ -51,9 +51,9 @@ struct sink_driver {
     int (*clients)(const struct sink *);
 };
 
-extern const struct sink_driver file_sink, recorder_sink, publisher_sink;
+extern const struct sink_driver file_sink, recorder_sink, publisher_sink, server_sink;
 
-// The kinds of sinks that listen (output/server.h).
+// The kinds of sinks that listen, all of server_sink (output/server.h).
 struct server_driver;
 extern const struct server_driver socket_server, ring_server, line_server;
 // Opens a sink of that kind, as sink_open.
