@@ -4,6 +4,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/number.h"
+#include "daemon/source/demux.h"
 #include "daemon/wire.h"
 
 // --- the delay
@@ -147,7 +148,6 @@ void capture_time_rise(struct capture_time *time, struct frame_info *info)
 }
 
 // --- the stream
-#include "daemon/source/demux.h"
 
 static const int64_t JUMP_NS = 10 * INT64_C(1000000000); // between two pictures of a file: a cut
 // Ahead of a live picture's arrival: its clock was set.

@@ -94,7 +94,7 @@ int result_lines_open(struct result_lines **ret, const struct output_config *out
     if (!lines)
         return -ENOMEM;
     lines->results = results;
-    lines->output.name = results->options.config->name;
+    lines->output.name = results->config->name;
     lines->receiver.take = take_result;
     results_add_receiver(results, &lines->receiver);
     lines->line = malloc(LINE_BYTES_MAX);

@@ -62,8 +62,7 @@ static int open_pool(struct output *output)
     int rc = pool_open(&output->pool, &options);
     if (rc < 0 || config->sink.kind != SINK_RING)
         return rc;
-    const struct results_options results = {.config = config, .pool = output->pool};
-    rc = results_open(&output->results, &results);
+    rc = results_open(&output->results, config, output->pool);
     if (rc < 0 || config->detections.sink.kind == SINK_NONE)
         return rc;
     return result_lines_open(&output->lines, config, output->results);

@@ -53,7 +53,7 @@ static uint64_t bit_of(const struct results_client *client)
 // Allocates all remembered frames and elements in one block.
 static int allocate(struct results *results)
 {
-    const struct pool_options *pool = &results->options.pool->options;
+    const struct pool_options *pool = &results->pool->options;
     const int items = pool->items;
     int n = RESULTS_ELEMENTS_MAX / items;
     n = n < RESULTS_TICKETS_MAX ? n : RESULTS_TICKETS_MAX;
@@ -119,7 +119,7 @@ void results_return(struct results *results, struct results_client *client,
                     const struct consumer *consumer, uint32_t slot, uint64_t ticket)
 {
     struct remembered *remembered = find_lent(results, client, ticket);
-    if (remembered && pool_has_lent(results->options.pool, consumer, slot, ticket))
+    if (remembered && pool_has_lent(results->pool, consumer, slot, ticket))
         remembered->returned |= bit_of(client);
 }
 
@@ -270,7 +270,7 @@ static bool was_revoked(const struct results *results, const struct results_clie
                         const struct consumer *consumer, const struct remembered *frame)
 {
     return !(frame->returned & bit_of(client)) &&
-           !pool_has_lent(results->options.pool, consumer, frame->slot, frame->ticket);
+           !pool_has_lent(results->pool, consumer, frame->slot, frame->ticket);
 }
 
 static void publish(struct results *results, const struct found *found)
@@ -289,7 +289,7 @@ void results_take(struct results *results, struct results_client *client,
                   const struct consumer *consumer, const struct framed_ring_result *message,
                   size_t bytes)
 {
-    const struct output_config *config = results->options.config;
+    const struct output_config *config = results->config;
     struct remembered *frame;
     struct remembered_element *element;
     const enum result_wrong wrong =
@@ -376,12 +376,13 @@ void results_detach(struct results *results, struct results_client *client)
 
 // --- life
 
-int results_open(struct results **ret, const struct results_options *options)
+int results_open(struct results **ret, const struct output_config *config, struct pool *pool)
 {
     struct results *results = calloc(1, sizeof *results);
     if (!results)
         return -ENOMEM;
-    results->options = *options;
+    results->config = config;
+    results->pool = pool;
     *ret = results;
     return 0;
 }

@@ -88,13 +88,9 @@ struct results_client {
     uint64_t lent, wrong; // elements lent; wrong messages
 };
 
-struct results_options {
-    const struct output_config *config; // outlives the results
-    struct pool *pool;                  // outlives the results
-};
-
 struct results {
-    struct results_options options;
+    const struct output_config *config;
+    struct pool *pool;
     struct results_receiver *receivers;
     struct remembered *remembered; // by ticket; n_remembered entries, or NULL
     int n_remembered;
@@ -113,7 +109,8 @@ struct results {
     int n_last_found;
 };
 
-int results_open(struct results **ret, const struct results_options *); // 0 or -ENOMEM
+// The configuration and the pool outlive the results. Returns 0 or -ENOMEM.
+int results_open(struct results **ret, const struct output_config *, struct pool *);
 void results_close(struct results *); // no client may be left; accepts NULL
 void results_add_receiver(struct results *, struct results_receiver *);
 void results_remove_receiver(struct results *, struct results_receiver *);

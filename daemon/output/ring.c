@@ -38,8 +38,9 @@ struct ring_sink {
 // Returns how long a result may be lent; 0: without limit.
 static int64_t lent_ns_max(const struct ring_sink *ring)
 {
-    int64_t max_age = ring->server.sink.context.config->max_age.ns;
-    return max_age > 0 || server_waits(&ring->server) ? max_age : LENT_NS;
+    const struct sink_context *context = &ring->server.sink.context;
+    const int64_t max_age = context->config->max_age.ns;
+    return max_age > 0 || pool_waits(context->pool) ? max_age : LENT_NS;
 }
 
 static void revoke_old(uv_timer_t *timer);

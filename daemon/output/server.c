@@ -18,11 +18,6 @@ enum {
     EVENTS_A_TURN = 64,
 };
 
-bool server_waits(const struct server *server)
-{
-    return pool_waits(server->sink.context.pool);
-}
-
 // --- clients
 
 static void remove_client(struct server *server, struct server_client *client)

@@ -62,8 +62,6 @@ struct server {
 };
 
 void server_handle_closed(uv_handle_t *); // its data is the server
-// Returns true if the slowest client sets the pace (`overflow: wait`).
-bool server_waits(const struct server *);
 // Closes everything if the server is finishing and no client is busy. Call after each turn.
 void server_close_when_drained(struct server *);
 

@@ -161,7 +161,7 @@ static int detach_stalled(struct server *server, struct socket_client *client)
     struct consumer *consumer = &client->base.consumer;
     struct iovec piece[2];
     size_t size = 0;
-    if (server_waits(server) || !consumer->held || !pool_is_short(pool))
+    if (pool_waits(pool) || !consumer->held || !pool_is_short(pool))
         return -EAGAIN;
     // Room for a whole frame, so that later ones of this size need no more.
     int rc = grow(&client->spill, &client->spill_capacity,

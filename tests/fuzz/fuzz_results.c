@@ -254,8 +254,7 @@ static void open_rig(uint8_t choice)
     const struct pool_options options = {
         .n = SLOTS, .items = ITEMS, .name = "detector", .kind = REGION_PRIVATE};
     MUST(pool_open(&rig.pool, &options) == 0);
-    const struct results_options of = {.config = &rig.config, .pool = rig.pool};
-    MUST(results_open(&rig.results, &of) == 0);
+    MUST(results_open(&rig.results, &rig.config, rig.pool) == 0);
     for (int i = 0; i < CLIENTS; i++) {
         pool_attach(rig.pool, &rig.consumer[i]);
         results_attach(rig.results, &rig.client[i]);

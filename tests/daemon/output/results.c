@@ -54,8 +54,7 @@ static void start(struct fixture *f, int slots, bool batch)
     const struct pool_options options = {
         .n = slots, .items = batch ? ITEMS : 1, .name = "detector", .kind = REGION_SHARED};
     CHECK(pool_open(&f->pool, &options) == 0, "pool");
-    const struct results_options of = {.config = &f->config, .pool = f->pool};
-    CHECK(results_open(&f->results, &of) == 0, "results");
+    CHECK(results_open(&f->results, &f->config, f->pool) == 0, "results");
     results_add_receiver(f->results, &f->receiver);
     for (int i = 0; i < CLIENTS; i++) {
         pool_attach(f->pool, &f->consumer[i]);
