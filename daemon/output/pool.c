@@ -599,20 +599,21 @@ static bool is_lent_as(const struct pool *pool, const struct consumer *consumer,
     return pool->result[number].ticket == ticket && has_lent(consumer, (int)number);
 }
 
-bool pool_return(struct pool *pool, struct consumer *consumer, uint32_t number, uint64_t ticket)
+int pool_return(struct pool *pool, struct consumer *consumer, uint32_t number, uint64_t ticket)
 {
     if (number >= (uint32_t)pool->options.n)
-        return false;
+        return -EINVAL;
     pthread_mutex_lock(&pool->lock);
     struct result *result = &pool->result[number];
-    if (is_lent_as(pool, consumer, number, ticket)) {
+    const bool lent = is_lent_as(pool, consumer, number, ticket);
+    if (lent) {
         set_lent(consumer, result->number, false);
         observe_held(pool, monotonic_ns() - result->lent_ns);
         result->delivered = true;
         end_unneeded(pool, result);
     }
     pthread_mutex_unlock(&pool->lock);
-    return true;
+    return lent;
 }
 
 bool pool_has_lent(struct pool *pool, const struct consumer *consumer, uint32_t number,

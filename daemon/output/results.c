@@ -115,11 +115,10 @@ static struct remembered *find_lent(const struct results *results,
     return remembered->ticket == ticket && (remembered->lent & bit_of(client)) ? remembered : NULL;
 }
 
-void results_return(struct results *results, struct results_client *client,
-                    const struct consumer *consumer, uint32_t slot, uint64_t ticket)
+void results_return(struct results *results, const struct results_client *client, uint64_t ticket)
 {
     struct remembered *remembered = find_lent(results, client, ticket);
-    if (remembered && pool_has_lent(results->pool, consumer, slot, ticket))
+    if (remembered)
         remembered->returned |= bit_of(client);
 }
 

@@ -124,9 +124,8 @@ void results_attach(struct results *, struct results_client *);
 void results_detach(struct results *, struct results_client *);
 // Records that the result is lent to the client, which was notified of it.
 void results_lend(struct results *, struct results_client *, const struct result *);
-// Records the return of a slot, before pool_return. Does nothing if the slot was revoked.
-void results_return(struct results *, struct results_client *, const struct consumer *,
-                    uint32_t slot, uint64_t ticket);
+// Records that pool_return took the result back.
+void results_return(struct results *, const struct results_client *, uint64_t ticket);
 // Takes one message of `bytes` bytes: a framed_ring_result at least, with its magic. Publishes it
 // or counts it as wrong. The slot stays lent.
 void results_take(struct results *, struct results_client *, const struct consumer *,

@@ -284,9 +284,10 @@ static bool take_return(struct server *server, struct ring_client *client, uint3
                         uint64_t ticket)
 {
     const struct sink_context *context = &server->sink.context;
-    struct consumer *consumer = &client->base.consumer;
-    results_return(context->results, &client->results, consumer, slot, ticket);
-    return pool_return(context->pool, consumer, slot, ticket);
+    const int rc = pool_return(context->pool, &client->base.consumer, slot, ticket);
+    if (rc > 0)
+        results_return(context->results, &client->results, ticket);
+    return rc >= 0;
 }
 
 static bool take_returns(struct server *server, struct ring_client *client,

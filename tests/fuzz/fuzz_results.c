@@ -149,8 +149,8 @@ static void give_back(int client)
         return;
     const uint32_t slot = (uint32_t)rig.last[client]->number;
     struct consumer *consumer = &rig.consumer[client];
-    results_return(rig.results, &rig.client[client], consumer, slot, rig.ticket[client]);
-    pool_return(rig.pool, consumer, slot, rig.ticket[client]);
+    if (pool_return(rig.pool, consumer, slot, rig.ticket[client]) > 0)
+        results_return(rig.results, &rig.client[client], rig.ticket[client]);
 }
 
 static void replace(int client)

@@ -139,8 +139,9 @@ static void send_message(struct fixture *f, int client, const struct message *me
 static void take_back(struct fixture *f, int client, const struct result *result)
 {
     const uint32_t slot = (uint32_t)result->number;
-    results_return(f->results, &f->client[client], &f->consumer[client], slot, result->ticket);
-    pool_return(f->pool, &f->consumer[client], slot, result->ticket);
+    const uint64_t ticket = result->ticket;
+    if (pool_return(f->pool, &f->consumer[client], slot, ticket) > 0)
+        results_return(f->results, &f->client[client], ticket);
 }
 
 #define WRONG(f, reason)                                                                           \
