@@ -414,7 +414,7 @@ int camera_thread_connect(struct camera_thread *t, char *why, size_t size)
         demux_open(&t->demux, config, t->memory, &t->stop, &t->context.report->stages, why, size);
     if (rc < 0)
         return rc;
-    if (!t->stream.begun && !demux_knows_losses(t->demux))
+    if (!t->stream.capture_time.begun && !demux_knows_losses(t->demux))
         malloc_trim(0); // frees what libavformat decoded to identify the stream
     stream_connect(&t->stream);
     packet_report_connect(&t->context.report->of_packets);
