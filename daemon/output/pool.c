@@ -150,7 +150,7 @@ static struct result *find_evictable(struct pool *pool)
 {
     bool is_oldest_lent[POOL_RESULTS_MAX] = {false};
     const bool newest = atomic_load(&pool->overflow) == OVERFLOW_DROP_NEWEST;
-    struct result *passed = NULL, *spare = NULL;
+    struct result *passed = NULL, *other = NULL;
     for (const struct consumer *c = pool->consumers; c; c = c->next) {
         const struct result *oldest = oldest_lent(pool, c);
         if (oldest)
@@ -168,9 +168,9 @@ static struct result *find_evictable(struct pool *pool)
         if (is_passed && !is_lent)
             passed = older_result(passed, result); // it only waits for slower consumers
         if (!is_oldest_lent[i] && (result->delivered || !newest))
-            spare = older_result(spare, result);
+            other = older_result(other, result);
     }
-    return newest && passed ? passed : spare;
+    return newest && passed ? passed : other;
 }
 
 int pool_check_sink(const struct pool *pool)
@@ -578,11 +578,11 @@ int pool_detach_payload(struct pool *pool, struct consumer *consumer)
     return 0;
 }
 
-void pool_lend(struct pool *pool, struct consumer *consumer, bool told)
+void pool_lend(struct pool *pool, struct consumer *consumer, bool notified)
 {
     pthread_mutex_lock(&pool->lock);
     struct result *result = end_hold(pool, consumer);
-    if (told) {
+    if (notified) {
         set_lent(consumer, result->number, true);
         result->lent_ns = monotonic_ns();
     } else {

@@ -248,10 +248,10 @@ bool pool_is_busy(struct pool *, const struct consumer *);
 
 // --- loop thread: consumers that read the pool's memory themselves.
 // Lends the held result to the consumer, which was notified of it. From now on it may be revoked:
-// by pool_revoke, or by pool_claim for a newer one. Not `told`: pool_acquire returns it again.
-void pool_lend(struct pool *, struct consumer *, bool told);
-// Takes back the result lent in slot `number` as `ticket`: the consumer got all of it. Returns 1; 0:
-// it was revoked meanwhile; -EINVAL: there is no such slot.
+// by pool_revoke, or by pool_claim for a newer one. Not `notified`: pool_acquire returns it again.
+void pool_lend(struct pool *, struct consumer *, bool notified);
+// Takes back the result lent in slot `number` as `ticket`: the consumer got all of it. Returns 1;
+// 0: it was revoked meanwhile; -EINVAL: there is no such slot.
 int pool_return(struct pool *, struct consumer *, uint32_t number, uint64_t ticket);
 // Returns true if the consumer may still read slot `number`, which was lent as `ticket`.
 bool pool_has_lent(struct pool *, const struct consumer *, uint32_t number, uint64_t ticket);

@@ -321,7 +321,6 @@ void results_take(struct results *results, struct results_client *client,
         .index = index,
     };
     element->answered |= bit_of(client);
-    results->answered++;
     publish(results, &found);
 }
 

@@ -97,10 +97,10 @@ struct results {
     uint64_t clients; // bit i: a client with index i is connected
     uint32_t next_number;
 
-    bool counts;       // a receiver was added, or a client sent a result without one
-    uint64_t lent;     // elements, once per client
-    uint64_t answered; // of these, elements with a valid result
-    uint64_t results, objects, late;
+    bool counts;      // a receiver was added, or a client sent a result without one
+    uint64_t lent;    // elements, once per client
+    uint64_t results; // valid ones: one for each of these elements at most
+    uint64_t objects, late;
     uint64_t wrong[RESULT_WRONGS], dropped[OBJECT_DROPS];
     struct line_account lines;     // of `detections`
     struct latency latency;        // from a frame's arrival to its result

@@ -231,8 +231,8 @@ static int send_hello(int fd, const struct server *server, const struct result *
 }
 
 // Notifies the client of the result that it holds. -EAGAIN: not notified, try again later.
-static int tell_client(struct server *server, struct ring_client *client,
-                       const struct result *result)
+static int notify_client(struct server *server, struct ring_client *client,
+                         const struct result *result)
 {
     struct stream_position position = client->base.position;
     stream_advance(&position, result);
@@ -251,7 +251,7 @@ static int tell_client(struct server *server, struct ring_client *client,
     return rc;
 }
 
-static int tell_ready(struct server *server, struct server_client *base)
+static int send_notices(struct server *server, struct server_client *base)
 {
     struct ring_sink *ring = (struct ring_sink *)server;
     struct pool *pool = server->sink.context.pool;
@@ -259,7 +259,7 @@ static int tell_ready(struct server *server, struct server_client *base)
     struct result *result;
     int rc = 0;
     while (rc == 0 && (result = pool_acquire(pool, &base->consumer))) {
-        rc = tell_client(server, client, result);
+        rc = notify_client(server, client, result);
         if (rc == 0)
             results_lend(server->sink.context.results, &client->results, result);
         pool_lend(pool, &base->consumer, rc == 0); // from here on it may be revoked
@@ -393,7 +393,7 @@ const struct server_driver ring_server = {
     .close = close_timer,
     .check = check_shared,
     .enter = attach_client,
-    .send = tell_ready,
+    .send = send_notices,
     .receive = read_messages,
     .leave = detach_client,
 };

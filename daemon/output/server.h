@@ -38,10 +38,10 @@ struct server_driver {
     // Called for a new client, attached to the pool if there is one.
     void (*enter)(struct server *, struct server_client *);
     // Sends all ready data that the kernel takes. Returns 0; -EAGAIN: blocked; -EINPROGRESS: there
-    // is more, after the turn of others; another negative errno: drop the client.
+    // is more, to be sent after the others' data; another negative errno: drop the client.
     int (*send)(struct server *, struct server_client *);
-    // Reads data from the client. Returns 0; -EAGAIN: there is more, after the turn of others;
-    // another negative errno: drop the client. NULL: reads and discards it.
+    // Reads data from the client. Returns 0; -EAGAIN: there is more, to be read after the others'
+    // data; another negative errno: drop the client. NULL: reads and discards it.
     int (*receive)(struct server *, struct server_client *);
     // Frees the driver's part of a leaving client, which is still attached to the pool.
     void (*leave)(struct server *, struct server_client *);

@@ -49,7 +49,7 @@ static void print_result_frames(FILE *to, const char *labels, const struct resul
     metrics_print_sample(to, "framed_result_frames_total", labels, ",stage=\"", "lent",
                          results->lent);
     metrics_print_sample(to, "framed_result_frames_total", labels, ",stage=\"", "answered",
-                         results->answered);
+                         results->results);
 }
 
 static void print_late(FILE *to, const char *labels, const struct results *results)

@@ -132,7 +132,7 @@ static json_t *results_json(const struct output *output, int64_t now)
         return json_null();
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "lent", (json_int_t)results->lent,
-        "unanswered", (json_int_t)(results->lent - results->answered), "results",
+        "unanswered", (json_int_t)(results->lent - results->results), "results",
         (json_int_t)results->results, "objects", (json_int_t)results->objects, "late",
         (json_int_t)results->late, "wrong",
         counts_json(result_wrong_names, results->wrong, RESULT_WRONGS), "dropped",

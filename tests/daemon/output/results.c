@@ -66,7 +66,7 @@ static void end(struct fixture *f)
 {
     const struct results *r = f->results;
     CHECK(r->results == (uint64_t)f->n_found, "%d published, %d told", (int)r->results, f->n_found);
-    CHECK(r->answered <= r->lent, "more answers than frames");
+    CHECK(r->results <= r->lent, "more answers than frames");
     for (int i = 0; i < CLIENTS; i++) {
         results_detach(f->results, &f->client[i]);
         pool_detach(f->pool, &f->consumer[i]);
@@ -211,7 +211,7 @@ static void test_twice_and_flood(void)
               f.results->wrong[RESULT_FLOOD] == 7,
           "%d found, %d twice, %d too many", f.n_found, (int)f.results->wrong[RESULT_TWICE],
           (int)f.results->wrong[RESULT_FLOOD]);
-    CHECK(f.results->lent == 2 && f.results->answered == 1, "%d of %d", (int)f.results->answered,
+    CHECK(f.results->lent == 2 && f.results->results == 1, "%d of %d", (int)f.results->results,
           (int)f.results->lent);
     const struct message next = message_for(lend(&f, 0));
     send_message(&f, 0, &next);
@@ -403,7 +403,7 @@ static void test_batch(void)
     }
     CHECK(f.n_found == 2 && f.found.sequence == 1 && !strcmp(f.found.camera, "gate1"),
           "%d found, %s", f.n_found, f.found.camera);
-    CHECK(f.results->lent == 2 && f.results->answered == 2, "%d lent", (int)f.results->lent);
+    CHECK(f.results->lent == 2 && f.results->results == 2, "%d lent", (int)f.results->lent);
     CHECK(results_last_found(f.results, "gate0") && results_last_found(f.results, "gate1"),
           "each camera");
     end(&f);
