@@ -324,14 +324,6 @@ void results_take(struct results *results, struct results_client *client,
     publish(results, &found);
 }
 
-uint64_t results_wrong(const struct results *results)
-{
-    uint64_t wrong = 0;
-    for (int i = 0; i < RESULT_WRONGS; i++)
-        wrong += results->wrong[i];
-    return wrong;
-}
-
 // --- receivers and clients
 
 void results_add_receiver(struct results *results, struct results_receiver *receiver)

@@ -18,7 +18,6 @@
 enum {
     RESULTS_TICKETS_MAX = 256,   // remembered frames or batches; never fewer than slots
     RESULTS_ELEMENTS_MAX = 4096, // remembered elements in all; lowers the above
-    RESULTS_CLIENTS_MAX = RING_CLIENTS_MAX,
     RESULT_BYTES_MAX =
         sizeof(struct framed_ring_result) + FRAMED_DETECTIONS_MAX * sizeof(struct framed_detection),
 };
@@ -117,7 +116,6 @@ void results_remove_receiver(struct results *, struct results_receiver *);
 // Returns what was found for the camera; NULL: nothing so far. Valid until the next result.
 struct last_found *results_last_found(const struct results *, const char *camera);
 void results_forget_camera(struct results *, const char *camera); // no member any more
-uint64_t results_wrong(const struct results *);                   // wrong messages, for all reasons
 
 // --- the ring
 void results_attach(struct results *, struct results_client *);

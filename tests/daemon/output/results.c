@@ -144,9 +144,16 @@ static void take_back(struct fixture *f, int client, const struct result *result
         results_return(f->results, &f->client[client], ticket);
 }
 
+static uint64_t count_wrong(const struct results *results)
+{
+    uint64_t wrong = 0;
+    for (int i = 0; i < RESULT_WRONGS; i++)
+        wrong += results->wrong[i];
+    return wrong;
+}
+
 #define WRONG(f, reason)                                                                           \
-    CHECK((f)->n_found == 0 && (f)->results->wrong[reason] == 1 &&                                 \
-              results_wrong((f)->results) == 1,                                                    \
+    CHECK((f)->n_found == 0 && (f)->results->wrong[reason] == 1 && count_wrong((f)->results) == 1, \
           "%s: %d found, %d so", result_wrong_names[reason], (f)->n_found,                         \
           (int)(f)->results->wrong[reason])
 
