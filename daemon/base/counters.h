@@ -69,6 +69,12 @@ void latency_turn(struct latency_window *, const struct latency *);
 // Returns the latency in ns that the share `q` of the window's frames stayed within; -1: no frames.
 int64_t latency_quantile_ns(const struct latency_window *, const struct latency *, double q);
 
+// --- lines, each counted once per reader: when it is offered, and later as delivered or lost
+
+struct line_account {
+    uint64_t offered, delivered, lost;
+};
+
 // --- durations in the fixed buckets of a Prometheus histogram
 
 enum { HISTOGRAM_BUCKETS = 12 };

@@ -164,11 +164,6 @@ void camera_close(struct camera *camera)
     *camera = (struct camera){0};
 }
 
-void camera_continue(struct camera *camera, const struct camera *before)
-{
-    camera_thread_continue(camera->thread, before->thread);
-}
-
 int camera_start(struct camera *camera)
 {
     int rc = camera_thread_start(camera->thread);
@@ -197,29 +192,4 @@ void camera_join(struct camera *camera)
     camera_thread_join(camera->thread);
     camera->joined = true;
     close_released(camera_thread_update(camera->thread));
-}
-
-void camera_release_device(struct camera *camera)
-{
-    camera_thread_release_device(camera->thread);
-}
-
-struct preview_source *camera_preview(const struct camera *camera)
-{
-    return camera_thread_preview(camera->thread);
-}
-
-struct stream_memory camera_memory(const struct camera *camera)
-{
-    return camera_report_describe(&camera->report).memory;
-}
-
-struct camera *camera_of_event(struct event *event)
-{
-    return (struct camera *)((char *)event - offsetof(struct camera, ended));
-}
-
-struct camera *camera_of_changes(struct event *event)
-{
-    return (struct camera *)((char *)event - offsetof(struct camera, report.changes.posted));
 }

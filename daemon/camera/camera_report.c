@@ -79,16 +79,6 @@ bool camera_changes_take(struct camera_changes *changes, struct camera_change *r
 // Pictures that a mean covers, with fading weights: some seconds.
 enum { MEAN_PICTURES = 64 };
 
-static int64_t load(const _Atomic int64_t *from)
-{
-    return atomic_load_explicit(from, memory_order_relaxed);
-}
-
-static void store(_Atomic int64_t *to, int64_t value)
-{
-    atomic_store_explicit(to, value, memory_order_relaxed);
-}
-
 void packet_report_connect(struct packet_report *report)
 {
     report->has_key = false;
@@ -99,27 +89,28 @@ void packet_report_connect(struct packet_report *report)
 static void read_keyframe(struct packet_report *report, int64_t pts_ns)
 {
     if (report->has_key && pts_ns > report->key_pts_ns)
-        store(&report->keyframe_ns, pts_ns - report->key_pts_ns);
+        atomic_store(&report->keyframe_ns, pts_ns - report->key_pts_ns);
     report->has_key = pts_ns != INT64_MIN;
     report->key_pts_ns = pts_ns;
 }
 
+// Only this thread writes.
 static void read_clock(struct packet_report *report, int64_t off_ns)
 {
-    if (!atomic_load_explicit(&report->has_clock, memory_order_relaxed)) {
-        store(&report->offset_ns, off_ns);
-        store(&report->jitter_ns, 0);
-        atomic_store(&report->has_clock, true);
-        return;
+    int64_t offset_ns = off_ns, jitter_ns = 0;
+    if (atomic_load(&report->has_clock)) {
+        offset_ns = atomic_load(&report->offset_ns);
+        jitter_ns = atomic_load(&report->jitter_ns);
     }
-    const int64_t more_ns = off_ns - load(&report->offset_ns), jitter_ns = load(&report->jitter_ns);
-    store(&report->offset_ns, load(&report->offset_ns) + more_ns / MEAN_PICTURES);
-    store(&report->jitter_ns, jitter_ns + (llabs(more_ns) - jitter_ns) / MEAN_PICTURES);
+    const int64_t more_ns = off_ns - offset_ns;
+    atomic_store(&report->offset_ns, offset_ns + more_ns / MEAN_PICTURES);
+    atomic_store(&report->jitter_ns, jitter_ns + (llabs(more_ns) - jitter_ns) / MEAN_PICTURES);
+    atomic_store(&report->has_clock, true);
 }
 
 void packet_report_read(struct packet_report *report, const struct packet *packet, int64_t came_ns)
 {
-    atomic_fetch_add_explicit(&report->bytes, packet->bytes, memory_order_relaxed);
+    atomic_fetch_add(&report->bytes, packet->bytes);
     if (packet->keyframe)
         read_keyframe(report, packet->pts_ns);
     if (packet->capture_clock)
@@ -140,20 +131,15 @@ static const struct {
 void camera_report_open(struct camera_report *report)
 {
     pthread_mutex_init(&report->lock, NULL);
-    scene_report_open(&report->scene);
+    pthread_mutex_init(&report->scene.lock, NULL);
     camera_changes_open(&report->changes);
 }
 
 void camera_report_close(struct camera_report *report)
 {
     camera_changes_close(&report->changes);
-    scene_report_close(&report->scene);
+    pthread_mutex_destroy(&report->scene.lock);
     pthread_mutex_destroy(&report->lock);
-}
-
-static void count(_Atomic uint64_t *counter)
-{
-    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
 // Only this thread writes the description, so it compares without the lock.
@@ -162,10 +148,9 @@ void camera_report_picture(struct camera_report *report, const struct frame *fra
 {
     for (int i = 0; i < COUNTED_FLAGS; i++)
         if (frame->info.flags & counted[i].flag)
-            count(&report->flagged[i]);
-    if (frame->info.converted)
-        count(&report->converted);
-    count(&report->pictures);
+            atomic_fetch_add(&report->flagged[i], 1);
+    atomic_fetch_add(&report->converted, frame->info.converted);
+    atomic_fetch_add(&report->pictures, 1);
     atomic_store(&report->epoch, frame->info.epoch);
     latency_observe(&report->decoding, frame->info.decoded_ns - frame->info.received_ns);
     struct stream_memory now = *memory;
@@ -178,14 +163,9 @@ void camera_report_picture(struct camera_report *report, const struct frame *fra
     pthread_mutex_unlock(&report->lock);
 }
 
-void camera_report_connect(struct camera_report *report)
-{
-    packet_report_connect(&report->of_packets);
-}
-
 void camera_report_packet(struct camera_report *report, const struct packet *packet)
 {
-    count(&report->packets);
+    atomic_fetch_add(&report->packets, 1);
     packet_report_read(&report->of_packets, packet,
                        realtime_ns() - (monotonic_ns() - packet->received_ns));
 }
@@ -229,11 +209,6 @@ void camera_report_state(struct camera_report *report, enum camera_state state, 
         camera_report_error(report, why);
     atomic_store(&report->state, state);
     camera_changes_state(&report->changes, state, why);
-}
-
-void camera_report_alarms(struct camera_report *report)
-{
-    camera_changes_alarms(&report->changes, atomic_load(&report->scene.alarms));
 }
 
 struct camera_description camera_report_describe(const struct camera_report *report)

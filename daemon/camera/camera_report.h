@@ -133,11 +133,9 @@ void camera_report_open(struct camera_report *);
 void camera_report_close(struct camera_report *);
 
 // --- camera thread
-void camera_report_connect(struct camera_report *); // another connection begins
 void camera_report_packet(struct camera_report *, const struct packet *);
 // `why`: the reason; NULL: none, or the same again.
 void camera_report_state(struct camera_report *, enum camera_state, const char *why);
-void camera_report_alarms(struct camera_report *); // the scene's alarms may have changed
 void camera_report_picture(struct camera_report *, const struct frame *,
                            const struct stream_memory *);
 // Sets which pictures are decoded now, and adds the packets left out since the last call.

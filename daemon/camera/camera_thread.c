@@ -81,7 +81,8 @@ static int pass_frames(struct camera_thread *t)
             describe_frame(t, &frame);
             preview_offer(t->preview, &frame, t->subscriptions);
             note_submitted(t, work_submit(t->work, &frame)); // takes the frame
-            camera_report_alarms(t->context.report);
+            camera_changes_alarms(&t->context.report->changes,
+                                  atomic_load(&t->context.report->scene.alarms));
         }
         if (rc == -EAGAIN) // the decoder needs packets
             rc = 0;
@@ -413,10 +414,10 @@ int camera_thread_connect(struct camera_thread *t, char *why, size_t size)
         demux_open(&t->demux, config, t->memory, &t->stop, &t->context.report->stages, why, size);
     if (rc < 0)
         return rc;
-    if (!t->stream.begun && !demux_knows_losses(t->demux))
+    if (!t->stream.capture_time.begun && !demux_knows_losses(t->demux))
         malloc_trim(0); // frees what libavformat decoded to identify the stream
     stream_connect(&t->stream);
-    camera_report_connect(t->context.report);
+    packet_report_connect(&t->context.report->of_packets);
     decode_stall_connect(&t->stall);
     device_reconsider(&t->lease);
     rc = prepare_decoder(t);

@@ -35,7 +35,8 @@ struct preview_source *camera_thread_preview(const struct camera_thread *);
 // NULL.
 struct subscriptions *camera_thread_update(struct camera_thread *);
 void camera_thread_join(struct camera_thread *); // waits for its end; accepts one never started
-// Releases the device, and takes back results on it. Call after camera_thread_join. The watchdog
+// Releases the device, and takes back results on it. Call after camera_thread_join and once the
+// camera's sinks, which may read these results, are closed. Any thread; blocks. The watchdog
 // notices a driver that hangs here.
 void camera_thread_release_device(struct camera_thread *);
 // Call before camera_thread_start: continues after the epochs of `before`, which has ended.

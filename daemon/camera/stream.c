@@ -4,6 +4,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/number.h"
+#include "daemon/source/demux.h"
 #include "daemon/wire.h"
 
 // --- the delay
@@ -110,7 +111,8 @@ void capture_time_doubt(struct capture_time *time, const struct frame_info *info
 // Continues from the last picture by the time of arrival while the report's time is far off.
 static void replace_doubted(struct capture_time *time, struct frame_info *info)
 {
-    const int64_t expected_ns = time->last_ns + (info->received_ns - time->last_received_ns);
+    const int64_t expected_ns =
+        time->last.capture_ns + (info->received_ns - time->last.received_ns);
     const int64_t off_ns = info->capture_ns - expected_ns;
     if (info->received_ns >= time->doubted_until_ns || (off_ns <= STEP_NS && off_ns >= -STEP_NS)) {
         time->doubted_until_ns = 0;
@@ -124,9 +126,9 @@ bool capture_time_jumps(const struct capture_time *time, const struct frame_info
 {
     if (!time->begun || time->doubted_until_ns)
         return false;
-    const int64_t since_ns = info->capture_ns - time->last_ns;
-    const int64_t step_ns = since_ns - (info->pts_ns - time->last_pts_ns);
-    const bool by_clock = time->by_clock && (info->flags & FRAMED_FLAG_CAPTURE_CLOCK);
+    const int64_t since_ns = info->capture_ns - time->last.capture_ns;
+    const int64_t step_ns = since_ns - (info->pts_ns - time->last.pts_ns);
+    const bool by_clock = time->last.flags & info->flags & FRAMED_FLAG_CAPTURE_CLOCK;
     return since_ns < -BACK_MAX_NS || (by_clock && (step_ns > STEP_NS || step_ns < -STEP_NS));
 }
 
@@ -134,20 +136,16 @@ void capture_time_rise(struct capture_time *time, struct frame_info *info)
 {
     if (time->begun && time->doubted_until_ns)
         replace_doubted(time, info);
-    if (time->begun && time->epoch == info->epoch && info->capture_ns <= time->last_ns) {
-        info->capture_ns = time->last_ns + 1;
+    if (time->begun && time->last.epoch == info->epoch &&
+        info->capture_ns <= time->last.capture_ns) {
+        info->capture_ns = time->last.capture_ns + 1;
         info->flags &= ~(uint32_t)FRAMED_FLAG_CAPTURE_CLOCK;
     }
     time->begun = true;
-    time->epoch = info->epoch;
-    time->last_ns = info->capture_ns;
-    time->last_pts_ns = info->pts_ns;
-    time->by_clock = info->flags & FRAMED_FLAG_CAPTURE_CLOCK;
-    time->last_received_ns = info->received_ns;
+    time->last = *info;
 }
 
 // --- the stream
-#include "daemon/source/demux.h"
 
 static const int64_t JUMP_NS = 10 * INT64_C(1000000000); // between two pictures of a file: a cut
 // Ahead of a live picture's arrival: its clock was set.
@@ -206,8 +204,9 @@ static void follow_signal(struct stream *stream, struct frame *frame, bool begin
 // Live pictures may be late, but not early; some cameras send one a minute.
 static bool time_jumps(const struct stream *stream, const struct frame_info *info, bool is_live)
 {
-    const int64_t since_ns = info->pts_ns - stream->last_pts_ns;
-    const int64_t arrived_ns = info->received_ns - stream->last_received_ns;
+    const struct frame_info *last = &stream->capture_time.last;
+    const int64_t since_ns = info->pts_ns - last->pts_ns;
+    const int64_t arrived_ns = info->received_ns - last->received_ns;
     return stream->has_picture &&
            (since_ns < 0 || (is_live ? since_ns - arrived_ns > AHEAD_NS : since_ns > JUMP_NS));
 }
@@ -245,7 +244,7 @@ enum stream_change stream_picture(struct stream *stream, struct frame *frame, in
     if (change == STREAM_RESIZED)
         log_event(LOG_LEVEL_INFO, "picture size changed from %dx%d to %dx%d", stream->width,
                   stream->height, width, height);
-    stream->epoch += change == STREAM_BEGINS    ? stream->begun
+    stream->epoch += change == STREAM_BEGINS    ? stream->capture_time.begun
                      : change == STREAM_RESIZED ? true
                                                 : is_discontinuous(stream, info, is_live) || turned;
     frame->image.orientation =
@@ -255,11 +254,9 @@ enum stream_change stream_picture(struct stream *stream, struct frame *frame, in
     // The time of decoding: pictures do not arrive in the order of their timestamps.
     info->delay_ns =
         is_live ? delay_read(&stream->delay, info->pts_ns, info->waited, info->decoded_ns) : 0;
-    stream->begun = stream->has_picture = true;
+    stream->has_picture = true;
     stream->width = width;
     stream->height = height;
     stream->orientation = orientation;
-    stream->last_pts_ns = info->pts_ns;
-    stream->last_received_ns = info->received_ns;
     return change;
 }

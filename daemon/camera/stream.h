@@ -41,12 +41,8 @@ int64_t delay_read(struct delay *, int64_t pts_ns, bool waited, int64_t came_ns)
 // followed by an earlier time from a sender report, and a camera may set its clock.
 
 struct capture_time {
-    bool begun;
-    uint32_t epoch;
-    int64_t last_ns;          // of the last picture in that epoch
-    int64_t last_pts_ns;      // of that picture
-    bool by_clock;            // last_ns came from a sender report
-    int64_t last_received_ns; // CLOCK_MONOTONIC
+    bool begun;               // there was a picture:
+    struct frame_info last;   // the last one
     int64_t doubted_until_ns; // CLOCK_MONOTONIC; 0: sender reports are trusted
 };
 
@@ -64,14 +60,12 @@ void capture_time_rise(struct capture_time *, struct frame_info *);
 
 struct stream {
     uint32_t epoch;             // of the last picture; settable before the first
-    bool begun;                 // a picture arrived, on any connection
     bool has_picture;           // since this connection or pass of a file began
     int width, height;          // of the last picture; 0 before the first of a connection
     int orientation;            // of the last picture: enum orientation, or -EINVAL
     struct video_signal signal; // as of the last picture
-    int64_t last_pts_ns, last_received_ns; // valid with has_picture
     struct delay delay;
-    struct capture_time capture_time;
+    struct capture_time capture_time; // with the last picture, on any connection
 };
 
 enum stream_change {

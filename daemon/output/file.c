@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/output/lines.h"
 #include "daemon/output/protocol.h"
 #include "daemon/output/writer.h"
 

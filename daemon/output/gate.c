@@ -18,14 +18,11 @@ static void follow_stream(struct gate *gate, const struct frame_info *info)
     };
 }
 
-static bool is_held(const struct gate *gate, const struct gate_config *config, int64_t pts_ns)
+// Returns true if motion holds the gate open, or if it is time for a picture.
+static bool is_open(const struct gate *gate, const struct gate_config *config, int64_t pts_ns)
 {
-    return config->motion && gate->moved && pts_ns - gate->moved_ns <= config->hold.ns;
-}
-
-static bool is_due(const struct gate *gate, const struct gate_config *config, int64_t pts_ns)
-{
-    return config->every.ns > 0 && pts_ns - gate->passed_ns >= config->every.ns;
+    return (config->motion && gate->moved && pts_ns - gate->moved_ns <= config->hold.ns) ||
+           (config->every.ns > 0 && pts_ns - gate->passed_ns >= config->every.ns);
 }
 
 static bool has_changed(const struct gate *gate, const struct gate_config *config,
@@ -43,16 +40,15 @@ bool gate_opens(struct gate *gate, const struct gate_config *config, const struc
         return true;
     follow_stream(gate, info);
     if (info->flags & FRAMED_FLAG_DAMAGED)
-        return gate->begun &&
-               (is_held(gate, config, info->pts_ns) || is_due(gate, config, info->pts_ns));
+        return gate->begun && is_open(gate, config, info->pts_ns);
     if (!scene->known)
         return true;
     if (scene->moving) {
         gate->moved = true;
         gate->moved_ns = info->pts_ns;
     }
-    return !gate->begun || is_held(gate, config, info->pts_ns) ||
-           is_due(gate, config, info->pts_ns) || has_changed(gate, config, scene->fingerprint);
+    return !gate->begun || is_open(gate, config, info->pts_ns) ||
+           has_changed(gate, config, scene->fingerprint);
 }
 
 void gate_passed(struct gate *gate, const struct frame_info *info)

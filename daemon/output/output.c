@@ -3,9 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "config/address.h"
 #include "config/object.h"
-#include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/device/budget.h"
@@ -15,7 +13,7 @@
 static void write_scene_lines(struct output *output)
 {
     const bool keeps = output->config->sink.kind == SINK_FILE;
-    const bool has_reader = output->sink && (keeps || sink_clients(output->sink) > 0);
+    const bool has_reader = sink_clients(output->sink) > 0;
     const enum loss reason = output->finished           ? LOSS_STOPPING
                              : keeps || output->refused ? LOSS_SINK
                                                         : LOSS_CLIENT;
@@ -27,8 +25,7 @@ static void results_are_ready(struct event *event)
     struct output *output = (struct output *)((char *)event - offsetof(struct output, ready));
     if (output->scene)
         write_scene_lines(output);
-    if (output->sink)
-        sink_pump(output->sink);
+    sink_pump(output->sink);
 }
 
 // Clients of a ring map the pool's memory; with other sinks it is private.
@@ -66,8 +63,7 @@ static int open_pool(struct output *output)
     int rc = pool_open(&output->pool, &options);
     if (rc < 0 || config->sink.kind != SINK_RING)
         return rc;
-    const struct results_options results = {.config = config, .pool = output->pool};
-    rc = results_open(&output->results, &results);
+    rc = results_open(&output->results, config, output->pool);
     if (rc < 0 || config->detections.sink.kind == SINK_NONE)
         return rc;
     return result_lines_open(&output->lines, config, output->results);
@@ -100,7 +96,36 @@ static int open_packets(struct output *output)
     return packet_queue_open(&output->packets, &options);
 }
 
-static int make_output(struct output **ret, const char *camera, const struct output_config *config)
+static int open_source(struct output *output)
+{
+    const struct output_config *config = output->config;
+    if (config->kernel == KERNEL_COPY)
+        return open_packets(output);
+    if (config->kernel == KERNEL_STATS)
+        return scene_lines_open(&output->scene, &output->ledger);
+    int rc = open_pool(output);
+    if (rc == 0 && config->is_batch)
+        rc = open_batch(output);
+    if (rc == 0 && config->crops.of)
+        rc = crop_requests_open(&output->requests, output->camera, config, &output->ledger);
+    return rc;
+}
+
+static int join_batch(struct output *output, struct output *parent)
+{
+    output->pool = parent->pool;
+    output->parent = parent;
+    output->share.camera = output->camera;
+    output->share.ledger = &output->ledger;
+    output->share.overflow = output->config->overflow;
+    output->share.max_age_ns = output->config->max_age.ns;
+    batch_add(parent->batch, &output->share);
+    parent->subscribers++;
+    return 0;
+}
+
+int output_open(struct output **ret, const char *camera, const struct output_config *config,
+                struct output *parent)
 {
     struct output *output = calloc(1, sizeof *output);
     if (!output)
@@ -111,64 +136,12 @@ static int make_output(struct output **ret, const char *camera, const struct out
     shared_object_init(&output->shared);
     output->ready.callback = results_are_ready;
     output->rate.fps = config->fps;
-    *ret = output;
-    return output->config ? 0 : -ENOMEM;
-}
-
-static int open_source(struct output *output)
-{
-    switch (output->config->kernel) {
-    case KERNEL_COPY:
-        return open_packets(output);
-    case KERNEL_STATS:
-        return scene_lines_open(&output->scene, &output->ledger);
-    default:
-        return open_pool(output);
-    }
-}
-
-int output_open(struct output **ret, const char *camera, const struct output_config *config)
-{
-    int rc = make_output(ret, camera, config);
-    if (rc == 0)
-        rc = open_source(*ret);
-    if (rc == 0 && config->crops.of)
-        rc = crop_requests_open(&(*ret)->requests, camera, (*ret)->config, &(*ret)->ledger);
+    int rc = !output->config ? -ENOMEM : parent ? join_batch(output, parent) : open_source(output);
     if (rc < 0)
-        output_close(*ret);
+        output_close(output);
+    else
+        *ret = output;
     return rc;
-}
-
-int output_open_batch(struct output **ret, const struct output_config *config)
-{
-    int rc = make_output(ret, "", config);
-    if (rc == 0)
-        rc = open_pool(*ret);
-    if (rc == 0)
-        rc = open_batch(*ret);
-    if (rc < 0)
-        output_close(*ret);
-    return rc;
-}
-
-int output_open_share(struct output **ret, const char *camera, const struct output_config *config,
-                      struct output *parent)
-{
-    int rc = make_output(ret, camera, config);
-    if (rc < 0) {
-        output_close(*ret);
-        return rc;
-    }
-    struct output *output = *ret;
-    output->pool = parent->pool;
-    output->parent = parent;
-    output->share.camera = camera;
-    output->share.ledger = &output->ledger;
-    output->share.overflow = output->config->overflow;
-    output->share.max_age_ns = output->config->max_age.ns;
-    batch_add(parent->batch, &output->share);
-    parent->subscribers++;
-    return 0;
 }
 
 void output_close(struct output *output)
@@ -176,14 +149,14 @@ void output_close(struct output *output)
     if (!output)
         return;
     event_cancel(&output->ready);
-    if (output->share.batch)
+    if (output->parent) {
         batch_leave(&output->share);
-    if (output->parent && output->parent->results)
-        results_forget_camera(output->parent->results, output->camera);
-    if (output->parent)
+        if (output->parent->results)
+            results_forget_camera(output->parent->results, output->camera);
         output->parent->subscribers--;
-    else
+    } else {
         pool_close(output->pool);
+    }
     result_lines_close(output->lines);
     results_close(output->results);
     batch_close(output->batch);
@@ -232,40 +205,18 @@ static void sink_was_closed(void *opaque)
     output->closed(output);
 }
 
-static void log_sink(const struct output *output)
-{
-    const struct sink_address *sink = &output->config->sink;
-    const char *name = output->config->name;
-    char url[512];
-    if (sink->kind == SINK_TCP)
-        log_event(LOG_LEVEL_INFO, "output=%s listens on tcp %s port %d", name, address_host(sink),
-                  sink_port(output->sink));
-    else if (sink->kind == SINK_UNIX || sink->kind == SINK_RING)
-        log_event(LOG_LEVEL_INFO, "output=%s listens on %s", name, sink->path);
-    else if (sink->kind == SINK_RTSP)
-        log_event(LOG_LEVEL_INFO, "output=%s publishes to %s", name,
-                  config_sink_url(output->config, url, sizeof url));
-    else
-        log_event(LOG_LEVEL_INFO, "output=%s writes %s", name, sink->path);
-    if (output->config->overflow_auto && output->config->overflow == OVERFLOW_WAIT)
-        log_event(LOG_LEVEL_INFO,
-                  "output=%s overflow: wait (by auto: the camera is a file read at full pace)",
-                  name);
-}
-
 int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct output *),
                   void *owner)
 {
-    char why[256] = "";
-    struct sink_context context = {
+    const struct sink_context context = {
         .loop = loop,
         .camera = output->camera,
         .config = output->config,
         .pool = output->pool,
         .results = output->results,
         .packets = output->packets,
-        .lines = output->scene ? scene_lines_queue(output->scene) : NULL,
-        .account = output->scene ? scene_lines_account(output->scene) : NULL,
+        .lines = output->scene ? output->scene->queue : NULL,
+        .account = output->scene ? &output->scene->account : NULL,
         .ledger = &output->ledger,
         .last_error = &output->last_error,
         .closed = sink_was_closed,
@@ -275,16 +226,10 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
     };
     output->closed = closed;
     output->owner = owner;
-    int rc = sink_open(&output->sink, &context, why, sizeof why);
-    log_camera(output->camera);
-    if (rc == 0)
-        log_sink(output);
-    else if (!output->refused)
-        log_event(LOG_LEVEL_ERROR, "output=%s %s", output->config->name, why);
-    if (rc < 0)
-        last_error_set(&output->last_error, why);
-    log_camera(NULL);
-    output->refused = rc < 0;
+    int rc = sink_try_open(&output->sink, &context, "", &output->refused);
+    if (rc == 0 && output->config->overflow_auto && output->config->overflow == OVERFLOW_WAIT)
+        sink_event(output->sink, LOG_LEVEL_INFO,
+                   "overflow: wait (by auto: the camera is a file read at full pace)");
     set_sink(output, rc < 0 ? POOL_SINK_REFUSED : POOL_SINK_OPEN);
     return rc;
 }
@@ -354,17 +299,15 @@ bool output_is_open(const struct output *output)
 
 void output_yield(const struct output *output)
 {
-    if (output->sink)
-        sink_yield(output->sink, NULL);
-    if (output->lines && output->lines->sink)
+    sink_yield(output->sink, NULL);
+    if (output->lines)
         sink_yield(output->lines->sink, NULL);
 }
 
 void output_check_paths(const struct output *output)
 {
-    if (output->sink)
-        sink_check_path(output->sink);
-    if (output->lines && output->lines->sink && !output->lines->finished)
+    sink_check_path(output->sink);
+    if (output->lines && !output->lines->finished)
         sink_check_path(output->lines->sink);
 }
 

@@ -11,10 +11,9 @@
 #include "daemon/output/batch.h"
 #include "daemon/output/crop_requests.h"
 #include "daemon/output/gate.h"
+#include "daemon/output/lines.h"
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
-#include "daemon/output/result_lines.h"
-#include "daemon/output/scene_lines.h"
 #include "daemon/output/sink.h"
 #include "kernels/backend.h"
 
@@ -60,12 +59,11 @@ struct output {
     struct output *next;
 };
 
-// Opens an output with a copy of the configuration. `camera`, the name, outlives the output.
-int output_open(struct output **ret, const char *camera, const struct output_config *);
-// Open a batch's own output, and a camera's share in it.
-int output_open_batch(struct output **ret, const struct output_config *);
-int output_open_share(struct output **ret, const char *camera, const struct output_config *,
-                      struct output *parent);
+// Opens an output with a copy of the configuration. `camera`, the name, outlives the output; it is
+// "" for a batch's own output. `parent`: opens the camera's share in that batch; else NULL. Returns
+// 0 or a negative errno.
+int output_open(struct output **ret, const char *camera, const struct output_config *,
+                struct output *parent);
 void output_close(struct output *); // after sink and camera are gone; accepts NULL
 // Returns the output that has the sink: the parent, or itself.
 struct output *output_owner(struct output *);

@@ -11,14 +11,16 @@ enum {
     HELD_PART = 5, // weight of the last result in pool.held_ns: 1/HELD_PART
 };
 
-static uint64_t *lent_word(struct consumer *consumer, int number)
+static bool has_lent(const struct consumer *consumer, int number)
 {
-    return &consumer->lent[number / 64];
+    return consumer->lent[number / 64] >> number % 64 & 1;
 }
 
-static uint64_t lent_bit(int number)
+static void set_lent(struct consumer *consumer, int number, bool lent)
 {
-    return UINT64_C(1) << number % 64;
+    const uint64_t bit = UINT64_C(1) << number % 64;
+    uint64_t *word = &consumer->lent[number / 64];
+    *word = lent ? *word | bit : *word & ~bit;
 }
 
 static struct result *older_result(struct result *a, struct result *b)
@@ -32,26 +34,6 @@ bool pool_waits(const struct pool *pool)
 }
 
 // --- the end of a result
-
-// Returns the loss of a result that no consumer got; no other place decides it. Lock held.
-static enum loss loss_of(const struct pool *pool, enum result_fate fate)
-{
-    switch (fate) {
-    case FATE_FAILED:
-        return LOSS_BACKEND;
-    case FATE_EVICTED:
-        return LOSS_OVERFLOW;
-    case FATE_LATE:
-        return LOSS_LATE;
-    case FATE_UNDELIVERED:
-        return pool->options.undelivered;
-    case FATE_STOPPED:
-        return LOSS_STOPPING;
-    case FATE_NOT_REACHED:
-        break;
-    }
-    return pool->sink == POOL_SINK_STOPPED ? LOSS_STOPPING : pool->options.undelivered;
-}
 
 // Returns true if the result's delivery is pending for a consumer, and passes `emitted` on to all
 // of these. Lock held.
@@ -80,22 +62,25 @@ static int count_good(const struct result *result)
     return good;
 }
 
-static enum result_fate fate_of(const struct result *result, const struct item *item)
+// Returns the loss of a result's item if no consumer gets it. Lock held.
+static enum loss loss_of(const struct pool *pool, const struct result *result,
+                         const struct item *item)
 {
-    if (item->status >= 0)
-        return result->fate;
-    return item->status == -ECANCELED ? FATE_STOPPED : FATE_FAILED;
+    if (item->status < 0)
+        return item->status == -ECANCELED ? LOSS_STOPPING : LOSS_BACKEND;
+    if (result->loss != LOSSES)
+        return result->loss;
+    return pool->sink == POOL_SINK_STOPPED ? LOSS_STOPPING : pool->options.undelivered;
 }
 
-static void account_item(struct pool *pool, struct ledger *ledger, bool delivered,
-                         enum result_fate fate)
+static void account_item(struct ledger *ledger, bool delivered, enum loss loss)
 {
     if (!ledger)
         return; // another element counts, or the camera is gone
     if (delivered)
         ledger_emit(ledger);
     else
-        ledger_lose(ledger, loss_of(pool, fate));
+        ledger_lose(ledger, loss);
 }
 
 // Ends a result; no other place does. Clears the slot's word before the next result can be written
@@ -106,14 +91,13 @@ void pool_end_result(struct pool *pool, struct result *result)
     const bool pending = is_pending(pool, result->ticket, result->delivered);
     for (int i = 0; i < result->n_items; i++) {
         struct item *item = &result->item[i];
-        if (item_is_filled(item) && (result->delivered || !pending))
-            account_item(pool, item->ledger, result->delivered, result->fate);
-        else if (item->state != ITEM_EMPTY && !item_is_filled(item))
-            account_item(pool, item->ledger, false, fate_of(result, item));
+        const bool filled = item_is_filled(item), delivered = filled && result->delivered;
+        if (item->state != ITEM_EMPTY && (delivered || !filled || !pending))
+            account_item(item->ledger, delivered, loss_of(pool, result, item));
         item->state = ITEM_EMPTY;
     }
-    for (struct consumer *c = pool->consumers; c && result->lent > 0; c = c->next)
-        *lent_word(c, result->number) &= ~lent_bit(result->number);
+    for (struct consumer *c = pool->consumers; c; c = c->next)
+        set_lent(c, result->number, false);
     atomic_store(pool_region_word(result->region, result->number), 0);
     result->region->users--;
     result->region = NULL;
@@ -121,12 +105,21 @@ void pool_end_result(struct pool *pool, struct result *result)
     pthread_cond_broadcast(&pool->room);
 }
 
-// Ends a ready result that nothing needs any more. Under OVERFLOW_WAIT ready results stay for the
-// next consumer if there is none. Lock held.
+// Returns true if the consumer has not reached the result yet.
+static bool awaits(const struct consumer *consumer, const struct result *result)
+{
+    return consumer->cursor <= result->ticket;
+}
+
+// Ends a ready result that no consumer awaits, holds or was lent. Under OVERFLOW_WAIT ready results
+// stay for the next consumer if there is none. Lock held.
 static void end_unneeded(struct pool *pool, struct result *result)
 {
-    bool kept = pool_waits(pool) && pool->n_consumers == 0 && pool->sink == POOL_SINK_OPEN;
-    if (result->awaited == 0 && result->held == 0 && result->lent == 0 && !kept)
+    const bool kept = pool_waits(pool) && pool->n_consumers == 0 && pool->sink == POOL_SINK_OPEN;
+    bool needed = kept || result->held > 0;
+    for (const struct consumer *c = pool->consumers; c && !needed; c = c->next)
+        needed = awaits(c, result) || has_lent(c, result->number);
+    if (!needed)
         pool_end_result(pool, result);
 }
 
@@ -142,30 +135,42 @@ static struct result *find_free(struct pool *pool)
     return found;
 }
 
+// Returns the oldest result lent to the consumer; NULL: none.
+static struct result *oldest_lent(struct pool *pool, const struct consumer *consumer)
+{
+    struct result *oldest = NULL;
+    for (int i = 0; i < pool->options.n; i++)
+        if (has_lent(consumer, i))
+            oldest = older_result(oldest, &pool->result[i]);
+    return oldest;
+}
+
 // Returns the result to evict for a newer one, by the policy; NULL: none. Lock held.
 static struct result *find_evictable(struct pool *pool)
 {
     bool is_oldest_lent[POOL_RESULTS_MAX] = {false};
-    struct result *passed = NULL, *spare = NULL;
-    for (struct consumer *consumer = pool->consumers; consumer; consumer = consumer->next) {
-        struct result *oldest = NULL;
-        for (int i = 0; i < pool->options.n; i++)
-            if (*lent_word(consumer, i) & lent_bit(i))
-                oldest = older_result(oldest, &pool->result[i]);
+    const bool newest = atomic_load(&pool->overflow) == OVERFLOW_DROP_NEWEST;
+    struct result *passed = NULL, *other = NULL;
+    for (const struct consumer *c = pool->consumers; c; c = c->next) {
+        const struct result *oldest = oldest_lent(pool, c);
         if (oldest)
             is_oldest_lent[oldest->number] = true;
     }
-    bool newest = atomic_load(&pool->overflow) == OVERFLOW_DROP_NEWEST;
     for (int i = 0; i < pool->options.n; i++) {
         struct result *result = &pool->result[i];
+        bool is_passed = false, is_lent = false;
         if (result->state != RESULT_READY || result->held > 0)
             continue;
-        if (result->lent == 0 && result->awaited < pool->n_consumers)
+        for (const struct consumer *c = pool->consumers; c; c = c->next) {
+            is_passed |= !awaits(c, result);
+            is_lent |= has_lent(c, i);
+        }
+        if (is_passed && !is_lent)
             passed = older_result(passed, result); // it only waits for slower consumers
         if (!is_oldest_lent[i] && (result->delivered || !newest))
-            spare = older_result(spare, result);
+            other = older_result(other, result);
     }
-    return newest && passed ? passed : spare;
+    return newest && passed ? passed : other;
 }
 
 int pool_check_sink(const struct pool *pool)
@@ -191,7 +196,7 @@ struct result *pool_find_room(struct pool *pool, bool evicts)
 {
     struct result *found = find_free(pool);
     if (!found && evicts && (found = find_evictable(pool))) {
-        found->fate = FATE_EVICTED;
+        found->loss = LOSS_OVERFLOW;
         pool_end_result(pool, found);
     }
     return found;
@@ -227,9 +232,9 @@ void pool_begin_result(struct pool *pool, struct result *result, const struct po
     result->sealed = false;
     result->closed_by = CLOSED_NOT;
     result->filling = 0;
-    result->awaited = result->held = result->lent = 0;
+    result->held = 0;
     result->delivered = false;
-    result->fate = FATE_NOT_REACHED;
+    result->loss = LOSSES;
     for (int i = 0; i < pool->options.items && result->generation != region->generation; i++)
         result->item[i].valid_op = 0;
     result->generation = region->generation;
@@ -295,8 +300,6 @@ void pool_publish_done(struct pool *pool)
         }
         result->state = RESULT_READY;
         atomic_store(pool_region_word(result->region, result->number), result->ticket);
-        for (const struct consumer *c = pool->consumers; c; c = c->next)
-            result->awaited += c->cursor <= result->ticket;
         end_unneeded(pool, result);
     }
 }
@@ -360,8 +363,9 @@ void pool_forget_ledger(struct pool *pool, struct ledger *ledger)
         for (int i = 0; c->pending.ticket && i < c->pending.items; i++)
             if (c->pending.ledger[i] == ledger)
                 c->pending.ledger[i] = NULL;
-    for (int64_t left = ledger_in_flight(ledger); left > 0; left--)
-        ledger_lose(ledger, LOSS_STOPPING);
+    // At once, whatever the count: a wrong one is logged with the account.
+    const int64_t left = ledger_in_flight(ledger);
+    atomic_fetch_add(&ledger->lost[LOSS_STOPPING], (uint64_t)(left > 0 ? left : 0));
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -376,20 +380,18 @@ void pool_wake(struct pool *pool)
 
 void pool_set_sink(struct pool *pool, enum pool_sink sink)
 {
+    const bool stops = sink == POOL_SINK_STOPPED;
     pthread_mutex_lock(&pool->lock);
     pool->sink = sink;
-    for (struct consumer *c = pool->consumers; c && sink == POOL_SINK_STOPPED; c = c->next)
+    for (struct consumer *c = pool->consumers; c && stops; c = c->next) {
+        for (int i = 0; i < pool->options.n; i++)
+            if (pool->result[i].state == RESULT_READY && awaits(c, &pool->result[i]))
+                pool->result[i].loss = LOSSES;
         c->cursor = UINT64_MAX;
-    for (int i = 0; i < pool->options.n; i++) {
-        struct result *result = &pool->result[i];
-        if (result->state != RESULT_READY)
-            continue;
-        if (result->awaited > 0 && sink == POOL_SINK_STOPPED) {
-            result->awaited = 0;
-            result->fate = FATE_NOT_REACHED;
-        }
-        end_unneeded(pool, result);
     }
+    for (int i = 0; i < pool->options.n; i++)
+        if (pool->result[i].state == RESULT_READY)
+            end_unneeded(pool, &pool->result[i]);
     pthread_cond_broadcast(&pool->room);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -397,13 +399,10 @@ void pool_set_sink(struct pool *pool, enum pool_sink sink)
 void pool_attach(struct pool *pool, struct consumer *consumer)
 {
     pthread_mutex_lock(&pool->lock);
-    bool takes_all = pool_waits(pool) && pool->n_consumers == 0;
+    const bool takes_all = pool_waits(pool) && pool->n_consumers == 0;
     *consumer = (struct consumer){.next = pool->consumers, .cursor = takes_all ? 0 : pool->head};
     pool->consumers = consumer;
     pool->n_consumers++;
-    for (int i = 0; i < pool->options.n; i++)
-        if (pool->result[i].state == RESULT_READY)
-            pool->result[i].awaited += consumer->cursor <= pool->result[i].ticket;
     pthread_cond_broadcast(&pool->room);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -420,7 +419,7 @@ static void end_delivery(struct pool *pool, struct consumer *consumer, bool deli
         return;
     const bool others = is_pending(pool, ticket, delivered);
     for (int i = 0; i < consumer->pending.items && (delivered || !others); i++)
-        account_item(pool, consumer->pending.ledger[i], delivered, FATE_UNDELIVERED);
+        account_item(consumer->pending.ledger[i], delivered, pool->options.undelivered);
 }
 
 void pool_detach(struct pool *pool, struct consumer *consumer)
@@ -433,14 +432,12 @@ void pool_detach(struct pool *pool, struct consumer *consumer)
     pool->n_consumers--;
     for (int i = 0; i < pool->options.n; i++) {
         struct result *result = &pool->result[i];
-        bool awaits = consumer->cursor <= result->ticket, holds = consumer->held == result;
-        bool reads = *lent_word(consumer, i) & lent_bit(i);
-        if (result->state != RESULT_READY || !(awaits || holds || reads))
+        const bool holds = consumer->held == result;
+        if (result->state != RESULT_READY ||
+            !(holds || awaits(consumer, result) || has_lent(consumer, i)))
             continue;
-        result->awaited -= awaits;
         result->held -= holds;
-        result->lent -= reads;
-        result->fate = FATE_NOT_REACHED;
+        result->loss = LOSSES;
         end_unneeded(pool, result);
     }
     if (consumer->pending.ticket)
@@ -502,14 +499,13 @@ struct result *pool_acquire(struct pool *pool, struct consumer *consumer)
         consumer->cursor = found ? found->ticket + 1 : pool->head;
         if (!found)
             break;
-        found->awaited--;
         if (!is_late(pool, found)) {
             found->held++;
             consumer->taken++;
             consumer->acquired_ns = monotonic_ns();
             break;
         }
-        found->fate = FATE_LATE;
+        found->loss = LOSS_LATE;
         consumer->missed++;
         end_unneeded(pool, found);
     } while (true);
@@ -542,7 +538,7 @@ void pool_release(struct pool *pool, struct consumer *consumer, bool delivered)
         observe_held(pool, monotonic_ns() - consumer->acquired_ns);
         result->delivered |= delivered;
         if (!delivered)
-            result->fate = FATE_UNDELIVERED;
+            result->loss = pool->options.undelivered;
         end_unneeded(pool, result);
     } else if (consumer->pending.ticket) {
         end_delivery(pool, consumer, delivered);
@@ -581,38 +577,42 @@ int pool_detach_payload(struct pool *pool, struct consumer *consumer)
     return 0;
 }
 
-void pool_lend(struct pool *pool, struct consumer *consumer, bool told)
+void pool_lend(struct pool *pool, struct consumer *consumer, bool notified)
 {
     pthread_mutex_lock(&pool->lock);
     struct result *result = end_hold(pool, consumer);
-    if (told) {
-        *lent_word(consumer, result->number) |= lent_bit(result->number);
-        result->lent++;
+    if (notified) {
+        set_lent(consumer, result->number, true);
         result->lent_ns = monotonic_ns();
     } else {
         consumer->cursor = result->ticket;
         consumer->taken--;
-        result->awaited++;
     }
     pthread_mutex_unlock(&pool->lock);
 }
 
-bool pool_return(struct pool *pool, struct consumer *consumer, uint32_t number, uint64_t ticket)
+// Lock held.
+static bool is_lent_as(const struct pool *pool, const struct consumer *consumer, uint32_t number,
+                       uint64_t ticket)
+{
+    return pool->result[number].ticket == ticket && has_lent(consumer, (int)number);
+}
+
+int pool_return(struct pool *pool, struct consumer *consumer, uint32_t number, uint64_t ticket)
 {
     if (number >= (uint32_t)pool->options.n)
-        return false;
+        return -EINVAL;
     pthread_mutex_lock(&pool->lock);
     struct result *result = &pool->result[number];
-    uint64_t *lent = lent_word(consumer, (int)number), bit = lent_bit((int)number);
-    if (result->ticket == ticket && (*lent & bit)) {
-        *lent &= ~bit;
-        result->lent--;
+    const bool lent = is_lent_as(pool, consumer, number, ticket);
+    if (lent) {
+        set_lent(consumer, result->number, false);
         observe_held(pool, monotonic_ns() - result->lent_ns);
         result->delivered = true;
         end_unneeded(pool, result);
     }
     pthread_mutex_unlock(&pool->lock);
-    return true;
+    return lent;
 }
 
 bool pool_has_lent(struct pool *pool, const struct consumer *consumer, uint32_t number,
@@ -621,42 +621,37 @@ bool pool_has_lent(struct pool *pool, const struct consumer *consumer, uint32_t 
     if (number >= (uint32_t)pool->options.n)
         return false;
     pthread_mutex_lock(&pool->lock);
-    const bool has = pool->result[number].ticket == ticket &&
-                     (consumer->lent[number / 64] & lent_bit((int)number));
+    const bool has = is_lent_as(pool, consumer, number, ticket);
     pthread_mutex_unlock(&pool->lock);
     return has;
 }
 
 int64_t pool_revoke(struct pool *pool, int64_t lent_ns)
 {
-    int64_t first = 0;
+    int64_t first = INT64_MAX;
     pthread_mutex_lock(&pool->lock);
     for (int i = 0; i < pool->options.n; i++) {
         struct result *result = &pool->result[i];
-        if (result->state != RESULT_READY || result->lent == 0)
-            continue;
-        if (result->lent_ns >= lent_ns) {
-            first = first == 0 || result->lent_ns < first ? result->lent_ns : first;
-            continue;
+        bool lent = false;
+        for (struct consumer *c = pool->consumers; c; c = c->next) {
+            lent |= has_lent(c, i);
+            if (result->lent_ns < lent_ns)
+                set_lent(c, i, false);
         }
-        for (struct consumer *c = pool->consumers; c; c = c->next)
-            *lent_word(c, i) &= ~lent_bit(i);
-        result->lent = 0;
-        result->fate = FATE_LATE;
-        end_unneeded(pool, result);
+        if (lent && result->lent_ns >= lent_ns) {
+            first = result->lent_ns < first ? result->lent_ns : first;
+        } else if (lent) {
+            result->loss = LOSS_LATE;
+            end_unneeded(pool, result);
+        }
     }
     pthread_mutex_unlock(&pool->lock);
-    return first;
+    return first < INT64_MAX ? first : 0;
 }
 
 bool pool_is_busy(struct pool *pool, const struct consumer *consumer)
 {
-    pthread_mutex_lock(&pool->lock);
-    bool busy = consumer->held || consumer->pending.ticket;
-    for (size_t i = 0; i < sizeof consumer->lent / sizeof consumer->lent[0]; i++)
-        busy |= consumer->lent[i] != 0;
-    pthread_mutex_unlock(&pool->lock);
-    return busy;
+    return pool_report(pool, consumer).held > 0;
 }
 
 // --- life

@@ -77,16 +77,6 @@ struct result_format {
     int rate_num, rate_den; // nominal frames per second of the output; 0/0: unknown
 };
 
-// Last event of a result that no consumer got; pool.c:loss_of turns it into the reason of the loss.
-enum result_fate {
-    FATE_NOT_REACHED, // no consumer reached it, or those are gone
-    FATE_FAILED,      // its job or the device of its data failed
-    FATE_EVICTED,     // a newer result took its slot
-    FATE_LATE,        // it was too old when a consumer reached it, or was lent for too long
-    FATE_UNDELIVERED, // a consumer released it before it got all of it
-    FATE_STOPPED,     // its camera stopped before its job began
-};
-
 struct result {
     struct result_format format;
     struct item *item; // n_items of them
@@ -106,18 +96,16 @@ struct result {
     uint32_t generation; // of the region that data last lay in
     int filling;         // items claimed and not complete
     bool sealed;         // no further item can be claimed
-    int awaited;         // number of consumers that have not reached it
-    int held;            // number of consumers that acquired it
-    int lent;            // number of consumers that read it themselves
+    int held;            // by consumers that acquired it, and by a batch that fills it
     int64_t lent_ns;     // CLOCK_MONOTONIC: when the last of them was notified
     bool delivered;      // a consumer got all of it
-    enum result_fate fate;
+    enum loss loss;      // if no consumer gets it; LOSSES: none has reached it
 };
 
 // A consumer, from pool_attach to pool_detach. Zeroed before; only the pool changes it.
 struct consumer {
     struct consumer *next;
-    uint64_t cursor;     // ticket of the first result that it has not reached
+    uint64_t cursor;     // ticket of the first result that it has not reached: it awaits that
     uint64_t taken;      // results that it acquired
     uint64_t missed;     // results that ended before it reached them
     struct result *held; // acquired and neither released nor lent; NULL: none
@@ -260,11 +248,11 @@ bool pool_is_busy(struct pool *, const struct consumer *);
 
 // --- loop thread: consumers that read the pool's memory themselves.
 // Lends the held result to the consumer, which was notified of it. From now on it may be revoked:
-// by pool_revoke, or by pool_claim for a newer one. Not `told`: pool_acquire returns it again.
-void pool_lend(struct pool *, struct consumer *, bool told);
-// Takes back the result lent in slot `number` as `ticket`: the consumer got all of it. Does nothing
-// if it was revoked meanwhile. Returns false if there is no such slot.
-bool pool_return(struct pool *, struct consumer *, uint32_t number, uint64_t ticket);
+// by pool_revoke, or by pool_claim for a newer one. Not `notified`: pool_acquire returns it again.
+void pool_lend(struct pool *, struct consumer *, bool notified);
+// Takes back the result lent in slot `number` as `ticket`: the consumer got all of it. Returns 1;
+// 0: it was revoked meanwhile; -EINVAL: there is no such slot.
+int pool_return(struct pool *, struct consumer *, uint32_t number, uint64_t ticket);
 // Returns true if the consumer may still read slot `number`, which was lent as `ticket`.
 bool pool_has_lent(struct pool *, const struct consumer *, uint32_t number, uint64_t ticket);
 // Revokes results last lent before `lent_ns`. Returns the earliest lent_ns of those still lent; 0:

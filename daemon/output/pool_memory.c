@@ -204,7 +204,7 @@ static void end_results_on(struct pool *pool, const struct backend *backend)
         struct result *result = &pool->result[i];
         if (!is_on(result, backend))
             continue;
-        result->fate = FATE_FAILED;
+        result->loss = LOSS_BACKEND;
         pool_end_result(pool, result);
     }
     pool_publish_done(pool); // the results after them

@@ -30,12 +30,7 @@ const char *const object_drop_names[OBJECT_DROPS] = {
 
 // Bit i of each mask stands for the client with index i.
 struct remembered_element {
-    struct frame_info frame;
-    uint64_t sequence, parent_sequence;
-    float src_to_dst[6], dst_to_src[6];
-    char camera[25], region[25];
-    int part, parts, object;
-    bool filled;
+    struct item item;
     uint64_t answered;
 };
 
@@ -58,7 +53,7 @@ static uint64_t bit_of(const struct results_client *client)
 // Allocates all remembered frames and elements in one block.
 static int allocate(struct results *results)
 {
-    const struct pool_options *pool = &results->options.pool->options;
+    const struct pool_options *pool = &results->pool->options;
     const int items = pool->items;
     int n = RESULTS_ELEMENTS_MAX / items;
     n = n < RESULTS_TICKETS_MAX ? n : RESULTS_TICKETS_MAX;
@@ -81,29 +76,6 @@ static struct remembered *place_of(const struct results *results, uint64_t ticke
     return &results->remembered[ticket % (uint64_t)results->n_remembered];
 }
 
-static void copy_matrix(float to[6], const double from[6])
-{
-    for (int i = 0; i < 6; i++)
-        to[i] = (float)from[i];
-}
-
-static void remember_item(struct remembered_element *element, const struct item *item)
-{
-    *element = (struct remembered_element){.filled = item_is_filled(item)};
-    if (!element->filled)
-        return;
-    element->frame = item->frame;
-    element->sequence = item->sequence;
-    element->parent_sequence = item->parent_sequence;
-    element->object = item->object;
-    element->part = item->part;
-    element->parts = item->parts;
-    copy_matrix(element->src_to_dst, item->src_to_dst);
-    copy_matrix(element->dst_to_src, item->dst_to_src);
-    memcpy(element->camera, item->camera, sizeof element->camera);
-    memcpy(element->region, item->region, sizeof element->region);
-}
-
 static struct remembered *remember(struct results *results, const struct result *result)
 {
     if (!results->remembered && allocate(results) < 0)
@@ -116,7 +88,7 @@ static struct remembered *remember(struct results *results, const struct result 
     remembered->lent = remembered->returned = 0;
     remembered->n = (uint32_t)result->n_items;
     for (int i = 0; i < result->n_items; i++)
-        remember_item(&remembered->element[i], &result->item[i]);
+        remembered->element[i] = (struct remembered_element){.item = result->item[i]};
     return remembered;
 }
 
@@ -143,73 +115,44 @@ static struct remembered *find_lent(const struct results *results,
     return remembered->ticket == ticket && (remembered->lent & bit_of(client)) ? remembered : NULL;
 }
 
-void results_return(struct results *results, struct results_client *client,
-                    const struct consumer *consumer, uint32_t slot, uint64_t ticket)
+void results_return(struct results *results, const struct results_client *client, uint64_t ticket)
 {
     struct remembered *remembered = find_lent(results, client, ticket);
-    if (remembered && pool_has_lent(results->options.pool, consumer, slot, ticket))
+    if (remembered)
         remembered->returned |= bit_of(client);
 }
 
-// --- what was last found
+// --- what was found for each camera
 
 struct last_found *results_last_found(const struct results *results, const char *camera)
 {
     for (int i = 0; i < results->n_last_found; i++)
-        if (strcmp(results->last_found[i]->camera, camera) == 0)
-            return results->last_found[i];
+        if (strcmp(results->last_found[i].camera, camera) == 0)
+            return &results->last_found[i];
     return NULL;
 }
 
 static struct last_found *add_camera(struct results *results, const char *camera)
 {
-    struct last_found *last = calloc(1, sizeof *last);
-    struct last_found **list = realloc(results->last_found, ((size_t)results->n_last_found + 1) *
-                                                                sizeof(struct last_found *));
-    if (list)
-        results->last_found = list;
-    if (!list || !last) {
-        free(last);
+    const size_t n = (size_t)results->n_last_found + 1;
+    struct last_found *list = realloc(results->last_found, n * sizeof *list);
+    if (!list)
         return NULL;
-    }
-    snprintf(last->camera, sizeof last->camera, "%s", camera);
-    return list[results->n_last_found++] = last;
-}
-
-static void free_camera(struct last_found *last)
-{
-    free(last->list);
-    free(last);
+    results->last_found = list;
+    list[n - 1] = (struct last_found){0};
+    snprintf(list[n - 1].camera, sizeof list->camera, "%s", camera);
+    return &list[results->n_last_found++];
 }
 
 void results_forget_camera(struct results *results, const char *camera)
 {
-    for (int i = 0; i < results->n_last_found; i++)
-        if (strcmp(results->last_found[i]->camera, camera) == 0) {
-            free_camera(results->last_found[i]);
-            results->last_found[i] = results->last_found[--results->n_last_found];
-            return;
-        }
+    struct last_found *last = results_last_found(results, camera);
+    if (last)
+        *last = results->last_found[--results->n_last_found];
 }
 
-// Leaves the list out if memory runs out.
-static void keep_list(struct last_found *last, const struct found *found)
-{
-    if (found->n > last->room) {
-        struct framed_detection *list =
-            realloc(last->list, (size_t)found->n * sizeof(struct framed_detection));
-        last->n = 0;
-        if (!list)
-            return;
-        last->list = list;
-        last->room = found->n;
-    }
-    if (found->n > 0)
-        memcpy(last->list, found->list, (size_t)found->n * sizeof(struct framed_detection));
-    last->n = found->n;
-}
-
-static void keep_last(struct results *results, const struct found *found)
+// Leaves a camera out if memory runs out.
+static void count_for_camera(struct results *results, const struct found *found)
 {
     struct last_found *last = results_last_found(results, found->camera);
     if (!last && !(last = add_camera(results, found->camera)))
@@ -217,11 +160,8 @@ static void keep_last(struct results *results, const struct found *found)
     last->results++;
     last->objects += (uint64_t)found->n;
     last->late += found->late;
-    last->sequence = found->sequence;
-    last->epoch = found->frame.epoch;
-    last->capture_ns = found->frame.capture_ns;
     last->result_ns = found->result_ns;
-    keep_list(last, found);
+    last->n = found->n;
 }
 
 // --- messages
@@ -249,7 +189,7 @@ static enum result_wrong check_message(struct results *results, struct results_c
         return RESULT_TICKET;
     if ((*frame)->slot != le32toh(message->slot))
         return RESULT_SLOT;
-    if (index >= (*frame)->n || !(*frame)->element[index].filled)
+    if (index >= (*frame)->n || !item_is_filled(&(*frame)->element[index].item))
         return RESULT_ELEMENT;
     *element = &(*frame)->element[index];
     return (*element)->answered & bit_of(client) ? RESULT_TWICE : RESULT_WRONGS;
@@ -278,8 +218,9 @@ static struct framed_detection read_detection(const struct framed_detection *wir
     };
 }
 
-// Maps a detection to pixels of the picture and clips it. Returns OBJECT_DROPS if it is valid.
-static enum object_drop map_object(const struct remembered_element *element, bool in_source,
+// Maps a detection by `matrix`, NULL: none needed, to pixels of the picture and clips it. Returns
+// OBJECT_DROPS if it is valid.
+static enum object_drop map_object(const struct frame_info *frame, const float *matrix,
                                    const struct framed_detection *from, struct framed_detection *to)
 {
     const float box[4] = {from->x1, from->y1, from->x2, from->y2};
@@ -291,26 +232,30 @@ static enum object_drop map_object(const struct remembered_element *element, boo
         return OBJECT_FLAGS;
     if (!(box[0] < box[2]) || !(box[1] < box[3]))
         return OBJECT_AREA;
-    if (!in_source)
-        box_map(element->dst_to_src, box, mapped);
+    if (matrix)
+        box_map(matrix, box, mapped);
     *to = *from;
-    to->x1 = box_clip(mapped[0], element->frame.source_width);
-    to->y1 = box_clip(mapped[1], element->frame.source_height);
-    to->x2 = box_clip(mapped[2], element->frame.source_width);
-    to->y2 = box_clip(mapped[3], element->frame.source_height);
+    to->x1 = box_clip(mapped[0], frame->source_width);
+    to->y1 = box_clip(mapped[1], frame->source_height);
+    to->x2 = box_clip(mapped[2], frame->source_width);
+    to->y2 = box_clip(mapped[3], frame->source_height);
     return to->x1 < to->x2 && to->y1 < to->y2 ? OBJECT_DROPS : OBJECT_OUTSIDE;
 }
 
-static int map_objects(struct results *results, const struct remembered_element *element,
+static int map_objects(struct results *results, const struct item *item,
                        const struct framed_ring_result *message, struct framed_detection list[],
                        uint16_t index[])
 {
     const struct framed_detection *wire = (const struct framed_detection *)(message + 1);
     const bool in_source = le16toh(message->flags) & FRAMED_RESULT_IN_SOURCE;
+    float matrix[6]; // as in the header that the client got
     int n = 0;
+    for (int i = 0; i < 6; i++)
+        matrix[i] = (float)item->dst_to_src[i];
     for (uint32_t i = 0; i < le32toh(message->count); i++) {
         const struct framed_detection from = read_detection(&wire[i]);
-        const enum object_drop drop = map_object(element, in_source, &from, &list[n]);
+        const enum object_drop drop =
+            map_object(&item->frame, in_source ? NULL : matrix, &from, &list[n]);
         if (drop == OBJECT_DROPS)
             index[n++] = (uint16_t)i;
         else
@@ -324,7 +269,7 @@ static bool was_revoked(const struct results *results, const struct results_clie
                         const struct consumer *consumer, const struct remembered *frame)
 {
     return !(frame->returned & bit_of(client)) &&
-           !pool_has_lent(results->options.pool, consumer, frame->slot, frame->ticket);
+           !pool_has_lent(results->pool, consumer, frame->slot, frame->ticket);
 }
 
 static void publish(struct results *results, const struct found *found)
@@ -333,7 +278,7 @@ static void publish(struct results *results, const struct found *found)
     results->objects += (uint64_t)found->n;
     results->late += found->late;
     latency_observe(&results->latency, found->result_ns - found->frame.received_ns);
-    keep_last(results, found);
+    count_for_camera(results, found);
     for (struct results_receiver *receiver = results->receivers; receiver;
          receiver = receiver->next)
         receiver->take(receiver, found);
@@ -343,7 +288,7 @@ void results_take(struct results *results, struct results_client *client,
                   const struct consumer *consumer, const struct framed_ring_result *message,
                   size_t bytes)
 {
-    const struct output_config *config = results->options.config;
+    const struct output_config *config = results->config;
     struct remembered *frame;
     struct remembered_element *element;
     const enum result_wrong wrong =
@@ -352,41 +297,31 @@ void results_take(struct results *results, struct results_client *client,
         results->wrong[++client->wrong > client->lent ? RESULT_FLOOD : wrong]++;
         return;
     }
+    const struct item *item = &element->item;
     struct framed_detection list[FRAMED_DETECTIONS_MAX];
     uint16_t index[FRAMED_DETECTIONS_MAX];
     struct found found = {
-        .camera = element->camera,
+        .camera = item->camera,
         .output = config->name,
-        .region = element->region,
-        .part = element->part,
-        .parts = element->parts,
-        .parent_sequence = element->parent_sequence,
-        .object = config->crops.of ? element->object : -1,
-        .frame = element->frame,
-        .sequence = element->sequence,
+        .region = item->region,
+        .part = item->part,
+        .parts = item->parts,
+        .parent_sequence = item->parent_sequence,
+        .object = config->crops.of ? item->object : -1,
+        .frame = item->frame,
+        .sequence = item->sequence,
         .ticket = frame->ticket,
         .model = le32toh(message->model),
         .client = client->number,
-        .late = frame_is_late(&element->frame, config->max_age.ns) ||
+        .late = frame_is_late(&item->frame, config->max_age.ns) ||
                 was_revoked(results, client, consumer, frame),
         .result_ns = monotonic_ns(),
+        .n = map_objects(results, item, message, list, index),
         .list = list,
         .index = index,
     };
-    memcpy(found.src_to_dst, element->src_to_dst, sizeof found.src_to_dst);
-    memcpy(found.dst_to_src, element->dst_to_src, sizeof found.dst_to_src);
-    found.n = map_objects(results, element, message, list, index);
     element->answered |= bit_of(client);
-    results->answered++;
     publish(results, &found);
-}
-
-uint64_t results_wrong(const struct results *results)
-{
-    uint64_t wrong = 0;
-    for (int i = 0; i < RESULT_WRONGS; i++)
-        wrong += results->wrong[i];
-    return wrong;
 }
 
 // --- receivers and clients
@@ -431,12 +366,13 @@ void results_detach(struct results *results, struct results_client *client)
 
 // --- life
 
-int results_open(struct results **ret, const struct results_options *options)
+int results_open(struct results **ret, const struct output_config *config, struct pool *pool)
 {
     struct results *results = calloc(1, sizeof *results);
     if (!results)
         return -ENOMEM;
-    results->options = *options;
+    results->config = config;
+    results->pool = pool;
     *ret = results;
     return 0;
 }
@@ -445,8 +381,6 @@ void results_close(struct results *results)
 {
     if (!results)
         return;
-    for (int i = 0; i < results->n_last_found; i++)
-        free_camera(results->last_found[i]);
     free(results->last_found);
     free(results->remembered);
     free(results);

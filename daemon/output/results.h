@@ -12,14 +12,12 @@
 
 #include "config/config.h"
 #include "daemon/base/counters.h"
-#include "daemon/output/lines.h"
 #include "daemon/output/pool.h"
 #include "daemon/wire.h"
 
 enum {
     RESULTS_TICKETS_MAX = 256,   // remembered frames or batches; never fewer than slots
     RESULTS_ELEMENTS_MAX = 4096, // remembered elements in all; lowers the above
-    RESULTS_CLIENTS_MAX = RING_CLIENTS_MAX,
     RESULT_BYTES_MAX =
         sizeof(struct framed_ring_result) + FRAMED_DETECTIONS_MAX * sizeof(struct framed_detection),
 };
@@ -58,7 +56,6 @@ struct found {
     int object;
     struct frame_info frame;
     uint64_t sequence, ticket;
-    float src_to_dst[6], dst_to_src[6];
     uint32_t model;    // detector's number, chosen by the client
     uint32_t client;   // client's number, rising
     bool late;         // the slot was revoked, or the frame is older than max_age
@@ -75,16 +72,12 @@ struct results_receiver {
     void (*take)(struct results_receiver *, const struct found *);
 };
 
-// Last result for pictures of one camera, and totals.
+// Totals of the results for pictures of one camera, and its last one.
 struct last_found {
     char camera[25];
     uint64_t results, objects, late;
-    uint64_t sequence;
-    uint32_t epoch;
-    int64_t result_ns; // CLOCK_MONOTONIC
-    int64_t capture_ns;
-    int n, room;
-    struct framed_detection *list; // in pixels of the picture
+    int64_t result_ns; // of the last: CLOCK_MONOTONIC
+    int n;             // its objects
 };
 
 // A client of the ring, from results_attach to results_detach. Zeroed before; private to results.c.
@@ -94,48 +87,43 @@ struct results_client {
     uint64_t lent, wrong; // elements lent; wrong messages
 };
 
-struct results_options {
-    const struct output_config *config; // outlives the results
-    struct pool *pool;                  // outlives the results
-};
-
 struct results {
-    struct results_options options;
+    const struct output_config *config;
+    struct pool *pool;
     struct results_receiver *receivers;
     struct remembered *remembered; // by ticket; n_remembered entries, or NULL
     int n_remembered;
     uint64_t clients; // bit i: a client with index i is connected
     uint32_t next_number;
 
-    bool counts;       // a receiver was added, or a client sent a result without one
-    uint64_t lent;     // elements, once per client
-    uint64_t answered; // of these, elements with a valid result
-    uint64_t results, objects, late;
+    bool counts;      // a receiver was added, or a client sent a result without one
+    uint64_t lent;    // elements, once per client
+    uint64_t results; // valid ones: one for each of these elements at most
+    uint64_t objects, late;
     uint64_t wrong[RESULT_WRONGS], dropped[OBJECT_DROPS];
-    struct line_account lines;      // of `detections`
-    struct latency latency;         // from a frame's arrival to its result
-    struct latency_window recent;   // sampled by the status
-    struct last_found **last_found; // of each camera
+    struct line_account lines;     // of `detections`
+    struct latency latency;        // from a frame's arrival to its result
+    struct latency_window recent;  // sampled by the status
+    struct last_found *last_found; // of each camera
     int n_last_found;
 };
 
-int results_open(struct results **ret, const struct results_options *); // 0 or -ENOMEM
+// The configuration and the pool outlive the results. Returns 0 or -ENOMEM.
+int results_open(struct results **ret, const struct output_config *, struct pool *);
 void results_close(struct results *); // no client may be left; accepts NULL
 void results_add_receiver(struct results *, struct results_receiver *);
 void results_remove_receiver(struct results *, struct results_receiver *);
-// Returns the last result for pictures of the camera; NULL: none so far.
+// Returns what was found for the camera; NULL: nothing so far. Valid until the next result.
 struct last_found *results_last_found(const struct results *, const char *camera);
 void results_forget_camera(struct results *, const char *camera); // no member any more
-uint64_t results_wrong(const struct results *);                   // wrong messages, for all reasons
 
 // --- the ring
 void results_attach(struct results *, struct results_client *);
 void results_detach(struct results *, struct results_client *);
 // Records that the result is lent to the client, which was notified of it.
 void results_lend(struct results *, struct results_client *, const struct result *);
-// Records the return of a slot, before pool_return. Does nothing if the slot was revoked.
-void results_return(struct results *, struct results_client *, const struct consumer *,
-                    uint32_t slot, uint64_t ticket);
+// Records that pool_return took the result back.
+void results_return(struct results *, const struct results_client *, uint64_t ticket);
 // Takes one message of `bytes` bytes: a framed_ring_result at least, with its magic. Publishes it
 // or counts it as wrong. The slot stays lent.
 void results_take(struct results *, struct results_client *, const struct consumer *,

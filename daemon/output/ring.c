@@ -38,8 +38,9 @@ struct ring_sink {
 // Returns how long a result may be lent; 0: without limit.
 static int64_t lent_ns_max(const struct ring_sink *ring)
 {
-    int64_t max_age = ring->server.sink.context.config->max_age.ns;
-    return max_age > 0 || server_waits(&ring->server) ? max_age : LENT_NS;
+    const struct sink_context *context = &ring->server.sink.context;
+    const int64_t max_age = context->config->max_age.ns;
+    return max_age > 0 || pool_waits(context->pool) ? max_age : LENT_NS;
 }
 
 static void revoke_old(uv_timer_t *timer);
@@ -81,12 +82,13 @@ static void close_shared(const struct sink_context *context)
 }
 
 // If the object was removed or truncated, moves frames to new memory with that name.
-static void check_shared(struct ring_sink *ring)
+static void check_shared(struct server *server)
 {
-    struct sink *sink = &ring->server.sink;
+    struct ring_sink *ring = (struct ring_sink *)server;
+    const struct sink *sink = &server->sink;
     const char *name = sink->context.config->shared.name;
     char why[256];
-    const bool listens = ring->server.listener.fd >= 0;
+    const bool listens = server->listener.fd >= 0;
     if (!name || !listens || !shared_object_is_lost(sink->context.shared))
         return;
     int rc = open_shared(&sink->context, why, sizeof why);
@@ -101,18 +103,6 @@ static void check_shared(struct ring_sink *ring)
     ring->logged = rc < 0;
     if (rc == 0)
         pool_renew_memory(sink->context.pool);
-}
-
-static void check_paths(struct sink *sink)
-{
-    server_check_path(sink);
-    check_shared((struct ring_sink *)sink);
-}
-
-static void yield(struct sink *sink, struct listener *ret)
-{
-    server_yield(sink, ret);
-    close_shared(&sink->context);
 }
 
 // --- sending
@@ -241,8 +231,8 @@ static int send_hello(int fd, const struct server *server, const struct result *
 }
 
 // Notifies the client of the result that it holds. -EAGAIN: not notified, try again later.
-static int tell_client(struct server *server, struct ring_client *client,
-                       const struct result *result)
+static int notify_client(struct server *server, struct ring_client *client,
+                         const struct result *result)
 {
     struct stream_position position = client->base.position;
     stream_advance(&position, result);
@@ -261,7 +251,7 @@ static int tell_client(struct server *server, struct ring_client *client,
     return rc;
 }
 
-static int tell_ready(struct server *server, struct server_client *base)
+static int send_notices(struct server *server, struct server_client *base)
 {
     struct ring_sink *ring = (struct ring_sink *)server;
     struct pool *pool = server->sink.context.pool;
@@ -269,7 +259,7 @@ static int tell_ready(struct server *server, struct server_client *base)
     struct result *result;
     int rc = 0;
     while (rc == 0 && (result = pool_acquire(pool, &base->consumer))) {
-        rc = tell_client(server, client, result);
+        rc = notify_client(server, client, result);
         if (rc == 0)
             results_lend(server->sink.context.results, &client->results, result);
         pool_lend(pool, &base->consumer, rc == 0); // from here on it may be revoked
@@ -294,9 +284,10 @@ static bool take_return(struct server *server, struct ring_client *client, uint3
                         uint64_t ticket)
 {
     const struct sink_context *context = &server->sink.context;
-    struct consumer *consumer = &client->base.consumer;
-    results_return(context->results, &client->results, consumer, slot, ticket);
-    return pool_return(context->pool, consumer, slot, ticket);
+    const int rc = pool_return(context->pool, &client->base.consumer, slot, ticket);
+    if (rc > 0)
+        results_return(context->results, &client->results, ticket);
+    return rc >= 0;
 }
 
 static bool take_returns(struct server *server, struct ring_client *client,
@@ -380,48 +371,29 @@ static void detach_client(struct server *server, struct server_client *base)
     results_detach(server->sink.context.results, &client->results);
 }
 
-static void close_ring(struct server *server)
+static void open_timer(struct server *server)
 {
-    close_shared(&server->sink.context);
+    struct ring_sink *ring = (struct ring_sink *)server;
+    uv_timer_init(server->sink.context.loop, &ring->timer);
+    ring->timer.data = server;
+    server->handles++;
+}
+
+static void close_timer(struct server *server)
+{
     uv_close((uv_handle_t *)&((struct ring_sink *)server)->timer, server_handle_closed);
 }
 
-static const struct server_driver ring_driver = {
+const struct server_driver ring_server = {
+    .size = sizeof(struct ring_sink),
     .client_size = sizeof(struct ring_client),
-    .send = tell_ready,
+    .prepare = open_shared,
+    .release = close_shared,
+    .begin = open_timer,
+    .close = close_timer,
+    .check = check_shared,
     .enter = attach_client,
+    .send = send_notices,
     .receive = read_messages,
     .leave = detach_client,
-    .close = close_ring,
-};
-
-static int open_sink(struct sink **ret, const struct sink_context *context, char *why, size_t size)
-{
-    struct server *server;
-    int rc = open_shared(context, why, size);
-    if (rc < 0)
-        return rc;
-    rc = server_open(&server, sizeof(struct ring_sink), &ring_driver, &ring_sink, context, why,
-                     size);
-    if (rc < 0) {
-        close_shared(context);
-        return rc;
-    }
-    struct ring_sink *ring = (struct ring_sink *)server;
-    uv_timer_init(context->loop, &ring->timer);
-    ring->timer.data = server;
-    server->handles++;
-    *ret = &server->sink;
-    return 0;
-}
-
-const struct sink_driver ring_sink = {
-    .open = open_sink,
-    .pump = server_pump,
-    .finish = server_finish,
-    .clients = server_clients,
-    .client = server_client,
-    .listener = server_listener,
-    .check_path = check_paths,
-    .yield = yield,
 };

@@ -18,11 +18,6 @@ enum {
     EVENTS_A_TURN = 64,
 };
 
-bool server_waits(const struct server *server)
-{
-    return pool_waits(server->sink.context.pool);
-}
-
 // --- clients
 
 static void remove_client(struct server *server, struct server_client *client)
@@ -48,7 +43,8 @@ static int watch_client(struct server *server, int operation, struct server_clie
     return epoll_ctl(server->epoll, operation, client->fd, &event) < 0 ? -errno : 0;
 }
 
-void server_send(struct server *server, struct server_client *client)
+// Sends a client its ready data. Afterwards the client may be gone and another one in its place.
+static void send_ready(struct server *server, struct server_client *client)
 {
     bool was_blocked = client->blocked;
     int rc = server->driver->send(server, client);
@@ -62,14 +58,27 @@ void server_send(struct server *server, struct server_client *client)
         remove_client(server, client);
 }
 
-void server_pump(struct sink *base)
+static void pump_server(struct sink *base)
 {
     struct server *server = (struct server *)base;
+    if (server->driver->pump)
+        server->driver->pump(server);
     // Backwards: a dropped client's place goes to the last one, which had its turn.
     for (int i = server->n_clients - 1; i >= 0; i--)
         if (!server->clients[i]->blocked)
-            server_send(server, server->clients[i]);
+            send_ready(server, server->clients[i]);
     server_close_when_drained(server);
+}
+
+static int discard_received(const struct server_client *client)
+{
+    char bytes[16384];
+    for (int i = 0; i < 4; i++) {
+        ssize_t n = recv(client->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EINTR))
+            return 0;
+    }
+    return -EAGAIN;
 }
 
 static void client_event(struct server *server, struct server_client *client, uint32_t events)
@@ -78,25 +87,14 @@ static void client_event(struct server *server, struct server_client *client, ui
     if (events & (EPOLLHUP | EPOLLERR))
         rc = -EPIPE;
     else if (events & EPOLLIN)
-        rc = server->driver->receive(server, client);
+        rc = server->driver->receive ? server->driver->receive(server, client)
+                                     : discard_received(client);
     if (rc == -EAGAIN)
         rc = watch_client(server, EPOLL_CTL_MOD, client); // reports unread data again
     if (rc < 0)
         remove_client(server, client);
     else if (events & EPOLLOUT)
-        server_send(server, client);
-}
-
-int server_discard_received(struct server *server, struct server_client *base)
-{
-    char bytes[16384];
-    (void)server;
-    for (int i = 0; i < 4; i++) {
-        ssize_t n = recv(base->fd, bytes, sizeof bytes, MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EINTR))
-            return 0;
-    }
-    return -EAGAIN;
+        send_ready(server, client);
 }
 
 // --- listening
@@ -176,7 +174,7 @@ static int add_client(struct server *server, int fd)
         pool_attach(server->sink.context.pool, &client->consumer);
     if (server->driver->enter)
         server->driver->enter(server, client);
-    server_send(server, client);
+    send_ready(server, client);
     return 0;
 }
 
@@ -266,40 +264,48 @@ static int get_listener(struct server *server, char *why, size_t size)
     return listener_serve(&server->listener, &options, why, size);
 }
 
-int server_open(struct server **ret, size_t size, const struct server_driver *driver,
-                const struct sink_driver *sink_driver, const struct sink_context *context,
-                char *why, size_t why_size)
+static int open_resources(struct server *server, char *why, size_t size)
 {
-    struct server *server = calloc(1, size);
-    struct server_client **clients =
-        calloc((size_t)context->config->clients, sizeof(struct server_client *));
-    if (!server || !clients) {
-        snprintf(why, why_size, "out of memory");
-        free(clients);
-        free(server);
-        return -ENOMEM;
-    }
-    server->clients = clients;
-    server->sink = (struct sink){.driver = sink_driver, .context = *context};
-    server->driver = driver;
-    int rc = get_listener(server, why, why_size);
-    if (rc < 0) {
-        free(clients);
-        free(server);
+    const struct sink_context *context = &server->sink.context;
+    int rc = server->driver->prepare ? server->driver->prepare(context, why, size) : 0;
+    if (rc < 0)
         return rc;
-    }
-    rc = start_watching(server);
-    if (rc < 0) {
-        snprintf(why, why_size, "cannot watch the socket: %s", strerror(-rc));
+    rc = get_listener(server, why, size);
+    if (rc == 0 && (rc = start_watching(server)) < 0) {
+        snprintf(why, size, "cannot watch the socket: %s", strerror(-rc));
         if (!is_given(context))
             listener_close(&server->listener);
+    }
+    if (rc < 0 && server->driver->release)
+        server->driver->release(context);
+    return rc;
+}
+
+int server_open(struct sink **ret, const struct server_driver *driver,
+                const struct sink_context *context, char *why, size_t size)
+{
+    struct server *server = calloc(1, driver->size);
+    struct server_client **clients =
+        calloc((size_t)context->config->clients, sizeof(struct server_client *));
+    int rc = server && clients ? 0 : -ENOMEM;
+    if (rc == 0) {
+        server->clients = clients;
+        server->sink = (struct sink){.driver = &server_sink, .context = *context};
+        server->driver = driver;
+        rc = open_resources(server, why, size);
+    } else {
+        snprintf(why, size, "out of memory");
+    }
+    if (rc < 0) {
         free(clients);
         free(server);
         return rc;
     }
+    if (driver->begin)
+        driver->begin(server);
     if (is_given(context))
         *context->listener = (struct listener){.fd = -1};
-    *ret = server;
+    *ret = &server->sink;
     return 0;
 }
 
@@ -322,6 +328,8 @@ static void close_server(struct server *server)
     while (server->n_clients > 0)
         remove_client(server, server->clients[0]);
     listener_close(&server->listener);
+    if (server->driver->release)
+        server->driver->release(&server->sink.context);
     if (server->driver->close)
         server->driver->close(server);
     uv_close((uv_handle_t *)&server->poll, server_handle_closed);
@@ -347,7 +355,7 @@ static void grace_over(uv_timer_t *timer)
     close_server(timer->data);
 }
 
-void server_finish(struct sink *base, int grace_ms)
+static void finish_server(struct sink *base, int grace_ms)
 {
     struct server *server = (struct server *)base;
     if (uv_is_closing((uv_handle_t *)&server->poll))
@@ -357,8 +365,16 @@ void server_finish(struct sink *base, int grace_ms)
         pool_set_sink(base->context.pool, POOL_SINK_FINISHING);
     listener_close(&server->listener);
     uv_timer_start(&server->timer, grace_over, (uint64_t)grace_ms, 0);
-    server_pump(base);
+    pump_server(base);
 }
+
+static int count_clients(const struct sink *sink)
+{
+    return ((const struct server *)sink)->n_clients;
+}
+
+const struct sink_driver server_sink = {
+    .pump = pump_server, .finish = finish_server, .clients = count_clients};
 
 // First accepts the clients that connected before the socket was removed.
 static void replace_listener(struct server *server, const struct listener *fresh)
@@ -375,55 +391,63 @@ static void replace_listener(struct server *server, const struct listener *fresh
     listener_close(&before);
 }
 
-void server_check_path(struct sink *base)
+// Returns NULL for other sinks, and for NULL.
+static struct server *server_of(const struct sink *sink)
 {
-    struct server *server = (struct server *)base;
-    const struct listener_options options = sink_listener_options(base->context.config);
+    return sink && sink->driver == &server_sink ? (struct server *)sink : NULL;
+}
+
+void sink_check_path(struct sink *sink)
+{
+    struct server *server = server_of(sink);
     struct listener fresh;
     char what[512];
-    if (!listener_is_gone(&server->listener))
-        return;
-    int rc = listener_restore(&fresh, &server->listener, &options, what, sizeof what);
-    if (what[0])
-        sink_event(base, LOG_LEVEL_WARNING, "%s", what);
-    if (rc == 0)
-        replace_listener(server, &fresh);
+    if (server && listener_is_gone(&server->listener)) {
+        const struct listener_options options = sink_listener_options(sink->context.config);
+        int rc = listener_restore(&fresh, &server->listener, &options, what, sizeof what);
+        if (what[0])
+            sink_event(sink, LOG_LEVEL_WARNING, "%s", what);
+        if (rc == 0)
+            replace_listener(server, &fresh);
+    }
+    if (server && server->driver->check)
+        server->driver->check(server);
 }
 
 // Closing the descriptor alone would not end epoll's reports for a duplicate of it.
-void server_yield(struct sink *base, struct listener *ret)
+void sink_yield(struct sink *sink, struct listener *ret)
 {
-    struct server *server = (struct server *)base;
-    if (server->listener.fd < 0)
-        return;
-    epoll_ctl(server->epoll, EPOLL_CTL_DEL, server->listener.fd, NULL);
-    if (ret)
-        *ret = server->listener;
-    else
-        listener_close(&server->listener);
-    server->listener = (struct listener){.fd = -1};
+    struct server *server = server_of(sink);
+    if (server && server->listener.fd >= 0) {
+        epoll_ctl(server->epoll, EPOLL_CTL_DEL, server->listener.fd, NULL);
+        if (ret)
+            *ret = server->listener;
+        else
+            listener_close(&server->listener);
+        server->listener = (struct listener){.fd = -1};
+    }
+    if (server && server->driver->release)
+        server->driver->release(&sink->context);
 }
 
-const struct listener *server_listener(const struct sink *sink)
+const struct listener *sink_listener(const struct sink *sink)
 {
-    return &((const struct server *)sink)->listener;
+    const struct server *server = server_of(sink);
+    return server ? &server->listener : NULL;
 }
 
-int server_clients(const struct sink *sink)
+struct sink_client sink_client(const struct sink *sink, int i)
 {
-    return ((const struct server *)sink)->n_clients;
-}
-
-struct sink_client server_client(const struct sink *sink, int i)
-{
-    const struct server_client *client = ((const struct server *)sink)->clients[i];
-    struct sink_client found = {.name = client->name};
-    if (sink->context.pool)
+    const struct server *server = server_of(sink);
+    const struct server_client *client = server ? server->clients[i] : NULL;
+    struct sink_client found = {.name = client ? client->name : NULL};
+    if (client && sink->context.pool)
         found.report = pool_report(sink->context.pool, &client->consumer);
     return found;
 }
 
-int server_port(const struct sink *sink)
+int sink_port(const struct sink *sink)
 {
-    return listener_port(&((const struct server *)sink)->listener);
+    const struct listener *listener = sink_listener(sink);
+    return listener ? listener_port(listener) : 0;
 }

@@ -21,20 +21,30 @@ struct server_client {
 
 struct server;
 
+// A kind of listening sink. A function that is NULL has nothing to do.
 struct server_driver {
-    size_t client_size;
-    // Called for a new client, attached to the pool if there is one. NULL: nothing to do.
+    size_t size, client_size; // of the sink, zeroed after struct server, and of each client
+    // Takes what the sink needs besides its socket. Returns 0 or a negative errno, with one
+    // sentence in `why`. `release` gives it back: if the sink does not open, when it stops
+    // listening, and at its end.
+    int (*prepare)(const struct sink_context *, char *why, size_t size);
+    void (*release)(const struct sink_context *);
+    // Opens the sink's own handles, in server.handles; `close` closes them with
+    // server_handle_closed.
+    void (*begin)(struct server *);
+    void (*close)(struct server *);
+    void (*pump)(struct server *);  // called before ready data is sent
+    void (*check)(struct server *); // called about once a second
+    // Called for a new client, attached to the pool if there is one.
     void (*enter)(struct server *, struct server_client *);
     // Sends all ready data that the kernel takes. Returns 0; -EAGAIN: blocked; -EINPROGRESS: there
-    // is more, after the turn of others; another negative errno: drop the client.
+    // is more, to be sent after the others' data; another negative errno: drop the client.
     int (*send)(struct server *, struct server_client *);
-    // Reads data from the client. Returns 0; -EAGAIN: there is more, after the turn of others;
-    // another negative errno: drop the client.
+    // Reads data from the client. Returns 0; -EAGAIN: there is more, to be read after the others'
+    // data; another negative errno: drop the client. NULL: reads and discards it.
     int (*receive)(struct server *, struct server_client *);
     // Frees the driver's part of a leaving client, which is still attached to the pool.
     void (*leave)(struct server *, struct server_client *);
-    // Closes the sink's own resources, handles with server_handle_closed. NULL: there are none.
-    void (*close)(struct server *);
 };
 
 // The first member of every listening sink.
@@ -45,36 +55,14 @@ struct server {
     int epoll; // listener and clients; the loop watches it as one descriptor
     uv_poll_t poll;
     uv_timer_t timer; // while listening: a pause in accepting; then: the end of the grace
-    int handles;      // open ones: the two above and the sink's own
+    int handles;      // open ones: the two above and the driver's own
     bool finishing;
     int n_clients;
     struct server_client **clients; // as many as the key `clients` allows
 };
 
-// Opens a server of `size` bytes, zeroed after struct server. Returns 0 or a negative errno, with
-// one sentence in `why`.
-int server_open(struct server **ret, size_t size, const struct server_driver *,
-                const struct sink_driver *, const struct sink_context *, char *why,
-                size_t why_size);
 void server_handle_closed(uv_handle_t *); // its data is the server
-// For drivers whose clients send nothing useful: reads and discards it.
-int server_discard_received(struct server *, struct server_client *);
-
-// Returns true if the slowest client sets the pace (`overflow: wait`).
-bool server_waits(const struct server *);
-// Sends a client its ready data. Afterwards the client may be gone and another one in its place.
-void server_send(struct server *, struct server_client *);
 // Closes everything if the server is finishing and no client is busy. Call after each turn.
 void server_close_when_drained(struct server *);
-
-// For the tables of sinks.
-void server_pump(struct sink *);
-void server_finish(struct sink *, int grace_ms);
-int server_clients(const struct sink *);
-struct sink_client server_client(const struct sink *, int i);
-int server_port(const struct sink *);
-const struct listener *server_listener(const struct sink *);
-void server_check_path(struct sink *);
-void server_yield(struct sink *, struct listener *ret);
 
 #endif

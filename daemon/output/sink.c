@@ -4,21 +4,54 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "config/address.h"
+#include "config/object.h"
+
 int sink_open(struct sink **ret, const struct sink_context *context, char *why, size_t size)
 {
-    static const struct sink_driver *const drivers[] = {
-        [SINK_UNIX] = &socket_sink, [SINK_TCP] = &socket_sink,  [SINK_RING] = &ring_sink,
-        [SINK_FILE] = &writer_sink, [SINK_RTSP] = &writer_sink,
-    };
     const struct output_config *config = context->config;
-    const bool lines = config->protocol == PROTOCOL_LINES && config->sink.kind != SINK_FILE;
-    const struct sink_driver *driver = lines ? &line_sink : drivers[config->sink.kind];
-    return driver->open(ret, context, why, size);
+    const enum sink_kind kind = config->sink.kind;
+    if (kind == SINK_FILE || kind == SINK_RTSP)
+        return writer_sink.open(ret, context, why, size);
+    return server_open(ret,
+                       config->protocol == PROTOCOL_LINES ? &line_server
+                       : kind == SINK_RING                ? &ring_server
+                                                          : &socket_server,
+                       context, why, size);
 }
 
-static const struct listener *listener_of(const struct sink *sink)
+static void log_address(const struct sink *sink, const char *what)
 {
-    return sink->driver->listener ? sink->driver->listener(sink) : NULL;
+    const struct output_config *config = sink->context.config;
+    const struct sink_address *address = &config->sink;
+    char url[512];
+    if (address->kind == SINK_TCP)
+        sink_event(sink, LOG_LEVEL_INFO, "%slistens on tcp %s port %d", what, address_host(address),
+                   sink_port(sink));
+    else if (address->kind == SINK_RTSP)
+        sink_event(sink, LOG_LEVEL_INFO, "%spublishes to %s", what,
+                   config_sink_url(config, url, sizeof url));
+    else
+        sink_event(sink, LOG_LEVEL_INFO, "%s%s %s", what,
+                   address->kind == SINK_FILE ? "writes" : "listens on", address->path);
+}
+
+int sink_try_open(struct sink **ret, const struct sink_context *context, const char *what,
+                  bool *refused)
+{
+    char why[256] = "";
+    int rc = sink_open(ret, context, why, sizeof why);
+    if (rc == 0) {
+        log_address(*ret, what);
+    } else {
+        last_error_set(context->last_error, why);
+        log_camera(context->camera);
+        if (!*refused)
+            log_event(LOG_LEVEL_ERROR, "output=%s %s%s", context->config->name, what, why);
+        log_camera(NULL);
+    }
+    *refused = rc < 0;
+    return rc;
 }
 
 int sink_prepare(struct listener *ret, const struct output_config *config,
@@ -29,45 +62,25 @@ int sink_prepare(struct listener *ret, const struct output_config *config,
     if (config->sink.kind == SINK_RTSP)
         return 0; // only publishing shows whether the server accepts it
     struct listener_options options = sink_listener_options(config);
-    options.ours = before ? listener_of(before) : NULL;
+    options.ours = sink_listener(before);
     return listener_open(ret, &options, why, size);
 }
 
 void sink_pump(struct sink *sink)
 {
-    sink->driver->pump(sink);
+    if (sink)
+        sink->driver->pump(sink);
 }
 
 void sink_finish(struct sink *sink, int grace_ms)
 {
-    sink->driver->finish(sink, grace_ms);
-}
-
-void sink_yield(struct sink *sink, struct listener *ret)
-{
-    if (sink->driver->yield)
-        sink->driver->yield(sink, ret);
-}
-
-void sink_check_path(struct sink *sink)
-{
-    if (sink->driver->check_path)
-        sink->driver->check_path(sink);
+    if (sink)
+        sink->driver->finish(sink, grace_ms);
 }
 
 int sink_clients(const struct sink *sink)
 {
-    return sink->driver->clients(sink);
-}
-
-struct sink_client sink_client(const struct sink *sink, int i)
-{
-    return sink->driver->client ? sink->driver->client(sink, i) : (struct sink_client){0};
-}
-
-int sink_port(const struct sink *sink)
-{
-    return sink->driver->port ? sink->driver->port(sink) : 0;
+    return sink ? sink->driver->clients(sink) : 0;
 }
 
 struct listener_options sink_listener_options(const struct output_config *config)
@@ -78,7 +91,7 @@ struct listener_options sink_listener_options(const struct output_config *config
 
 void sink_event(const struct sink *sink, enum log_level level, const char *format, ...)
 {
-    char text[512];
+    char text[1024];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);

@@ -9,12 +9,12 @@
 #include "config/config.h"
 #include "daemon/base/access.h"
 #include "daemon/base/log.h"
-#include "daemon/output/lines.h"
 #include "daemon/output/packet_queue.h"
 #include "daemon/output/pool.h"
 #include "daemon/output/results.h"
 
 struct sink;
+struct line_queue;
 
 struct sink_context {
     uv_loop_t *loop;
@@ -37,7 +37,8 @@ struct sink_context {
 
 // A reader of a listening sink.
 struct sink_client {
-    const char *name; // PROGRAM:PID on this machine, else HOST:PORT; valid while connected
+    // PROGRAM:PID on this machine, else HOST:PORT; valid while connected. NULL: unknown.
+    const char *name;
     struct consumer_report report;
 };
 
@@ -47,16 +48,16 @@ struct sink_driver {
     void (*pump)(struct sink *);
     void (*finish)(struct sink *, int grace_ms);
     int (*clients)(const struct sink *);
-    // Returns client i, below clients(). NULL: clients have no names.
-    struct sink_client (*client)(const struct sink *, int i);
-    int (*port)(const struct sink *); // NULL: no port
-    // NULL: the sink does not listen.
-    const struct listener *(*listener)(const struct sink *);
-    void (*check_path)(struct sink *);
-    void (*yield)(struct sink *, struct listener *ret);
 };
 
-extern const struct sink_driver socket_sink, ring_sink, line_sink, writer_sink;
+extern const struct sink_driver writer_sink, server_sink;
+
+// The kinds of sinks that listen, all of server_sink (output/server.h).
+struct server_driver;
+extern const struct server_driver socket_server, ring_server, line_server;
+// Opens a sink of that kind, as sink_open.
+int server_open(struct sink **ret, const struct server_driver *, const struct sink_context *,
+                char *why, size_t size);
 
 // The first member of every sink.
 struct sink {
@@ -72,20 +73,26 @@ int sink_prepare(struct listener *ret, const struct output_config *, const struc
 
 // Starts listening or opens the file. Returns 0 or a negative errno, with one sentence in `why`.
 int sink_open(struct sink **ret, const struct sink_context *, char *why, size_t size);
-// Delivers results that may have become ready.
+// Does the same and logs each success, and a failure unless *refused says that the last try failed.
+// `what`: of the output, before each text; "": its results.
+int sink_try_open(struct sink **ret, const struct sink_context *, const char *what, bool *refused);
+// Delivers results that may have become ready. Accepts NULL: not open; like all below.
 void sink_pump(struct sink *);
 // Ends the sink: consumers get ready results within `grace_ms`, then everything is closed and the
 // loop calls `closed`.
 void sink_finish(struct sink *, int grace_ms);
+int sink_clients(const struct sink *);
+
+// --- of listening sinks; the others have no names, port or listener, and do nothing
 // Stops listening; clients stay. Moves the listener to *ret, or closes it if NULL.
 void sink_yield(struct sink *, struct listener *ret);
 // Listens again, and logs that, if the socket was removed from its path; clients stay. Call it
 // about once a second: it costs one lstat if nothing happened.
 void sink_check_path(struct sink *);
-int sink_clients(const struct sink *);
-// Returns client i, below sink_clients; its name is NULL if this kind of sink has no names.
+// Returns client i, below sink_clients.
 struct sink_client sink_client(const struct sink *, int i);
 int sink_port(const struct sink *); // actual port of a tcp sink, also for port 0; else 0
+const struct listener *sink_listener(const struct sink *);
 
 // --- for the kinds of sinks
 // Checks that an output's file can be written, as far as possible without creating it. `ours`:

@@ -29,13 +29,13 @@ static int open_share(struct output **ret, const char *camera, const struct outp
         parent = parent->next;
     int rc = 0;
     if (!parent) {
-        rc = output_open_batch(&parent, config);
+        rc = output_open(&parent, "", config, NULL);
         if (rc < 0)
             return rc;
         parent->next = *batches;
         *batches = parent;
     }
-    return output_open_share(ret, camera, config, parent);
+    return output_open(ret, camera, config, parent);
 }
 
 enum { PLACE_PICTURES, PLACE_CROPS, PLACE_COPIES, PLACE_LINES, PLACES };
@@ -61,7 +61,7 @@ static int subscribe(struct subscriptions *subscriptions, const char *camera,
     own->output = before ? subscriptions_find_same(before, config) : NULL;
     if (!own->output)
         rc = config->is_batch ? open_share(&own->output, camera, config, batches)
-                              : output_open(&own->output, camera, config);
+                              : output_open(&own->output, camera, config, NULL);
     if (rc < 0)
         return rc;
     own->output->subscribers++;

@@ -41,29 +41,12 @@ struct scene {
 
 // --- the report
 
-void scene_report_open(struct scene_report *report)
-{
-    pthread_mutex_init(&report->lock, NULL);
-}
-
-void scene_report_close(struct scene_report *report)
-{
-    pthread_mutex_destroy(&report->lock);
-}
-
-static void count_one(_Atomic uint64_t *counter)
-{
-    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
-
 static void put_report(struct scene_report *report, const struct scene_record *record)
 {
-    count_one(&report->analysed);
-    if (record->motion.moving)
-        count_one(&report->moving);
+    atomic_fetch_add(&report->analysed, 1);
+    atomic_fetch_add(&report->moving, record->motion.moving);
     for (int i = 0; i < ALARMS; i++)
-        if (record->raised >> i & 1)
-            count_one(&report->raised[i]);
+        atomic_fetch_add(&report->raised[i], record->raised >> i & 1);
     atomic_store(&report->alarms, record->alarms);
     pthread_mutex_lock(&report->lock);
     report->known = true;

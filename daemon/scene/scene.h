@@ -27,7 +27,7 @@ struct scene_record {
 };
 
 // Results of a camera's analysis, for status and metrics. The camera's thread writes; any thread
-// reads.
+// reads. The owner opens and closes the lock.
 struct scene_report {
     _Atomic unsigned alarms;         // raised now: bit 1 << enum alarm
     _Atomic uint64_t analysed;       // pictures; of these:
@@ -37,9 +37,6 @@ struct scene_report {
     bool known;                      // there is a last record
     struct scene_record last;
 };
-
-void scene_report_open(struct scene_report *);
-void scene_report_close(struct scene_report *);
 
 // Any thread. False: no picture was analysed yet, or pictures are not analysed any more.
 bool scene_report_last(struct scene_report *, struct scene_record *ret);

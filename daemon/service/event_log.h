@@ -15,7 +15,7 @@
 //     alarm       t, camera, alarm, raised (or cleared)
 //     reload      t, ok, text
 //     change      t, camera, change ("put", "removed", "paused", "resumed")
-//     detections  the line (output/result_lines.h)
+//     detections  the line (output/lines.h)
 //     lost        lost: number of the reader's events missing here; null: unknown
 #ifndef FRAMED_DAEMON_SERVICE_EVENT_LOG_H
 #define FRAMED_DAEMON_SERVICE_EVENT_LOG_H
@@ -64,7 +64,7 @@ void event_log_close(struct event_log *);   // no reader may be left; accepts NU
 void event_log_change(struct event_log *, const char *camera, const struct camera_change *);
 void event_log_reload(struct event_log *, int64_t realtime_ns, bool ok, const char *text);
 void event_log_edit(struct event_log *, int64_t realtime_ns, const struct edit *); // once made
-// A JSON line as in output/result_lines.h, which begins with its camera, with its newline.
+// A JSON line as in output/lines.h, which begins with its camera, with its newline.
 void event_log_line(struct event_log *, const char *line, size_t bytes);
 bool event_log_wants_lines(const struct event_log *); // else nobody reads lines
 // Sends each reader without data a comment, which clients skip: a connection that is silent for

@@ -298,7 +298,7 @@ static void print_losses(FILE *to, const char *labels, const struct output *outp
 static void print_clients(FILE *to, const char *labels, const struct output *output)
 {
     metrics_print_sample(to, "framed_sink_clients", labels, NULL, NULL,
-                         output_sink(output) ? (uint64_t)sink_clients(output_sink(output)) : 0);
+                         (uint64_t)sink_clients(output_sink(output)));
 }
 
 void metrics_print_latency(FILE *to, const char *name, const char *labels,

@@ -49,7 +49,7 @@ static void print_result_frames(FILE *to, const char *labels, const struct resul
     metrics_print_sample(to, "framed_result_frames_total", labels, ",stage=\"", "lent",
                          results->lent);
     metrics_print_sample(to, "framed_result_frames_total", labels, ",stage=\"", "answered",
-                         results->answered);
+                         results->results);
 }
 
 static void print_late(FILE *to, const char *labels, const struct results *results)
@@ -204,7 +204,7 @@ static int each_stats_lines(FILE *to, const struct metrics *metrics, print_stats
             snprintf(labels, sizeof labels, "{camera=\"%s\",output=\"%s\"",
                      metrics->cameras[i]->config->name, output->config->name);
             if (print)
-                print(to, labels, scene_lines_account(output->scene));
+                print(to, labels, &output->scene->account);
         }
     }
     return n;

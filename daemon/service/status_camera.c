@@ -12,7 +12,7 @@
 #include "config/schema.h"
 #include "config/url.h"
 #include "daemon/alert/judge.h"
-#include "daemon/output/scene_lines.h"
+#include "daemon/output/lines.h"
 
 enum { URL_MAX = 512 };
 
@@ -89,7 +89,7 @@ static json_t *result_cameras_json(const struct results *results, int64_t now)
 {
     json_t *list = json_array();
     for (int i = 0; list && i < results->n_last_found; i++) {
-        const struct last_found *last = results->last_found[i];
+        const struct last_found *last = &results->last_found[i];
         json_array_append_new(
             list, json_pack("{s:s, s:I, s:I, s:I, s:o, s:i}", "name", last->camera, "results",
                             (json_int_t)last->results, "objects", (json_int_t)last->objects, "late",
@@ -120,8 +120,7 @@ static json_t *result_lines_json(const struct result_lines *lines,
     json_t *json = lines ? account_json(account) : json_null();
     if (lines && json) {
         json_object_set_new(json, "open", json_boolean(lines->sink != NULL));
-        json_object_set_new(json, "clients",
-                            json_integer(lines->sink ? sink_clients(lines->sink) : 0));
+        json_object_set_new(json, "clients", json_integer(sink_clients(lines->sink)));
     }
     return json;
 }
@@ -133,7 +132,7 @@ static json_t *results_json(const struct output *output, int64_t now)
         return json_null();
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "lent", (json_int_t)results->lent,
-        "unanswered", (json_int_t)(results->lent - results->answered), "results",
+        "unanswered", (json_int_t)(results->lent - results->results), "results",
         (json_int_t)results->results, "objects", (json_int_t)results->objects, "late",
         (json_int_t)results->late, "wrong",
         counts_json(result_wrong_names, results->wrong, RESULT_WRONGS), "dropped",
@@ -160,7 +159,8 @@ json_t *status_sink_json(const struct output *output)
     const char *written = object_written(&output_table, output->config, "sink");
     const char *host = address_host(address);
     const bool brackets = strchr(host, ':');
-    int port = output_sink(output) ? sink_port(output_sink(output)) : address->port;
+    const struct sink *sink = output_sink(output);
+    const int port = sink ? sink_port(sink) : address->port;
     char text[PATH_MAX + 16];
     if (address->url)
         config_sink_url(output->config, text, sizeof text);
@@ -198,7 +198,7 @@ static json_t *latency_json(const struct output *output)
 
 static int clients_of(const struct output *output)
 {
-    return output_sink(output) ? sink_clients(output_sink(output)) : 0;
+    return sink_clients(output_sink(output));
 }
 
 static json_t *client_json(const struct sink_client *client)
@@ -223,7 +223,7 @@ static json_t *consumers_json(const struct output *output)
 
 static json_t *lines_json(const struct output *output)
 {
-    return output->scene ? account_json(scene_lines_account(output->scene)) : json_null();
+    return output->scene ? account_json(&output->scene->account) : json_null();
 }
 
 static json_t *output_json(const struct output *output, int64_t now)

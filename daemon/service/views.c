@@ -67,7 +67,7 @@ int target_ask(const struct metrics *metrics, const char *name, struct preview_a
         rc = check_output(camera, asker->wish.output, why, size);
     if (rc < 0)
         return rc;
-    rc = preview_ask(camera_preview(camera), asker);
+    rc = preview_ask(camera_thread_preview(camera->thread), asker);
     if (rc == -ENOSPC)
         snprintf(why, size, "camera %s: %d kinds of pictures are asked for, which is the most",
                  name, PREVIEW_KINDS_MAX);

@@ -45,7 +45,7 @@ void peak_memory_add_camera(struct peak_memory *peak, const struct camera *camer
     const int i = peak->config.n_cameras++;
     peak->config.cameras[i] = *camera->config;
     peak->config.cameras[i].outputs = outputs_of(peak, i);
-    peak->config.cameras[i].stream = camera_memory(camera);
+    peak->config.cameras[i].stream = camera_report_describe(&camera->report).memory;
     for (int o = 0; o < camera->subscriptions->n; o++)
         peak_memory_add_output(peak, i, camera->subscriptions->list[o].output);
 }
@@ -375,7 +375,7 @@ static void add_streams(const struct reconfigure *plan, struct peak_memory *peak
         for (int j = 0; j < cameras->n; j++) {
             const struct camera_config *running = cameras->list[j]->config;
             if (strcmp(running->name, camera->name) == 0 && strcmp(running->url, camera->url) == 0)
-                camera->stream = camera_memory(cameras->list[j]);
+                camera->stream = camera_report_describe(&cameras->list[j]->report).memory;
         }
     }
 }

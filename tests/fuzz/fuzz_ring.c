@@ -356,8 +356,7 @@ static void open_rig(uint8_t choice)
     log_level(LOG_LEVEL_ERROR);
     uv_loop_init(&rig.loop);
     MUST(pool_open(&rig.pool, &options) == 0);
-    const struct results_options results = {.config = &rig.config, .pool = rig.pool};
-    MUST(results_open(&rig.results, &results) == 0);
+    MUST(results_open(&rig.results, &rig.config, rig.pool) == 0);
     const struct sink_context context = {.loop = &rig.loop,
                                          .camera = "gate",
                                          .config = &rig.config,

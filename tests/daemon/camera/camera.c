@@ -65,7 +65,8 @@ static void time_is_up(uv_timer_t *timer)
 
 static void ended(struct event *letter)
 {
-    struct fixture *f = camera_of_event(letter)->context.opaque;
+    struct fixture *f =
+        ((struct camera *)((char *)letter - offsetof(struct camera, ended)))->context.opaque;
     camera_join(&f->camera);
     if (f->state < 0)
         f->state = atomic_load(&f->camera.report.state);
@@ -219,7 +220,8 @@ static void test_large_packets(void)
     clips_make("64x48", 10, "-c:v rawvideo -pix_fmt yuv420p", "raw.avi");
     struct fixture *f = configure("raw.avi");
     run(f, 10000);
-    const int bytes = camera_memory(&f->camera).packet_bytes, picture = 64 * 48 * 3 / 2;
+    const int bytes = camera_report_describe(&f->camera.report).memory.packet_bytes,
+              picture = 64 * 48 * 3 / 2;
     CHECK(bytes > picture * 9 / 10 && bytes < picture * 3 / 2, "%d, not %d", bytes, picture);
     end(f);
 }
@@ -365,7 +367,7 @@ static void test_release_is_watched(void)
     f->driver.unpin = note_stage;
     run(f, 10000);
     watched = &f->camera.report.stages;
-    camera_release_device(&f->camera);
+    camera_thread_release_device(f->camera.thread);
     CHECK(stage_of_unpin == STAGE_CHANGE_DEVICE, "in stage %d", stage_of_unpin);
     CHECK(atomic_load(&watched->stage) == STAGE_IDLE, "in stage %d afterwards",
           atomic_load(&watched->stage));

@@ -136,9 +136,8 @@ static inline void rig_open_pool(struct rig *rig)
                                                          : REGION_SHARED;
     options.undelivered = rig->config.sink.kind == SINK_FILE ? LOSS_SINK : LOSS_CLIENT;
     CHECK(pool_open(&rig->pool, &options) == 0, "pool");
-    const struct results_options results = {.config = &rig->config, .pool = rig->pool};
     if (rig->config.sink.kind == SINK_RING)
-        CHECK(results_open(&rig->results, &results) == 0, "results");
+        CHECK(results_open(&rig->results, &rig->config, rig->pool) == 0, "results");
 }
 
 static inline void rig_close_pool(struct rig *rig)

@@ -1,5 +1,5 @@
 // Lines of JSON: every number and name in its form, and the longest line.
-#include "daemon/output/result_lines.h"
+#include "daemon/output/lines.h"
 
 #include <float.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/output/scene_lines.h"
+#include "daemon/output/lines.h"
 #include "daemon/output/subscriptions.h"
 #include "daemon/wire.h"
 #include "tests/test.h"
@@ -162,7 +162,7 @@ static void test_account(struct output_config output)
     CHECK(lost(&f, LOSS_OVERFLOW) == 5, "%d overtaken", (int)lost(&f, LOSS_OVERFLOW));
     scene_lines_write(f.output->scene, "gate", "scene", true, LOSS_CLIENT);
     uint64_t reader = 0;
-    struct line_queue *queue = scene_lines_queue(f.output->scene);
+    struct line_queue *queue = f.output->scene->queue;
     const struct line *first = line_queue_get(queue, reader);
     CHECK(first && strstr(first->text, "\"seq\":7,"), "the oldest line");
     CHECK(queue->next == 16 && atomic_load(&f.output->ledger.emitted) == 16, "lines");

@@ -66,7 +66,7 @@ static struct fixture *start(void)
     f->config.motion.sensitivity = 50;
     CHECK(devices_open_with(&f->devices, &f->top, &f->driver, &cpu_backend) == 0, "devices");
     CHECK(device_acquire(f->devices, NULL, &f->lease) == 0, "lease");
-    scene_report_open(&f->report);
+    pthread_mutex_init(&f->report.lock, NULL);
     const struct scene_context context = {&f->config, &f->lease, &f->report};
     CHECK(scene_open(&f->scene, &context) == 0, "open");
     return f;
@@ -79,7 +79,7 @@ static void end(struct fixture *f)
     CHECK(device.opened == device.closed, "%d opened, %d closed", device.opened, device.closed);
     device_release(&f->lease);
     devices_close(f->devices);
-    scene_report_close(&f->report);
+    pthread_mutex_destroy(&f->report.lock);
     free(f);
 }
 

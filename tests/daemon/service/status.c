@@ -3,12 +3,16 @@
 #include "daemon/service/status.h"
 
 #include <jansson.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "config/load.h"
 #include "daemon/base/clock.h"
 #include "daemon/codec/frame.h"
+#include "daemon/output/server.h"
 #include "daemon/supervisor/cameras.h"
 #include "daemon/wire.h"
 #include "tests/test.h"
@@ -306,23 +310,25 @@ static void test_reloads(void)
     end();
 }
 
-static int three_clients(const struct sink *sink)
+static int bind_port(void)
 {
-    (void)sink;
-    return 3;
-}
-
-static int port_4242(const struct sink *sink)
-{
-    (void)sink;
-    return 4242;
+    const struct sockaddr_in any = {.sin_family = AF_INET,
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(bind(fd, (const struct sockaddr *)&any, sizeof any) == 0, "bind");
+    return fd;
 }
 
 // The batch has a sink, and the camera's share in it shows that.
 static void test_batch(void)
 {
-    static const struct sink_driver driver = {.clients = three_clients, .port = port_4242};
-    struct sink sink = {.driver = &driver};
+    struct server_client client[3] = {{.name = "infer:1"}, {.name = "infer:2"}, {.name = "?:3"}};
+    struct server server = {.sink.driver = &server_sink,
+                            .listener.fd = bind_port(),
+                            .n_clients = 3,
+                            .clients = (struct server_client *[]){client, client + 1, client + 2}};
+    char url[64];
+    snprintf(url, sizeof url, "tcp:[::1]:%d", sink_port(&server.sink));
     start();
     json_t *json = snapshot();
     expect_text(json, "batches.0.elements_mean", NULL);
@@ -335,7 +341,7 @@ static void test_batch(void)
     atomic_store(&batch->closed[CLOSED_WAIT], 1);
     atomic_store(&batch->elements, 26);
     last_error_set(&rig.batches->last_error, "no port");
-    rig.batches->sink = &sink;
+    rig.batches->sink = &server.sink;
     json = snapshot();
     rig.batches->sink = NULL;
     CHECK(json_array_size(at(json, "batches")) == 1, "batches");
@@ -357,9 +363,12 @@ static void test_batch(void)
         snprintf(path, sizeof path, "%s.clients", *owner);
         expect_number(json, path, 3, 3);
         snprintf(path, sizeof path, "%s.sink", *owner);
-        expect_text(json, path, "tcp:[::1]:4242");
+        expect_text(json, path, url);
+        snprintf(path, sizeof path, "%s.consumers.1.name", *owner);
+        expect_text(json, path, "infer:2");
     }
     json_decref(json);
+    close(server.listener.fd);
     end();
 }
 
