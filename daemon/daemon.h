@@ -25,7 +25,7 @@
 //   in the drivers.
 // - "previews" (daemon/view/preview_thread.c), one for pictures on the host, with the lowest
 //   priority, and one for pictures on GPUs, which may block in the drivers: make JPEGs for viewers.
-// - "devices" (daemon/device/device_set.c): closes and opens GPUs that have failed, and the CPU
+// - "devices" (daemon/device/devices.c): closes and opens GPUs that have failed, and the CPU
 //   while it is not needed. Blocks in the drivers.
 // - "alerts" (daemon/alert/delivery.c), one for each target of `notify`: delivers alerts. Blocks in
 //   the network, in a program that it runs, and in the resolver.

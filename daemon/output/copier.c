@@ -10,9 +10,9 @@
 
 #include "config/object.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/retry.h"
 #include "daemon/output/muxer.h"
 #include "daemon/output/writer.h"
-#include "daemon/base/retry.h"
 
 // Pictures of reordering to allow for if the stream does not declare any: costs nothing if there is
 // none.
