@@ -124,13 +124,6 @@ static int bits_of(enum AVPixelFormat samples)
     return format ? av_get_padded_bits_per_pixel(format) : 0;
 }
 
-// Pictures in flight are libswscale's results, which are made from one more decoded picture.
-static void add_converted(struct stream_memory *ret, enum AVPixelFormat samples)
-{
-    ret->pictures++;
-    ret->pixel_bits = bounds_max(ret->pixel_bits, bits_of(pixel_format_map_converted(samples)));
-}
-
 enum stream_codec dpb_codec(int codec_id)
 {
     return codec_id == AV_CODEC_ID_H264  ? STREAM_H264
@@ -150,9 +143,13 @@ void dpb_measure(struct stream_memory *ret, const AVCodecContext *context)
     else
         measure_other(ret, context);
     ret->surfaces += NVDEC_SPARE;
-    ret->pixel_bits = bits_of(samples_of(context));
-    if (ret->pixel_bits > 0 && pixel_format_map_format(samples_of(context)) == PIXEL_NONE)
-        add_converted(ret, samples_of(context));
+    const enum AVPixelFormat samples = samples_of(context);
+    ret->pixel_bits = bits_of(samples);
+    // Pictures in flight are then libswscale's results, made from one more decoded picture.
+    if (ret->pixel_bits > 0 && pixel_format_map_format(samples) == PIXEL_NONE) {
+        ret->pictures++;
+        ret->pixel_bits = bounds_max(ret->pixel_bits, bits_of(pixel_format_map_converted(samples)));
+    }
 }
 
 size_t dpb_picture_bytes(const struct stream_memory *stream, const struct image *source)
