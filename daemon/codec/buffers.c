@@ -20,7 +20,7 @@
 enum {
     H264_PICTURES_MAX = 16,      // kept by a stream of any level
     HEVC_PICTURES = 6,           // kept by a stream as large as its level allows
-    NVDEC_SPARE = 5,             // surfaces that libavcodec adds to those the stream needs
+    NVDEC_EXTRA = 5,             // surfaces that libavcodec adds to those the stream needs
     PACKET_BYTES_MAX = 64 << 20, // a file may claim any bit rate
     // Motion vectors, reference indices and types: the sizes of libavcodec's tables.
     H264_MACROBLOCK = 141,
@@ -142,7 +142,7 @@ void dpb_measure(struct stream_memory *ret, const AVCodecContext *context)
         measure_hevc(ret, context);
     else
         measure_other(ret, context);
-    ret->surfaces += NVDEC_SPARE;
+    ret->surfaces += NVDEC_EXTRA;
     const enum AVPixelFormat samples = samples_of(context);
     ret->pixel_bits = bits_of(samples);
     // Pictures in flight are then libswscale's results, made from one more decoded picture.

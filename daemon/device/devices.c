@@ -403,9 +403,7 @@ char *pinning_left_out(const struct config *config)
 static void read_verified_decoders(struct devices *devices)
 {
     char text[512];
-    char *folder = hardware_record_folder();
-    const int rc = folder ? hardware_record_read(&devices->verified_decoders, folder) : -ENOENT;
-    free(folder);
+    const int rc = hardware_record_read(&devices->verified_decoders, NULL);
     hardware_record_describe(&devices->verified_decoders, text, sizeof text);
     if (rc == -ESTALE)
         log_event(LOG_LEVEL_WARNING,
