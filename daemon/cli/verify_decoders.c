@@ -415,12 +415,10 @@ int verify_decoders(const struct decoder_choice list[], int n)
     static const struct decoder_choice cpu = {.by = DECODE_CPU};
     struct candidates all = {0};
     struct hardware_record record = {0};
-    char *folder = hardware_record_folder();
     if (n == 0)
         add_all(&all);
-    else if (folder) // other decoders keep their results
-        hardware_record_read(&record, folder);
-    free(folder);
+    else
+        hardware_record_read(&record, NULL); // other decoders keep their results
     print_box();
     if (!verify_one(&cpu, &record)) {
         printf("the cpu's pictures are not the known ones: nothing else is compared\n");
@@ -436,8 +434,6 @@ int verify_decoders(const struct decoder_choice list[], int n)
 int verify_decoders_again(void)
 {
     struct hardware_record record;
-    char *folder = hardware_record_folder();
-    const int rc = folder ? hardware_record_read(&record, folder) : -ENOENT;
-    free(folder);
+    const int rc = hardware_record_read(&record, NULL);
     return rc == -ESTALE ? verify_decoders(NULL, 0) : EXIT_OK;
 }

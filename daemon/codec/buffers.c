@@ -20,7 +20,7 @@
 enum {
     H264_PICTURES_MAX = 16,      // kept by a stream of any level
     HEVC_PICTURES = 6,           // kept by a stream as large as its level allows
-    NVDEC_SPARE = 5,             // surfaces that libavcodec adds to those the stream needs
+    NVDEC_EXTRA = 5,             // surfaces that libavcodec adds to those the stream needs
     PACKET_BYTES_MAX = 64 << 20, // a file may claim any bit rate
     // Motion vectors, reference indices and types: the sizes of libavcodec's tables.
     H264_MACROBLOCK = 141,
@@ -124,13 +124,6 @@ static int bits_of(enum AVPixelFormat samples)
     return format ? av_get_padded_bits_per_pixel(format) : 0;
 }
 
-// Pictures in flight are libswscale's results, which are made from one more decoded picture.
-static void add_converted(struct stream_memory *ret, enum AVPixelFormat samples)
-{
-    ret->pictures++;
-    ret->pixel_bits = bounds_max(ret->pixel_bits, bits_of(pixel_format_map_converted(samples)));
-}
-
 enum stream_codec dpb_codec(int codec_id)
 {
     return codec_id == AV_CODEC_ID_H264  ? STREAM_H264
@@ -149,10 +142,14 @@ void dpb_measure(struct stream_memory *ret, const AVCodecContext *context)
         measure_hevc(ret, context);
     else
         measure_other(ret, context);
-    ret->surfaces += NVDEC_SPARE;
-    ret->pixel_bits = bits_of(samples_of(context));
-    if (ret->pixel_bits > 0 && pixel_format_map_format(samples_of(context)) == PIXEL_NONE)
-        add_converted(ret, samples_of(context));
+    ret->surfaces += NVDEC_EXTRA;
+    const enum AVPixelFormat samples = samples_of(context);
+    ret->pixel_bits = bits_of(samples);
+    // Pictures in flight are then libswscale's results, made from one more decoded picture.
+    if (ret->pixel_bits > 0 && pixel_format_map_format(samples) == PIXEL_NONE) {
+        ret->pictures++;
+        ret->pixel_bits = bounds_max(ret->pixel_bits, bits_of(pixel_format_map_converted(samples)));
+    }
 }
 
 size_t dpb_picture_bytes(const struct stream_memory *stream, const struct image *source)

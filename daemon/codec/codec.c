@@ -53,13 +53,6 @@ static int set_up(struct codec *codec, AVCodecContext *context,
     return 0;
 }
 
-static int open_early(struct codec *codec, const AVCodecParameters *parameters,
-                      const struct decode_options *options)
-{
-    int rc = shows_at_once(options) ? early_output_open(&codec->early, parameters) : -ENOTSUP;
-    return rc == -ENOTSUP ? 0 : AVERROR(-rc);
-}
-
 int codec_open(struct codec *codec, const AVCodecParameters *parameters,
                const struct decode_options *options, struct decode_device *device,
                struct buffers *buffers, struct pictures *pictures)
@@ -71,8 +64,9 @@ int codec_open(struct codec *codec, const AVCodecParameters *parameters,
         return decoder ? -ENOMEM : -ENOTSUP;
     *codec = (struct codec){.nvdec.device = device, .pictures = pictures, .first = NO_SERIAL + 1};
     int rc = avcodec_parameters_to_context(context, parameters);
-    if (rc >= 0)
-        rc = open_early(codec, parameters, options);
+    if (rc >= 0 && shows_at_once(options) &&
+        early_output_open(&codec->early, parameters) == -ENOMEM)
+        rc = AVERROR(ENOMEM);
     if (rc >= 0)
         rc = set_up(codec, context, options, buffers);
     if (rc >= 0)

@@ -98,9 +98,14 @@ static void read_result(struct hardware_record *record, const char *line)
 int hardware_record_read(struct hardware_record *ret, const char *folder)
 {
     char path[PATH_MAX], line[LINE_BYTES_MAX] = "", libraries[HARDWARE_LIBRARIES_MAX];
+    char *own = folder ? NULL : hardware_record_folder();
     int version = 0;
     *ret = (struct hardware_record){0};
-    if (snprintf(path, sizeof path, "%s/" NAME, folder) >= (int)sizeof path)
+    if (!folder && !own)
+        return -ENOENT;
+    const int length = snprintf(path, sizeof path, "%s/" NAME, folder ? folder : own);
+    free(own);
+    if (length >= (int)sizeof path)
         return -ENAMETOOLONG;
     FILE *file = fopen(path, "re");
     if (!file)

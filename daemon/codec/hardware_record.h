@@ -28,9 +28,10 @@ const char *hardware_record_libraries(char to[HARDWARE_LIBRARIES_MAX]);
 // /var/lib/framed for root, and .local/state/framed in the home of others ($XDG_STATE_HOME). To be
 // freed; NULL: none.
 char *hardware_record_folder(void);
-// Returns 0; -ESTALE: decoders were verified, with any result, with other libraries or by another
-// version of framed; -ENOENT and others: there is no record; -EBADMSG: the file is not a record.
-// The record is empty unless 0 is returned.
+// Reads the record in a folder; NULL: in hardware_record_folder(). Returns 0; -ESTALE: decoders
+// were verified, with any result, with other libraries or by another version of framed; -ENOENT and
+// others: there is no record; -EBADMSG: the file is not a record. The record is empty unless 0 is
+// returned.
 int hardware_record_read(struct hardware_record *ret, const char *folder);
 // Writes the file atomically; makes the folder. Returns 0 or a negative errno.
 int hardware_record_write(const struct hardware_record *, const char *folder);

@@ -401,20 +401,10 @@ char *pinning_left_out(const struct config *config)
     return n < 0 ? NULL : text;
 }
 
-static void warn_of_pin(const struct config *config)
-{
-    char *rest = pinning_left_out(config);
-    if (rest)
-        log_event(LOG_LEVEL_WARNING, "%s", rest);
-    free(rest);
-}
-
 static void read_verified_decoders(struct devices *devices)
 {
     char text[512];
-    char *folder = hardware_record_folder();
-    const int rc = folder ? hardware_record_read(&devices->verified_decoders, folder) : -ENOENT;
-    free(folder);
+    const int rc = hardware_record_read(&devices->verified_decoders, NULL);
     hardware_record_describe(&devices->verified_decoders, text, sizeof text);
     if (rc == -ESTALE)
         log_event(LOG_LEVEL_WARNING,
@@ -443,7 +433,10 @@ int devices_open(struct devices **ret, const struct config *config)
 #ifdef FRAMED_CUDA
     gpu = &cuda_backend;
 #endif
-    warn_of_pin(config);
+    char *left_out = pinning_left_out(config);
+    if (left_out)
+        log_event(LOG_LEVEL_WARNING, "%s", left_out);
+    free(left_out);
     const int rc = devices_open_with(ret, config, gpu, &cpu_backend);
     if (rc == 0)
         read_verified_decoders(*ret);
