@@ -25,7 +25,8 @@
 //   block in the network, in a program that it runs, and in the resolver.
 // - Each file system with files that outputs write has a thread "disk MAJOR:MINOR", and each RTSP
 //   server that an output publishes to a thread "publish" (output/writer.h). They block in the disk
-//   or the network, and end with the last such output.
+//   or the network, and end with the last such output. A thread "folder" looks at the folder of a
+//   file that is opened, for which the loop waits at most 500 ms.
 // - libuv's threads run short blocking work for the loop (base/loop.h): they read the configuration
 //   of a reload, look up groups, open NVDEC, follow links, scan folders, and release the device of
 //   a camera that has ended.

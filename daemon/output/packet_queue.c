@@ -109,7 +109,6 @@ static struct queued_packet *copy_packet(const struct queued_packet *from)
 
 int packet_queue_open(struct packet_queue **ret, const struct packet_queue_options *options)
 {
-    pthread_condattr_t attributes;
     struct packet_queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         return -ENOMEM;
@@ -119,10 +118,7 @@ int packet_queue_open(struct packet_queue **ret, const struct packet_queue_optio
     list_init(&queue->wait);
     list_init(&queue->recent);
     pthread_mutex_init(&queue->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&queue->room, &attributes);
-    pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&queue->room, NULL);
     *ret = queue;
     return 0;
 }
@@ -229,7 +225,7 @@ static void wait_for_room(struct packet_queue *queue, size_t memory, const _Atom
            !atomic_load(stop)) {
         const int64_t until_ns = monotonic_ns() + GLANCE_NS;
         const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
-        pthread_cond_timedwait(&queue->room, &queue->lock, &until);
+        pthread_cond_clockwait(&queue->room, &queue->lock, CLOCK_MONOTONIC, &until);
     }
 }
 
