@@ -20,9 +20,8 @@
 // - "cuda jobs" (kernels/cuda/backend.cu), one for each GPU: waits for jobs on its streams, which
 //   the camera's thread puts there.
 // - "batch" (daemon/supervisor/batches.c), one for each batch: waits for pictures that found no
-// room at
-//   first, submits them, closes batches whose wait is over, and fills their empty elements. Blocks
-//   in the drivers.
+//   room at first, submits them, closes batches whose wait is over, and fills their empty elements.
+//   Blocks in the drivers.
 // - "previews" (daemon/view/preview_thread.c), one for pictures on the host, with the lowest
 //   priority, and one for pictures on GPUs, which may block in the drivers: make JPEGs for viewers.
 // - "devices" (daemon/device/devices.c): closes and opens GPUs that have failed, and the CPU
@@ -33,7 +32,8 @@
 // - "stop" (daemon/daemon.c): ends a stop that takes too long. Waits for nothing else.
 // - "disk MAJOR:MINOR" or "publish" (daemon/output/writer.c), one for each file system with files
 //   that outputs write, and one for each RTSP server that an output publishes to: block in the disk
-//   or the network, and end with the last such output.
+//   or the network, and end with the last such output. "folder", in the same file, looks at the
+//   folder of a file that is opened, for which the loop waits at most 500 ms: blocks in the disk.
 // - libuv's threads run short blocking work for the loop (base/loop.h): they read the configuration
 //   of a reload, look up groups, open NVDEC, follow links, scan folders, release the device of a
 //   camera that has ended, and submit the crops of what clients found (work/crops.h).

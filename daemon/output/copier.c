@@ -17,11 +17,12 @@
 // Pictures of reordering to allow for if the stream does not declare any: costs nothing if there is
 // none.
 enum { DELAY = 2 };
+enum { MUXER_BYTES = 1 << 20 }; // most that a muxer gathers behind a disk that was slow
 static const int64_t RETRY_NS = INT64_C(1000000000); // from a failure to the next file
 static const int64_t HOLD_NS = 500000000;            // longest wait of a packet for the next one
 static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // connected so long: resets the pauses
 
-// Except for `writer`, the job's.
+// All but `writer` belongs to the job.
 struct copier {
     struct writer writer;
     struct muxer *muxer;              // NULL: no file or server is open
@@ -31,13 +32,14 @@ struct copier {
     bool broken;      // packets up to the next keyframe are lost...
     enum loss reason; // ...for this reason
     int64_t retry_ns; // CLOCK_MONOTONIC: nothing is opened before this
-    char why[400];    // why a try failed; "": its error says it
+    char why[400];    // reason of the last failure of a server, or the unknown codec
 
     // Files:
     struct queued_packet *held; // not written so far: the next packet determines its duration
     struct packet_times held_times;
     uint32_t clip;                         // of the open file
-    int unsettled;                         // packets after the settled part of the file
+    int unflushed;                         // packets after the flushed part of the file
+    int64_t unflushed_bytes;               // of these, which the muxer holds in part
     int64_t group_bytes, last_group_bytes; // of the current and the last group of pictures
 
     // Servers:
@@ -75,12 +77,13 @@ static int write_part(void *opaque, const void *data, size_t size, int64_t offse
     return segment_write(&copier->writer.segment, data, size, offset);
 }
 
-// Closes the failed muxer. The settled part stays as a file of its own.
+// Closes the failed muxer. The flushed part stays as a file of its own.
 static void abandon_file(struct copier *copier, int rc)
 {
     struct segment *segment = &copier->writer.segment;
-    for (copier->unsettled += copier->held != NULL; copier->unsettled > 0; copier->unsettled--)
+    for (copier->unflushed += copier->held != NULL; copier->unflushed > 0; copier->unflushed--)
         lose_packet(copier, LOSS_SINK);
+    copier->unflushed_bytes = 0;
     queued_packet_free(copier->held);
     copier->held = NULL;
     close_muxer(copier);
@@ -96,27 +99,29 @@ static int write_held(struct copier *copier, int64_t duration_ns)
     int rc = muxer_write(copier->muxer, copier->held->av, &copier->held_times, duration_ns);
     if (rc < 0)
         return rc;
+    copier->unflushed++;
+    copier->unflushed_bytes += copier->held->av->size;
     queued_packet_free(copier->held);
     copier->held = NULL;
-    copier->unsettled++;
     return 0;
 }
 
-static void settle_file(struct copier *copier)
+static void mark_flushed(struct copier *copier)
 {
     copier->writer.segment.whole = muxer_bytes(copier->muxer);
     copier->writer.status = 0;
-    for (; copier->unsettled > 0; copier->unsettled--)
+    copier->unflushed_bytes = 0;
+    for (; copier->unflushed > 0; copier->unflushed--)
         ledger_emit(copier->writer.sink.context.ledger);
 }
 
 static int flush_file(struct copier *copier)
 {
-    if (copier->unsettled == 0)
+    if (copier->unflushed == 0)
         return 0;
     int rc = muxer_flush(copier->muxer);
     if (rc == 0)
-        settle_file(copier);
+        mark_flushed(copier);
     return rc;
 }
 
@@ -128,7 +133,7 @@ static int complete_file(struct copier *copier)
     if (rc == 0)
         rc = muxer_finish(copier->muxer);
     if (rc == 0)
-        settle_file(copier);
+        mark_flushed(copier);
     return rc;
 }
 
@@ -142,18 +147,13 @@ static int name_file(struct copier *copier)
     return rc;
 }
 
-// Returns true if the stream changes too often: the open file stays for its own stream.
-static bool is_refused_change(struct copier *copier, const struct queued_packet *keyframe)
-{
-    return copier->muxer && !muxer_same_stream(copier->stream, keyframe->stream) &&
-           !segment_may_change(&copier->writer.segment);
-}
-
-// -EAGAIN: only the keyframe's packets are lost.
+// -EAGAIN: the stream changes too often, and the open file stays for its own one.
 static int open_file(struct copier *copier, const struct queued_packet *keyframe)
 {
+    struct segment *segment = &copier->writer.segment;
     int rc = 0;
-    if (is_refused_change(copier, keyframe)) {
+    if (copier->muxer && !muxer_same_stream(copier->stream, keyframe->stream) &&
+        !segment_may_change(segment)) {
         copier->reason = LOSS_SINK;
         return -EAGAIN;
     }
@@ -162,7 +162,7 @@ static int open_file(struct copier *copier, const struct queued_packet *keyframe
     if (rc == 0 && copier->muxer)
         rc = name_file(copier);
     if (rc == 0)
-        rc = segment_open(&copier->writer.segment, keyframe->capture_ns);
+        rc = segment_open(segment, keyframe->capture_ns);
     if (rc < 0)
         return rc;
     copier->clip = keyframe->clip;
@@ -175,6 +175,8 @@ static int hold_packet(struct copier *copier, struct queued_packet *packet,
                        const struct packet_times *times)
 {
     int rc = copier->held ? write_held(copier, times->dts - copier->held_times.dts) : 0;
+    if (rc == 0 && copier->unflushed_bytes > MUXER_BYTES)
+        rc = flush_file(copier);
     if (rc < 0)
         return rc;
     copier->held = packet;

@@ -90,7 +90,6 @@ static int take_parameter_sets(AVCodecParameters *stream, const AVPacket *keyfra
         av_free(sets);
         return 0;
     }
-    memset(sets + size, 0, AV_INPUT_BUFFER_PADDING_SIZE);
     av_freep(&stream->extradata);
     stream->extradata = sets;
     stream->extradata_size = (int)size;

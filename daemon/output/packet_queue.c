@@ -239,20 +239,15 @@ static enum loss loss_of(const struct packet_queue *queue, const struct packet *
     return copy && has_room(queue, copy->memory) ? LOSSES : LOSS_OVERFLOW;
 }
 
-// Packets up to the next keyframe depend on the old one, which is not recorded again.
-static void skip_old(struct packet_queue *queue)
-{
-    pthread_mutex_lock(&queue->lock);
-    queue->broken = queue->recent_broken = true;
-    queue->reason = LOSS_DAMAGED;
-    pthread_mutex_unlock(&queue->lock);
-}
-
 bool packet_queue_add(struct packet_queue *queue, const struct packet *packet,
                       const AVCodecParameters *stream, const _Atomic bool *stop)
 {
+    // Packets up to the next keyframe depend on the old one, which is not recorded again.
     if (packet->old) {
-        skip_old(queue);
+        pthread_mutex_lock(&queue->lock);
+        queue->broken = queue->recent_broken = true;
+        queue->reason = LOSS_DAMAGED;
+        pthread_mutex_unlock(&queue->lock);
         return false;
     }
     const struct queued_packet all = {

@@ -129,8 +129,7 @@ bool segment_is_written(const char *path)
     return written;
 }
 
-// Returns the bytes of the path's folder, the last slash included; in `to` the folder, "." for 0.
-static int folder_of(const char *path, char to[PATH_BYTES])
+int segment_folder(const char *path, char to[PATH_BYTES])
 {
     const char *slash = strrchr(path, '/');
     const int bytes = slash ? (int)(slash + 1 - path) : 0;
@@ -142,7 +141,7 @@ int segment_each_file(const char *pattern, bool matches(const char *pattern, con
                       int each(void *opaque, const char *path), void *opaque)
 {
     char folder[PATH_BYTES], path[PATH_BYTES];
-    const int bytes = folder_of(pattern, folder);
+    const int bytes = segment_folder(pattern, folder);
     DIR *files = opendir(folder);
     int rc = files ? 0 : -errno;
     for (struct dirent *file; rc == 0 && (file = readdir(files));)
@@ -154,21 +153,10 @@ int segment_each_file(const char *pattern, bool matches(const char *pattern, con
     return rc;
 }
 
-int segment_device(const struct output_config *config, dev_t *ret)
-{
-    char folder[PATH_BYTES];
-    struct stat st;
-    folder_of(config->sink.path, folder);
-    if (stat(folder, &st) < 0)
-        return -errno;
-    *ret = st.st_dev;
-    return 0;
-}
-
 static int check_folder(const char *path)
 {
     char folder[PATH_BYTES];
-    folder_of(path, folder);
+    segment_folder(path, folder);
     return access(folder, W_OK | X_OK) < 0 ? -errno : 0;
 }
 

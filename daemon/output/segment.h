@@ -62,8 +62,6 @@ int segment_open(struct segment *, int64_t time_ns);
 // Checks that segment_open can work for the output's path, as far as possible without creating a
 // file. Returns the same errors.
 int segment_check(const struct output_config *);
-// Sets *ret to the file system of the output's folder. Returns 0 or a negative errno.
-int segment_device(const struct output_config *, dev_t *ret);
 bool segment_is_open(const struct segment *);
 // Returns true if `bytes` of that time belong in the open file: of the same run, with room below
 // the size to split at, and the path still names the file.
@@ -100,6 +98,8 @@ struct leftovers {
 // Finishes files that an earlier process left under the output's pattern: cuts off partial frames
 // and gives them their names. Files for which that fails stay unchanged.
 void segment_finish_leftovers(const struct output_config *, struct leftovers *ret);
+// Writes the folder of a path, "." if it names none. Returns the bytes of the path before the name.
+int segment_folder(const char *path, char to[PATH_BYTES]);
 // Calls `each` for the files in the pattern's folder whose names match it, until one returns an
 // error. Returns that error, or a negative errno if the folder cannot be read.
 int segment_each_file(const char *pattern, bool matches(const char *pattern, const char *name),

@@ -9,8 +9,10 @@
 #include <sys/sysmacros.h>
 
 #include "config/object.h"
+#include "daemon/base/clock.h"
 
-enum { LOOK_MS = 500 }; // copies write so often, which kill -9 costs at most
+enum { WRITE_MS = 500 };                      // copies write so often: kill -9 costs no more
+static const int64_t LOOK_MAX_NS = 500000000; // the loop waits no longer for a folder
 
 // --- threads
 
@@ -302,7 +304,7 @@ static void pump_writer(struct sink *sink)
     start_next(writer);
 }
 
-static void time_to_look(uv_timer_t *timer)
+static void time_to_write(uv_timer_t *timer)
 {
     pump_writer(timer->data);
 }
@@ -337,12 +339,93 @@ static int count_clients(const struct sink *sink)
 
 // --- opening
 
+// A look at a folder, on a thread of its own: the loop waits for a disk that hangs only so long.
+struct look {
+    char folder[PATH_BYTES];
+    struct look_result *to; // NULL: nobody waits any more; under `lock`, like:
+    struct look *next;
+};
+
+struct look_result {
+    bool over;
+    int rc;
+    dev_t device;
+};
+
+static struct look *looks;
+static pthread_cond_t look_is_over = PTHREAD_COND_INITIALIZER;
+
+static void *look_at_folder(void *opaque)
+{
+    struct look *look = opaque, **link = &looks;
+    struct stat st = {0};
+    pthread_setname_np(pthread_self(), "folder");
+    const int rc = stat(look->folder, &st) < 0 ? -errno : 0;
+    pthread_mutex_lock(&lock);
+    while (*link != look)
+        link = &(*link)->next;
+    *link = look->next;
+    if (look->to)
+        *look->to = (struct look_result){true, rc, st.st_dev};
+    pthread_cond_broadcast(&look_is_over);
+    pthread_mutex_unlock(&lock);
+    free(look);
+    return NULL;
+}
+
+static bool is_looked_at(const char *folder)
+{
+    const struct look *look = looks;
+    while (look && strcmp(look->folder, folder) != 0)
+        look = look->next;
+    return look;
+}
+
+// Starts a look, unless one at the folder has not come back.
+static struct look *start_look(const char *path, struct look_result *to)
+{
+    struct look *look = calloc(1, sizeof *look);
+    pthread_t thread;
+    if (!look)
+        return NULL;
+    segment_folder(path, look->folder);
+    if (is_looked_at(look->folder) || pthread_create(&thread, NULL, look_at_folder, look) != 0) {
+        free(look);
+        return NULL;
+    }
+    pthread_detach(thread);
+    look->to = to;
+    look->next = looks;
+    return looks = look;
+}
+
+// Sets *ret to the file system of the path's folder. Returns 0, -ETIMEDOUT or another negative
+// errno.
+static int find_device(const char *path, dev_t *ret)
+{
+    const int64_t until_ns = monotonic_ns() + LOOK_MAX_NS;
+    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+    struct look_result result = {0};
+    int rc = 0;
+    pthread_mutex_lock(&lock);
+    struct look *look = start_look(path, &result);
+    while (look && !result.over && rc == 0)
+        rc = pthread_cond_clockwait(&look_is_over, &lock, CLOCK_MONOTONIC, &until);
+    if (look && !result.over)
+        look->to = NULL;
+    pthread_mutex_unlock(&lock);
+    *ret = result.device;
+    return result.over ? result.rc : -ETIMEDOUT;
+}
+
 static int explain_path(const char *path, int rc, char *why, size_t size)
 {
     if (rc == -EEXIST)
         snprintf(why, size, "%s exists and is not a file", path);
     else if (rc == -EBUSY)
         snprintf(why, size, "%s is being written by another output or process", path);
+    else if (rc == -ETIMEDOUT)
+        snprintf(why, size, "cannot write %s: its disk does not answer", path);
     else if (rc < 0)
         snprintf(why, size, "cannot write %s: %s", path, strerror(-rc));
     return rc;
@@ -351,10 +434,13 @@ static int explain_path(const char *path, int rc, char *why, size_t size)
 int file_check(const struct output_config *config, bool ours, char *why, size_t size)
 {
     gid_t group;
+    dev_t device;
     int rc = group_of_output(config, &group, why, size);
     if (rc < 0)
         return rc;
-    rc = segment_check(config);
+    rc = find_device(config->sink.path, &device);
+    if (rc == 0)
+        rc = segment_check(config);
     if (rc == -EBUSY && ours)
         rc = 0;
     return explain_path(config->sink.path, rc, why, size);
@@ -370,10 +456,10 @@ static int open_files(struct writer *writer, dev_t *device, char *why, size_t si
     if (rc < 0)
         return rc;
     segment_init(&writer->segment, config, group);
-    rc = config->sink.timed || context->packets ? segment_check(config)
-                                                : segment_open(&writer->segment, 0);
+    rc = find_device(config->sink.path, device);
     if (rc == 0)
-        rc = segment_device(config, device);
+        rc = config->sink.timed || context->packets ? segment_check(config)
+                                                    : segment_open(&writer->segment, 0);
     return explain_path(config->sink.path, rc, why, size);
 }
 
@@ -405,7 +491,7 @@ static int open_writer(struct sink **ret, const struct sink_context *context, ch
     if (kind->begin)
         kind->begin(writer);
     if (context->packets)
-        uv_timer_start(&writer->timer, time_to_look, LOOK_MS, LOOK_MS);
+        uv_timer_start(&writer->timer, time_to_write, WRITE_MS, WRITE_MS);
     if (context->pool)
         pool_attach(context->pool, &writer->consumer);
     if (context->config->sink.timed)

@@ -35,7 +35,7 @@ extern const struct writer_kind file_kind, copier_kind;
 struct writer {
     struct sink sink;
     const struct writer_kind *kind;
-    uv_timer_t timer; // copies: to the next look at the packets; else the grace at the end
+    uv_timer_t timer; // copies: to the next job; else the grace at the end
     uv_async_t done;
     struct consumer consumer; // of frames
     bool due;                 // woken since a job last began; reset by `acquire`, if it cares

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pthread.h>
 #include <signal.h>
@@ -73,6 +74,16 @@ char *realpath(const char *path, char *to)
     return strdup(path);
 }
 
+// Replaces libc's: the same disk while not even its folders answer.
+static _Atomic bool is_dead;
+
+int stat(const char *path, struct stat *st)
+{
+    while (strstr(path, "framed-hanging") && atomic_load(&is_dead))
+        usleep(10000);
+    return fstatat(AT_FDCWD, path, st, 0);
+}
+
 static void *watch(void *unused)
 {
     (void)unused;
@@ -106,6 +117,7 @@ static void test_disk_that_hangs(void)
     struct daemon_options options = {0};
     struct config *config = load();
     pthread_t watcher;
+    atomic_store(&writes, 0);
     atomic_store(&hangs, true);
     pthread_create(&watcher, NULL, watch, NULL);
     int code = daemon_run(config, &options);
@@ -146,6 +158,41 @@ static void test_sink_comes_later(void)
     pthread_create(&maker, NULL, make_folder, NULL);
     int code = daemon_run(config, &options);
     pthread_join(maker, NULL); // before the next CHECK: the counters have no lock
+    CHECK(code == EXIT_OK, "exit %d", code);
+    config_free(config);
+}
+
+static bool hanging_file_comes(void)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/0.y4m", hanging);
+    for (int i = 0; i < WAIT_MS / 10 && access(path, F_OK) < 0; i++)
+        usleep(10000);
+    return access(path, F_OK) == 0;
+}
+
+static void *watch_start(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < WAIT_MS / 10 && atomic_load(&writes) < 10; i++)
+        usleep(10000);
+    CHECK(atomic_load(&writes) >= 10, "%d frames beside a folder that hangs", atomic_load(&writes));
+    atomic_store(&is_dead, false);
+    CHECK(hanging_file_comes(), "the output on it did not try again");
+    kill(getpid(), SIGTERM);
+    return NULL;
+}
+
+// The disk hangs before the start, so that not even its folders can be looked at.
+static void test_start_beside_hanging_disk(void)
+{
+    struct daemon_options options = {0};
+    struct config *config = load();
+    pthread_t watcher;
+    atomic_store(&is_dead, true);
+    pthread_create(&watcher, NULL, watch_start, NULL);
+    int code = daemon_run(config, &options);
+    pthread_join(watcher, NULL); // before the next CHECK: the counters have no lock
     CHECK(code == EXIT_OK, "exit %d", code);
     config_free(config);
 }
@@ -393,6 +440,7 @@ int main(void)
     CHECK(mkdtemp(hanging) != NULL, "no second file system");
     clips_make("64x48", 25, "-c:v rawvideo", "clip.nut");
     TEST(test_stop_that_hangs());
+    TEST(test_start_beside_hanging_disk());
     TEST(test_disk_that_hangs());
     TEST(test_sink_comes_later());
     TEST(test_no_sink_at_all());

@@ -253,7 +253,7 @@ static void test_memory(void)
     enum { PACKETS = 20000, PICTURE = 300, BUFFER = 1 << 10, LIMIT = 4 << 20 };
     const struct packet_queue_options options = {.bytes_max = LIMIT, .ledger = &ledger};
     struct packet_queue *queue = NULL;
-#ifdef __SANITIZE_ADDRESS__
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
     SKIP("the memory of packets: a sanitizer has memory of its own");
 #endif
     AVBufferPool *pool = av_buffer_pool_init(BUFFER, NULL);
