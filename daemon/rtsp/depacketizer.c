@@ -296,7 +296,7 @@ static void note_hole(struct depacketizer *d, uint32_t lost, bool other)
 }
 
 // Ends the open unit: the sender restarted.
-static void begin_anew(struct depacketizer *d)
+static void restart_stream(struct depacketizer *d)
 {
     struct assembly_unit *u = open_unit(d);
     if (u->picture) {
@@ -318,7 +318,7 @@ void assembly_packet(struct depacketizer *d, const struct rtp_packet *packet)
     if (hole)
         note_hole(d, packet->lost, other || packet->restarted);
     if (packet->restarted)
-        begin_anew(d);
+        restart_stream(d);
     else if (other && open_unit(d)->picture && (!open_unit(d)->awaits || hole))
         end_unit(d, 0, ENDED);
     d->begun = true;
@@ -366,7 +366,7 @@ static void go_on_with_picture(struct depacketizer *d, bool hole)
 size_t assembly_piece(struct depacketizer *d, size_t at, enum assembly_piece piece)
 {
     struct assembly_unit *u = open_unit(d);
-    const size_t behind = assembly_bytes(d) - at; // wherever the unit begins
+    const size_t behind = assembly_bytes(d) - at; // stays the same when the unit moves
     const bool hole = d->hole, stands_ahead = piece == PIECE_AHEAD || piece == PIECE_PREFIX;
     const bool slice = piece >= PIECE_FIRST && piece <= PIECE_NEXT;
     const bool undecided =
