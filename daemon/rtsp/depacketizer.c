@@ -20,7 +20,7 @@ enum {
     UNMARKED = 8,       // more pictures without a marker than with one: there are none
     EARLY = 64,         // pictures that remember slices behind a marker
     STEADY = 30,        // pictures with the same number of markers
-    GAP_DECAY = 16,     // pictures in which the longest gap shrinks to a third
+    GAP_DECAY = 32,     // pictures in which the longest gap shrinks to a third
     SILENCE_OF_GAP = 4, // longest gaps in the silence that ends a picture
 };
 
@@ -52,8 +52,10 @@ void picture_end_learn(struct picture_end_verdict *verdict, const struct picture
         signs->markers != verdict->markers ? 1 : verdict->steady + (verdict->steady < STEADY);
     verdict->markers = signs->markers;
     verdict->pictures += verdict->pictures < STEADY;
+    // A single stall of the network shows little: the gap doubles at most.
+    const int64_t most = 2 * bounds_max(verdict->gap_ns, SILENCE_MIN_NS / SILENCE_OF_GAP);
     verdict->gap_ns -= verdict->gap_ns / GAP_DECAY;
-    verdict->gap_ns = bounds_max(verdict->gap_ns, signs->gap_ns);
+    verdict->gap_ns = bounds_max(verdict->gap_ns, bounds_min(signs->gap_ns, most));
     if (signs->interval_ns > 0)
         verdict->interval_ns +=
             (signs->interval_ns - verdict->interval_ns) / (verdict->interval_ns ? 8 : 1);
