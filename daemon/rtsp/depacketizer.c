@@ -20,7 +20,7 @@ enum {
     UNMARKED = 8,       // more pictures without a marker than with one: there are none
     EARLY = 64,         // pictures that remember slices behind a marker
     STEADY = 30,        // pictures with the same number of markers
-    GAP_DECAY = 16,     // pictures in which the longest gap shrinks to a third
+    GAP_DECAY = 32,     // pictures in which the longest gap shrinks to a third
     SILENCE_OF_GAP = 4, // longest gaps in the silence that ends a picture
 };
 
@@ -52,8 +52,10 @@ void picture_end_learn(struct picture_end_verdict *verdict, const struct picture
         signs->markers != verdict->markers ? 1 : verdict->steady + (verdict->steady < STEADY);
     verdict->markers = signs->markers;
     verdict->pictures += verdict->pictures < STEADY;
+    // A single stall of the network shows little: the gap doubles at most.
+    const int64_t most = 2 * bounds_max(verdict->gap_ns, SILENCE_MIN_NS / SILENCE_OF_GAP);
     verdict->gap_ns -= verdict->gap_ns / GAP_DECAY;
-    verdict->gap_ns = bounds_max(verdict->gap_ns, signs->gap_ns);
+    verdict->gap_ns = bounds_max(verdict->gap_ns, bounds_min(signs->gap_ns, most));
     if (signs->interval_ns > 0)
         verdict->interval_ns +=
             (signs->interval_ns - verdict->interval_ns) / (verdict->interval_ns ? 8 : 1);
@@ -296,7 +298,7 @@ static void note_hole(struct depacketizer *d, uint32_t lost, bool other)
 }
 
 // Ends the open unit: the sender restarted.
-static void begin_anew(struct depacketizer *d)
+static void restart_stream(struct depacketizer *d)
 {
     struct assembly_unit *u = open_unit(d);
     if (u->picture) {
@@ -318,7 +320,7 @@ void assembly_packet(struct depacketizer *d, const struct rtp_packet *packet)
     if (hole)
         note_hole(d, packet->lost, other || packet->restarted);
     if (packet->restarted)
-        begin_anew(d);
+        restart_stream(d);
     else if (other && open_unit(d)->picture && (!open_unit(d)->awaits || hole))
         end_unit(d, 0, ENDED);
     d->begun = true;
@@ -366,7 +368,7 @@ static void go_on_with_picture(struct depacketizer *d, bool hole)
 size_t assembly_piece(struct depacketizer *d, size_t at, enum assembly_piece piece)
 {
     struct assembly_unit *u = open_unit(d);
-    const size_t behind = assembly_bytes(d) - at; // wherever the unit begins
+    const size_t behind = assembly_bytes(d) - at; // stays the same when the unit moves
     const bool hole = d->hole, stands_ahead = piece == PIECE_AHEAD || piece == PIECE_PREFIX;
     const bool slice = piece >= PIECE_FIRST && piece <= PIECE_NEXT;
     const bool undecided =

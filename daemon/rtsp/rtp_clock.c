@@ -212,11 +212,6 @@ static bool fits(const struct rtp_clock *c, int64_t since_ns, int64_t passed_ns)
            since_ns >= -bounds_max(BACK_NS, reordered_ns);
 }
 
-static bool fits_common_rate(const struct rtp_clock *c, int64_t ticks, int64_t passed_ns)
-{
-    return is_undecided(c) && fits(c, (ticks - c->ticks) * SECOND / COMMON_RATE, passed_ns);
-}
-
 // Returns true if the timestamp continues the doubted one: the camera's clock was set, or the
 // earlier timestamps were the outliers.
 static bool confirms_doubt(const struct rtp_clock *c, uint32_t timestamp, int64_t arrived_ns)
@@ -241,13 +236,6 @@ static void begin_clock(struct rtp_clock *c, int64_t ticks, int64_t ns)
     drop_block(c);
 }
 
-static void doubt_timestamp(struct rtp_clock *c, uint32_t timestamp, int64_t arrived_ns)
-{
-    c->doubted = true;
-    c->doubted_ticks = timestamp;
-    c->doubted_ns = arrived_ns;
-}
-
 struct rtp_time rtp_clock_read(struct rtp_clock *c, uint32_t timestamp, int64_t arrived_ns,
                                bool waited)
 {
@@ -256,11 +244,14 @@ struct rtp_time rtp_clock_read(struct rtp_clock *c, uint32_t timestamp, int64_t 
         begin_clock(c, ticks, 0);
     const int64_t passed_ns = c->begun ? arrived_ns - c->arrived_ns : 0;
     const int64_t since_ns = c->begun ? time_of(c, ticks) - time_of(c, c->ticks) : 0;
+    const int64_t common_ns = c->begun ? (ticks - c->ticks) * SECOND / COMMON_RATE : 0;
     if (c->begun && ticks == c->ticks)
         return give_time(c, guess_time(c, arrived_ns), true);
-    if (!fits(c, since_ns, passed_ns) && !fits_common_rate(c, ticks, passed_ns)) {
+    if (!fits(c, since_ns, passed_ns) && !(is_undecided(c) && fits(c, common_ns, passed_ns))) {
         if (!confirms_doubt(c, timestamp, arrived_ns)) {
-            doubt_timestamp(c, timestamp, arrived_ns);
+            c->doubted = true;
+            c->doubted_ticks = timestamp;
+            c->doubted_ns = arrived_ns;
             return give_time(c, guess_step(c, arrived_ns), true);
         }
         begin_clock(c, ticks, c->pictures < 2 ? guess_time(c, arrived_ns) : time_of(c, ticks));

@@ -46,9 +46,9 @@ enum {
     WAITING_BYTES_MAX = 4 << 20, // of all waiting packets
     WINDOW = 1024,               // numbers below the highest that may still arrive late
     DROPOUT_MAX = 3000,          // numbers that may be missing in one hole, whatever the time
-    ANEW = 3,                    // packets that prove a new numbering
-    NEAR_ANEW = 32,              // packets that prove one if they may also be late ones
-    ANEW_SPREAD = 32,            // distance of numbers within one new numbering
+    STRAYS = 3,                  // packets that prove a new numbering
+    NEAR_STRAYS = 32,            // packets that prove one if they may also be late ones
+    STRAY_SPREAD = 32,           // distance of numbers within one new numbering
     ADOPTED = 50,                // packets in a row that make another payload type ours
     GOES_ON_MAX = 16,            // maximum distance of numbers over a change of the SSRC
 };
@@ -79,9 +79,9 @@ struct rtp_receiver {
     int64_t highest_ns;
     int64_t restart;   // first number after the sender's restart; 0: none
     bool seen[WINDOW]; // of the last numbers
-    // By number: packets to return, and packets that may begin a new numbering.
-    struct held waiting[WAITING_MAX + ANEW], anew[ANEW];
-    int n_waiting, n_anew, anew_in_row;
+    // Packets to return, and packets that may begin a new numbering: both sorted by number.
+    struct held waiting[WAITING_MAX + STRAYS], strays[STRAYS];
+    int n_waiting, n_strays, strays_in_row;
     size_t waiting_bytes;
     bool lose;
     uint8_t *given; // data of the last packet returned
@@ -114,11 +114,11 @@ int rtp_receiver_open(struct rtp_receiver **ret, const struct rtp_receiver_optio
     return 0;
 }
 
-static void forget_anew(struct rtp_receiver *r)
+static void forget_strays(struct rtp_receiver *r)
 {
-    for (int i = 0; i < r->n_anew; i++)
-        free(r->anew[i].data);
-    r->n_anew = r->anew_in_row = 0;
+    for (int i = 0; i < r->n_strays; i++)
+        free(r->strays[i].data);
+    r->n_strays = r->strays_in_row = 0;
 }
 
 void rtp_receiver_close(struct rtp_receiver *r)
@@ -127,7 +127,7 @@ void rtp_receiver_close(struct rtp_receiver *r)
         return;
     for (int i = 0; i < r->n_waiting; i++)
         free(r->waiting[i].data);
-    forget_anew(r);
+    forget_strays(r);
     free(r->given);
     free(r);
 }
@@ -152,7 +152,7 @@ static bool is_seen(const struct rtp_receiver *r, int64_t number)
 
 // --- the source
 
-enum source { FOREIGN, OURS, OURS_ANEW }; // OURS_ANEW: the numbers of its SSRC are new
+enum source { FOREIGN, OURS, OURS_RESTARTED }; // OURS_RESTARTED: the numbers of its SSRC are new
 
 // Types below 35 belong to audio or to codecs that framed does not decode, except JPEG. RTCP read
 // as RTP has the types 72 to 76.
@@ -240,7 +240,7 @@ static enum source change_source(struct rtp_receiver *r, const struct rtp_packet
     r->statistics.ssrc = packet->ssrc;
     r->first_sequence = packet->sequence;
     r->first_timestamp = packet->timestamp;
-    return by_numbers ? OURS : OURS_ANEW;
+    return by_numbers ? OURS : OURS_RESTARTED;
 }
 
 static enum source choose_source(struct rtp_receiver *r, const struct rtp_packet *packet)
@@ -344,47 +344,47 @@ static int accept_packet(struct rtp_receiver *r, int64_t number, const struct rt
     return 0;
 }
 
-// Accepts the packets in `anew`, which begin another numbering.
+// Accepts the packets in `strays`, which begin another numbering.
 static void restart_numbering(struct rtp_receiver *r)
 {
-    begin_numbering(r, r->anew[0].packet.sequence);
-    const int64_t ahead = r->first - r->anew[0].number;
-    for (int i = 0; i < r->n_anew; i++) {
+    begin_numbering(r, r->strays[0].packet.sequence);
+    const int64_t ahead = r->first - r->strays[0].number;
+    for (int i = 0; i < r->n_strays; i++) {
         struct held *held = &r->waiting[r->n_waiting++];
-        *held = r->anew[i];
+        *held = r->strays[i];
         held->number += ahead;
         r->waiting_bytes += held->bytes;
         note_packet(r, held->number, &held->packet);
     }
-    r->n_anew = r->anew_in_row = 0;
+    r->n_strays = r->strays_in_row = 0;
 }
 
 // Keeps a packet outside the numbering, or too late for it (`near`). Enough of these near each
 // other begin a new numbering.
-static int put_anew(struct rtp_receiver *r, const struct rtp_packet *packet, const uint8_t *data,
-                    size_t bytes, bool near)
+static int put_stray(struct rtp_receiver *r, const struct rtp_packet *packet, const uint8_t *data,
+                     size_t bytes, bool near)
 {
     int64_t number = packet->sequence + 65536;
-    if (r->n_anew > 0) {
-        number = r->anew[0].number + (int16_t)(packet->sequence - (uint16_t)r->anew[0].number);
-        if (llabs(number - r->anew[0].number) > ANEW_SPREAD)
-            forget_anew(r);
+    if (r->n_strays > 0) {
+        number = r->strays[0].number + (int16_t)(packet->sequence - (uint16_t)r->strays[0].number);
+        if (llabs(number - r->strays[0].number) > STRAY_SPREAD)
+            forget_strays(r);
     }
-    for (int i = 0; i < r->n_anew; i++)
-        if (r->anew[i].number == number)
+    for (int i = 0; i < r->n_strays; i++)
+        if (r->strays[i].number == number)
             return 0;
-    if (r->n_anew == ANEW) {
-        free(r->anew[0].data);
-        remove_first(r->anew, &r->n_anew);
+    if (r->n_strays == STRAYS) {
+        free(r->strays[0].data);
+        remove_first(r->strays, &r->n_strays);
     }
-    const int rc = hold(r->anew, &r->n_anew, packet, data, bytes, number);
+    const int rc = hold(r->strays, &r->n_strays, packet, data, bytes, number);
     if (rc < 0)
         return rc;
-    r->anew_in_row++;
-    if (r->anew_in_row < (near ? NEAR_ANEW : ANEW))
+    r->strays_in_row++;
+    if (r->strays_in_row < (near ? NEAR_STRAYS : STRAYS))
         return 0;
     if (!near) // they were counted as late, but are not
-        r->statistics.late -= (uint64_t)bounds_min((int64_t)r->statistics.late, r->n_anew);
+        r->statistics.late -= (uint64_t)bounds_min((int64_t)r->statistics.late, r->n_strays);
     restart_numbering(r);
     return 0;
 }
@@ -403,14 +403,14 @@ static int place_packet(struct rtp_receiver *r, const struct rtp_packet *packet,
                         const uint8_t *data, size_t bytes)
 {
     if (!r->begun) {
-        forget_anew(r);
+        forget_strays(r);
         begin_numbering(r, packet->sequence);
         return accept_packet(r, r->first, packet, data, bytes);
     }
     const int ahead = numbers_ahead(r, packet);
     const int64_t number = r->highest + ahead;
     if (ahead > 0 && is_plausible_loss(r, packet, ahead)) {
-        forget_anew(r);
+        forget_strays(r);
         return accept_packet(r, number, packet, data, bytes);
     }
     if (ahead == 0 && packet->timestamp == r->highest_timestamp) {
@@ -419,21 +419,21 @@ static int place_packet(struct rtp_receiver *r, const struct rtp_packet *packet,
     }
     if (r->options.ordered || ahead > 0 || ahead <= -WINDOW) {
         r->statistics.late++;
-        return put_anew(r, packet, data, bytes, false);
+        return put_stray(r, packet, data, bytes, false);
     }
     if (number >= r->first && is_seen(r, number)) {
         r->statistics.duplicate++;
-        return put_anew(r, packet, data, bytes, true);
+        return put_stray(r, packet, data, bytes, true);
     }
     if (number >= r->next) {
-        forget_anew(r);
+        forget_strays(r);
         r->statistics.reordered++;
         return accept_packet(r, number, packet, data, bytes);
     }
     r->statistics.late++;
     if (number >= r->first)
         r->seen[number % WINDOW] = true;
-    return put_anew(r, packet, data, bytes, true);
+    return put_stray(r, packet, data, bytes, true);
 }
 
 // --- the owner's calls
@@ -462,7 +462,7 @@ int rtp_receiver_put(struct rtp_receiver *r, const uint8_t *data, size_t bytes, 
         r->statistics.foreign++;
         return -EBADMSG;
     }
-    if (source == OURS_ANEW)
+    if (source == OURS_RESTARTED)
         r->begun = false;
     measure_jitter(r, &packet);
     return place_packet(r, &packet, data, bytes);

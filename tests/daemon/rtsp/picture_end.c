@@ -99,6 +99,8 @@ static void test_none(void)
     check_end(PICTURE_END_NONE, "none");
     CHECK(silence((struct picture_end_signs){0}, false) == 5 * MS, "at least 5 ms");
     CHECK(ends_at(1, false), "a marker that comes is right");
+    learn(1, (struct picture_end_signs){.gap_ns = 300 * MS});
+    CHECK(silence((struct picture_end_signs){0}, false) == 10 * MS, "one stall doubles it");
     learn(1, (struct picture_end_signs){.gap_ns = 3 * MS});
     CHECK(silence((struct picture_end_signs){0}, false) == 12 * MS, "four gaps");
     learn(1, (struct picture_end_signs){.gap_ns = 30 * MS});
