@@ -161,8 +161,10 @@ static int send(struct decoder *d, const AVPacket *packet, struct packet_info *i
 static bool is_skipped(struct decoder *d, const struct packet *packet,
                        const struct packet_facts *facts)
 {
-    if (packet->keyframe && d->filter.pictures == PICTURES_AUTO &&
-        !codec_orders(&d->codec, packet->av))
+    // With keyframes alone, libavcodec's order of H.264 needs all reference pictures between two
+    // that are not IDR pictures.
+    if (packet->keyframe && !d->codec.early && d->parameters->codec_id == AV_CODEC_ID_H264 &&
+        facts->start != PICTURE_BEGINS_LOWEST)
         d->filter.unfit = true;
     const int64_t time_ns = packet->pts_ns != INT64_MIN ? packet->pts_ns : packet->received_ns;
     const bool disposable = packet->disposable || facts->disposable;

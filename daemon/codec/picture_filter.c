@@ -30,7 +30,8 @@ static bool keyframes_suffice(const struct picture_filter *filter)
     return true;
 }
 
-static enum filter_verdict filter_auto(struct picture_filter *filter, bool keyframe, int64_t time_ns)
+static enum filter_verdict filter_auto(struct picture_filter *filter, bool keyframe,
+                                       int64_t time_ns)
 {
     if (keyframe) {
         note_keyframe(filter, time_ns);
