@@ -252,18 +252,6 @@ void h264_slice_read_field(struct h264_slice *slice, const struct h264_sps *sps,
     slice->bottom = slice->field && nal_u(&bits, 1);
 }
 
-bool h264_begins_idr(const uint8_t *data, size_t size, int length_bytes)
-{
-    struct nal_reader reader = {.data = data, .size = size, .length_bytes = length_bytes};
-    struct nal nal;
-    while (nal_next(&reader, &nal)) {
-        const int type = h264_unit_type(&nal);
-        if (type >= H264_UNIT_SLICE && type <= H264_UNIT_IDR) // 2 to 4 are parts of slices
-            return type == H264_UNIT_IDR;
-    }
-    return false;
-}
-
 // --- H.265
 
 enum {

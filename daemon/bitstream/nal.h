@@ -93,10 +93,6 @@ struct h264_slice {
     bool field, bottom;
 };
 
-// Returns true if a packet's picture is an IDR: nothing after it refers to anything before it.
-// `length_bytes` as in struct nal_reader.
-bool h264_begins_idr(const uint8_t *data, size_t size, int length_bytes);
-
 // Units start at their header byte.
 struct h264_sps h264_sps_read(const uint8_t *unit, size_t bytes);
 void h264_pps_read(const uint8_t *unit, size_t bytes, uint32_t *id, uint32_t *sps);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 
-#include "daemon/bitstream/nal.h"
 #include "daemon/codec/buffers.h"
 #include "daemon/codec/decode_options.h"
 #include "daemon/codec/early_output.h"
@@ -113,19 +112,6 @@ bool codec_on_device(const struct codec *codec)
     return codec->hardware || codec_on_nvdec(codec);
 }
 
-static bool is_idr(const AVCodecContext *context, const AVPacket *packet)
-{
-    int length_bytes = h264_length_bytes(context->extradata, (size_t)context->extradata_size);
-    return (packet->flags & AV_PKT_FLAG_KEY) &&
-           h264_begins_idr(packet->data, (size_t)packet->size, length_bytes);
-}
-
-bool codec_orders(const struct codec *codec, const AVPacket *keyframe)
-{
-    return codec->early || codec->context->codec_id != AV_CODEC_ID_H264 ||
-           is_idr(codec->context, keyframe);
-}
-
 static void close_codec(struct codec *codec, bool waits)
 {
     if (!codec->context)
@@ -169,11 +155,12 @@ static int keep_idr(struct codec *codec, const AVPacket *packet)
 }
 
 // Call before sending a packet. Keeps an IDR picture; any other first one flushes after all.
-static int begin_packet(struct codec *codec, const AVPacket *packet)
+static int begin_packet(struct codec *codec, const AVPacket *packet,
+                        const struct packet_facts *facts)
 {
     if (!codec_on_nvdec(codec) || codec->context->codec_id != AV_CODEC_ID_H264)
         return 0;
-    bool idr = is_idr(codec->context, packet);
+    const bool idr = (packet->flags & AV_PKT_FLAG_KEY) && facts->start == PICTURE_BEGINS_LOWEST;
     if (codec->unflushed && !idr)
         avcodec_flush_buffers(codec->context);
     codec->unflushed = false;
@@ -204,7 +191,7 @@ int codec_send(struct codec *codec, const AVPacket *packet, const struct packet_
     nvdec_enter(&codec->nvdec);
     pictures_reap(codec->pictures);
     if (packet)
-        rc = begin_packet(codec, packet);
+        rc = begin_packet(codec, packet, facts);
     else if (codec->early)
         early_output_end(codec->early, codec->context);
     if (rc >= 0 && packet && codec->early)

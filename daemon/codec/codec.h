@@ -46,9 +46,6 @@ void codec_abandon(struct codec *);
 
 bool codec_on_device(const struct codec *); // NVDEC or other hardware
 bool codec_on_nvdec(const struct codec *);
-// Returns true if a keyframe comes out in order when only keyframes are sent. libavcodec's order of
-// H.264 needs all reference pictures between two keyframes that are not IDR pictures.
-bool codec_orders(const struct codec *, const AVPacket *keyframe);
 // Sends a packet; the serial in its facts is the libav_serial() of its picture. NULL, NULL is the
 // end. Returns 0 or a negative AVERROR.
 int codec_send(struct codec *, const AVPacket *, const struct packet_facts *);

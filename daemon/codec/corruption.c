@@ -81,7 +81,7 @@ static bool counts(const struct hash_checker *checker, enum hash_method method, 
                                            (component == 0 || method != HASH_CRC));
 }
 
-bool hash_checker_tells_errors(struct hash_checker *checker, const struct picture_hash *hash,
+bool hash_checker_finds_errors(struct hash_checker *checker, const struct picture_hash *hash,
                                const AVFrame *picture)
 {
     const AVPixFmtDescriptor *format = av_pix_fmt_desc_get(picture->format);

@@ -23,7 +23,7 @@ struct hash_checker {
 
 // Returns true if a picture, which was not cropped, has errors. False if it has no hash or is on a
 // device.
-bool hash_checker_tells_errors(struct hash_checker *, const struct picture_hash *,
+bool hash_checker_finds_errors(struct hash_checker *, const struct picture_hash *,
                                const struct AVFrame *);
 void hash_checker_finish(struct hash_checker *); // ready for another stream
 

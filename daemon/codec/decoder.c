@@ -104,7 +104,7 @@ static int errno_of(struct decoder *d, int error, struct packet_info *info)
         return -ENOMEM;
     if (error == AVERROR_PATCHWELCOME && !d->shown)
         return -ENOTSUP;
-    info->damaged = info->settled = d->harmed = true;
+    info->damaged = info->done = d->harmed = true;
     corruption_loss(&d->corruption, info->facts.serial);
     return -EBADMSG;
 }
@@ -156,20 +156,15 @@ static int send(struct decoder *d, const AVPacket *packet, struct packet_info *i
     return rc == -EBADMSG && !pictures ? 0 : rc;
 }
 
-// Call for a packet that the decoder gets.
-static void note_sent(struct decoder *d, const struct packet_info *info)
-{
-    if (info->packet.reference_lost)
-        corruption_missing_reference(&d->corruption, info->facts.serial);
-}
-
 // Applies the key `pictures`. When all pictures are needed again, those skipped since the last
 // keyframe are decoded first. Of these, the ones shown ahead of this packet's are not given out.
 static bool is_skipped(struct decoder *d, const struct packet *packet,
                        const struct packet_facts *facts)
 {
-    if (packet->keyframe && d->filter.pictures == PICTURES_AUTO &&
-        !codec_orders(&d->codec, packet->av))
+    // With keyframes alone, libavcodec's order of H.264 needs all reference pictures between two
+    // that are not IDR pictures.
+    if (packet->keyframe && !d->codec.early && d->parameters->codec_id == AV_CODEC_ID_H264 &&
+        facts->start != PICTURE_BEGINS_LOWEST)
         d->filter.unfit = true;
     const int64_t time_ns = packet->pts_ns != INT64_MIN ? packet->pts_ns : packet->received_ns;
     const bool disposable = packet->disposable || facts->disposable;
@@ -192,7 +187,7 @@ static void note_refusal(struct decoder *d, struct packet_info *info)
     buffers_refusal(d->buffers, text, sizeof text);
     if (text[0])
         switch_say(d, text);
-    info->settled = true;
+    info->done = true;
     d->lost++;
 }
 
@@ -225,21 +220,22 @@ int decoder_send(struct decoder *d, const struct packet *packet)
     struct packet_info *info = last_packet(d);
     info->skipped = !wanted;
     if (!wanted) {
-        info->settled = true;
+        info->done = true;
         d->skipped++;
         return 0;
     }
     // The numbers of H.264 show a lost reference.
     info->lacks_reference =
         packet->reference_lost && !key && d->parameters->codec_id != AV_CODEC_ID_H264;
-    note_sent(d, info);
+    if (packet->reference_lost)
+        corruption_missing_reference(&d->corruption, info->facts.serial);
     int rc = 0;
     if (d->awaiting) {
-        info->settled = true;
+        info->done = true;
         d->lost++;
     } else if (waits) {
         packet_history_rewind(&d->history);
-        info->settled = !packet_history_keeps(&d->history); // came before the first keyframe
+        info->done = !packet_history_keeps(&d->history); // came before the first keyframe
     } else if (!replays && (key || !buffers_refused(d->buffers))) { // a keyframe tries again
         rc = send(d, av, info);
     }
@@ -254,9 +250,9 @@ int decoder_send(struct decoder *d, const struct packet *packet)
 static int replay(struct decoder *d)
 {
     struct packet_info *info = packet_history_next(&d->history);
-    const bool counted = info->settled;
-    if (info->unskipped)
-        note_sent(d, info);
+    const bool counted = info->done;
+    if (info->unskipped && info->packet.reference_lost)
+        corruption_missing_reference(&d->corruption, info->facts.serial);
     info->unskipped = false;
     int rc = info->skipped ? 0 : send(d, info->packet.av, info);
     if (rc < 0 && rc != -EBADMSG)
@@ -265,15 +261,6 @@ static int replay(struct decoder *d)
         packet_history_drop(&d->history);
     d->lost += rc == -EBADMSG && !counted;
     return 0;
-}
-
-// Counts as lost the pictures that the output order had placed too late.
-static void note_late(struct decoder *d)
-{
-    for (int64_t serial; d->codec.context && (serial = codec_late(&d->codec));) {
-        packet_history_info(&d->history, serial)->settled = true;
-        d->lost++;
-    }
 }
 
 static int receive(struct decoder *d, AVFrame *av)
@@ -285,7 +272,8 @@ static int receive(struct decoder *d, AVFrame *av)
             rc = end_if_due(d);
         if (rc < 0 || !d->codec.context)
             return rc < 0 ? rc : d->error;
-        note_late(d);
+        for (int64_t serial; (serial = codec_late(&d->codec)); d->lost++)
+            packet_history_info(&d->history, serial)->done = true;
         if (d->lost > 0) {
             d->lost--;
             return -EBADMSG;
@@ -330,7 +318,7 @@ static void find_errors(struct decoder *d, const AVFrame *av, struct packet_info
 {
     if (codec_on_device(&d->codec) || d->parameters->codec_id != AV_CODEC_ID_HEVC)
         return;
-    info->damaged |= hash_checker_tells_errors(&d->hash_checker, &info->facts.hash, av);
+    info->damaged |= hash_checker_finds_errors(&d->hash_checker, &info->facts.hash, av);
     if (d->options.losses_known || !buffers_stood_in(d->buffers, av))
         return;
     info->lacks_reference = true;

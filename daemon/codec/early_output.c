@@ -250,44 +250,36 @@ static struct order_picture place_of(const struct packet_facts *facts)
     };
 }
 
-static void note_decoded(struct early_output *early, const AVCodecContext *context,
-                         const AVPacket *packet, const struct packet_facts *facts, bool sure,
-                         bool keyframes_only)
-{
-    const AVFrame *decoded = find_decoded(early);
-    struct order_picture picture = place_of(facts);
-    early->recovered |= decoded && libav_is_keyframe(decoded);
-    if (!facts->ordered)
-        picture.poc = early->order.newest.poc;
-    if (decoded && sure && early->recovered && !facts->field && !facts->may_be_hidden &&
-        packet->pts != AV_NOPTS_VALUE)
-        picture.frame = av_frame_clone(decoded);
-    if (picture.frame && early->h264 && facts->recovery == 0)
-        libav_set_keyframe(picture.frame, true); // libavcodec reports it only with its output
-    // With keyframes alone the decoder counts POC without the pictures between them.
-    if (picture.start == PICTURE_CONTINUES &&
-        (keyframes_only || lost_start(early, picture.poc, packet->pts)))
-        picture.start = PICTURE_BEGINS_UNSEEN;
-    const bool in_order = facts->in_order || keyframes_only;
-    output_order_decoded(&early->order, &picture, in_order ? 0 : context->has_b_frames);
-}
-
 static int send_served(struct early_output *early, AVCodecContext *context, const AVPacket *packet,
                        const struct packet_facts *facts, bool keyframes_only)
 {
     const int rc = libav_send(context, packet, facts->serial);
-    const bool changed = av_packet_get_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, NULL);
-    const bool sure = facts->ordered && rc >= 0 && !changed;
     if (rc == AVERROR(EAGAIN))
         return rc;
-    count_stamp(&early->dts, packet->dts);
-    if (early->handed.n > 0)
-        note_decoded(early, context, packet, facts, sure, keyframes_only);
-    if (packet->pts > early->highest_pts) // AV_NOPTS_VALUE is below all
-        early->highest_pts = packet->pts;
+    const AVFrame *decoded = find_decoded(early);
+    const bool changed = av_packet_get_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, NULL);
+    const bool sure = facts->ordered && rc >= 0 && !changed;
+    const int frames = early->handed.n;
+    struct order_picture picture = place_of(facts);
+    early->handed.n = 0;
+    early->recovered |= decoded && libav_is_keyframe(decoded);
+    if (frames > 0) {
+        if (!facts->ordered)
+            picture.poc = early->order.newest.poc;
+        if (decoded && sure && early->recovered && !facts->field && !facts->may_be_hidden &&
+            packet->pts != AV_NOPTS_VALUE)
+            picture.frame = av_frame_clone(decoded);
+        if (picture.frame && early->h264 && facts->recovery == 0)
+            libav_set_keyframe(picture.frame, true); // libavcodec reports it only with its output
+        // With keyframes alone the decoder counts POC without the pictures between them.
+        if (picture.start == PICTURE_CONTINUES &&
+            (keyframes_only || lost_start(early, picture.poc, packet->pts)))
+            picture.start = PICTURE_BEGINS_UNSEEN;
+        const bool in_order = facts->in_order || keyframes_only;
+        output_order_decoded(&early->order, &picture, in_order ? 0 : context->has_b_frames);
+    }
     if (!sure)
         output_order_distrust(&early->order);
-    early->handed.n = 0;
     return rc;
 }
 
@@ -407,23 +399,26 @@ static int send_followed(struct early_output *early, AVCodecContext *context,
         return AVERROR(ENOMEM);
     followed->last = facts->serial;
     followed->fields |= facts->field && !facts->broken;
-    count_stamp(&early->dts, packet->dts);
     int rc = try_followed(early, context, &sent, &dropped);
     if (dropped) {
         avcodec_flush_buffers(context);
         followed->unasked = false;
         rc = try_followed(early, context, &sent, &dropped);
     }
-    if (packet->pts > early->highest_pts)
-        early->highest_pts = packet->pts;
     return rc;
 }
 
 int early_output_send(struct early_output *early, AVCodecContext *context, const AVPacket *packet,
                       const struct packet_facts *facts, bool keyframes_only)
 {
-    return (early->followed.packet ? send_followed : send_served)(early, context, packet, facts,
-                                                                  keyframes_only);
+    const int rc = (early->followed.packet ? send_followed : send_served)(early, context, packet,
+                                                                          facts, keyframes_only);
+    if (rc != AVERROR(EAGAIN)) {
+        count_stamp(&early->dts, packet->dts);
+        if (packet->pts > early->highest_pts) // AV_NOPTS_VALUE is below all
+            early->highest_pts = packet->pts;
+    }
+    return rc;
 }
 
 // --- from the picture to the output

@@ -293,17 +293,24 @@ static bool read_output_flag(const struct nal *unit)
     return nal_u(&bits, 1);
 }
 
-// Monochrome pictures have one component.
-static void read_hash(struct nal_bits sei, struct picture_hash *ret)
+void picture_hash_read(struct picture_hash *ret, const struct nal *suffix_sei)
 {
-    static const int bytes[] = {16, 2, 4}; // of a component
-    const uint32_t type = nal_u(&sei, 8);
-    if (type > HASH_CHECKSUM - HASH_MD5)
+    static const size_t bytes_of[] = {16, 2, 4};
+    struct picture_hash hash = {0};
+    struct nal_bits sei;
+    if (!nal_find_sei(suffix_sei, 2, SEI_PICTURE_HASH, &sei))
         return;
-    ret->method = HASH_MD5 + type;
-    for (int c = 0; c < 3; c++)
-        for (int i = 0; i < bytes[type]; i++)
-            ret->digest[c][i] = (uint8_t)nal_u(&sei, 8);
+    const size_t size = suffix_sei->data[sei.at - 1]; // its last byte
+    const uint32_t type = nal_u(&sei, 8);
+    const size_t bytes = type < 3 ? bytes_of[type] : 0;
+    if (bytes == 0 || (size != 1 + bytes && size != 1 + 3 * bytes))
+        return;
+    for (size_t c = 0; c < size / bytes; c++) // monochrome pictures have one component
+        for (size_t i = 0; i < bytes; i++)
+            hash.digest[c][i] = (uint8_t)nal_u(&sei, 8);
+    hash.method = HASH_MD5 + type;
+    if (!nal_ended(&sei))
+        *ret = hash;
 }
 
 // In H.265 a picture that its own temporal layer does not refer to may serve a higher layer.
@@ -333,9 +340,8 @@ static void read_hevc(struct packet_reader *reader, const struct nal *unit,
         reader->may_be_hidden |= read_output_flag(unit);
     else if (type == HEVC_UNIT_PREFIX_SEI && nal_find_sei(unit, 2, SEI_RECOVERY_POINT, &sei))
         facts->recovery = nal_se(&sei);
-    else if (type == HEVC_UNIT_SUFFIX_SEI && reader->hashes &&
-             nal_find_sei(unit, 2, SEI_PICTURE_HASH, &sei))
-        read_hash(sei, &facts->hash);
+    else if (type == HEVC_UNIT_SUFFIX_SEI && reader->hashes)
+        picture_hash_read(&facts->hash, unit);
     const bool irap = type >= HEVC_UNIT_BLA_W_LP && type <= HEVC_UNIT_RSV_IRAP_VCL23;
     if (((type >= 0 && type <= HEVC_UNIT_RASL_R) || irap) && reader->slices++ == 0)
         read_hevc_slice(reader, unit, type, facts);

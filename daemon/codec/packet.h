@@ -68,6 +68,9 @@ struct packet_facts packet_reader_read(struct packet_reader *, const struct AVPa
 // Returns true if intra pictures serve as recovery points, because the stream has none.
 bool packet_reader_by_intra(const struct packet_reader *);
 
+// Sets the hash in a suffix SEI, if it has a complete one.
+void picture_hash_read(struct picture_hash *, const struct nal *suffix_sei);
+
 // Iterates over the parameter sets in extradata, a record or NAL units with start codes.
 struct extradata_reader {
     const uint8_t *data;

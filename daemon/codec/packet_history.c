@@ -76,7 +76,7 @@ int packet_history_add(struct packet_history *history, const struct packet *pack
         .packet = *packet,
         .facts = *facts,
         .damaged = facts->damaged || (packet->av->flags & AV_PKT_FLAG_CORRUPT),
-        .settled = packet->old,
+        .done = packet->old,
         .given = packet->old, // given out before: not again
         .to_repeat = packet->old,
     };
@@ -114,7 +114,7 @@ static int64_t next_good_pts(struct packet_history *history)
     const int64_t oldest = bounds_max(history->first, history->serial - REORDERED_MAX);
     for (int64_t serial = oldest; serial <= history->serial; serial++) {
         const struct packet_info *info = entry(history, serial);
-        if (!info->settled && !info->packet.guessed && info->packet.pts_ns > history->last_pts_ns)
+        if (!info->done && !info->packet.guessed && info->packet.pts_ns > history->last_pts_ns)
             next_ns = bounds_min(next_ns, info->packet.pts_ns);
     }
     return next_ns;
@@ -187,7 +187,7 @@ struct frame_info packet_history_picture(struct packet_history *history,
                  (packet->capture_clock ? FRAMED_FLAG_CAPTURE_CLOCK : 0),
     };
     info->given++;
-    info->settled = true;
+    info->done = true;
     if (!packet->guessed && !history->last_guessed && history->last_pts_ns != AV_NOPTS_VALUE)
         history->interval_ns = bounds_max(ret.pts_ns - history->last_pts_ns, 0);
     history->last_guessed = packet->guessed;
@@ -245,7 +245,7 @@ bool packet_history_unskip(struct packet_history *history, int64_t pts_ns)
         struct packet_info *info = entry(history, serial);
         const int64_t shown_ns = info->packet.av->pts;
         info->to_repeat = shown_ns < pts_ns && shown_ns < highest_ns;
-        info->settled = info->to_repeat;
+        info->done = info->to_repeat;
         info->skipped = false;
         info->unskipped = true;
     }
@@ -260,8 +260,8 @@ int packet_history_missing(struct packet_history *history, int reach)
     const int64_t oldest = bounds_max(history->kept - reach, history->first);
     for (int64_t serial = oldest; serial < history->kept; serial++) {
         struct packet_info *info = packet_history_info(history, serial);
-        missing += !info->settled;
-        info->settled = true;
+        missing += !info->done;
+        info->done = true;
     }
     return missing;
 }

@@ -30,7 +30,8 @@ static bool keyframes_suffice(const struct picture_filter *filter)
     return true;
 }
 
-static enum filter_verdict judge_auto(struct picture_filter *filter, bool keyframe, int64_t time_ns)
+static enum filter_verdict filter_auto(struct picture_filter *filter, bool keyframe,
+                                       int64_t time_ns)
 {
     if (keyframe) {
         note_keyframe(filter, time_ns);
@@ -54,7 +55,7 @@ enum filter_verdict picture_filter_packet(struct picture_filter *filter, bool ke
         return FILTER_SKIP;
     switch (filter->pictures) {
     case PICTURES_AUTO:
-        return judge_auto(filter, keyframe, time_ns);
+        return filter_auto(filter, keyframe, time_ns);
     case PICTURES_REFERENCE:
         return disposable && !keyframe ? FILTER_SKIP : FILTER_DECODE;
     case PICTURES_KEYFRAMES:

@@ -33,9 +33,9 @@ static bool uses_hardware(const struct decoder *d)
 // Logs once, until a connection has ended with the hardware at work: each connection tries it.
 static void say_hardware(struct decoder *d, const char *text)
 {
-    if (!d->hardware_told)
+    if (!d->hardware_logged)
         switch_say(d, text);
-    d->hardware_told = true;
+    d->hardware_logged = true;
 }
 
 static void notice_hardware(struct decoder *d, const char *what, const char *why)
@@ -169,10 +169,10 @@ static int open_codec(struct decoder *d)
     } else {
         buffers_trim(d->buffers);
     }
-    if (codec_on_device(&d->codec) && d->options.check_hashes && !d->hashes_told &&
+    if (codec_on_device(&d->codec) && d->options.check_hashes && !d->hashes_logged &&
         d->parameters->codec_id == AV_CODEC_ID_HEVC) {
         switch_say(d, "check_hashes compares no pictures that hardware decodes");
-        d->hashes_told = true;
+        d->hashes_logged = true;
     }
     d->error = rc;
     return rc;
@@ -266,7 +266,7 @@ void switch_leave(struct decoder *d)
 void switch_restart(struct decoder *d)
 {
     if (d->codec.hardware)
-        d->hardware_told = false;
+        d->hardware_logged = false;
     if (!d->device)
         d->hardware_failed = false;
     if (switch_keeps_packets(d) && d->codec.context && !codec_on_device(&d->codec)) {

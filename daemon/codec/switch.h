@@ -48,8 +48,8 @@ struct decoder {
     const struct decoder_choice *hardware; // in place of `device`; NULL: none, or refused
     const char *driver;                    // required of the hardware; NULL: any
     bool hardware_failed;                  // the CPU decodes the rest of the connection
-    bool hardware_told;                    // logged, and it has not worked since
-    bool hashes_told;                      // logged that hardware's are not compared
+    bool hardware_logged;                  // logged, and it has not worked since
+    bool hashes_logged;                    // logged that hardware's are not compared
     bool keep_on_device, joined;           // joined: at least once
     bool unopened;                         // a live camera's, on the device: nothing sent to it yet
     struct nvdec_turn turn;

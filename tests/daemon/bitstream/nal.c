@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "daemon/codec/corruption.h"
+#include "daemon/codec/packet.h"
 #include "tests/kernels/picture.h"
 #include "tests/test.h"
 
@@ -58,13 +58,23 @@ static void test_length_bytes(void)
     CHECK(hevc_length_bytes((const uint8_t *)"\0\0\0\1\x40", 5) == 0, "start codes");
 }
 
+static struct picture_hash hash_of(const uint8_t *data, size_t size, int length_bytes)
+{
+    struct picture_hash hash = {0};
+    struct nal_reader reader = {.data = data, .size = size, .length_bytes = length_bytes};
+    for (struct nal unit; nal_next(&reader, &unit);)
+        if (hevc_unit_type(&unit) == HEVC_UNIT_SUFFIX_SEI)
+            picture_hash_read(&hash, &unit);
+    return hash;
+}
+
 // A user's message before the hash, in one suffix SEI.
 static void test_hash(void)
 {
     static const char packet[] = "\0\0\1\x26\1slice\0\0\1\x50\1\5\2ab\x84\7\1\1\2\3\4\5\6\x80";
-    struct picture_hash hash = picture_hash_read((const uint8_t *)packet, sizeof packet - 1, 0);
+    struct picture_hash hash = hash_of((const uint8_t *)packet, sizeof packet - 1, 0);
     CHECK(hash.method == HASH_CRC && memcmp(hash.digest[2], "\5\6", 2) == 0, "%d", hash.method);
-    hash = picture_hash_read((const uint8_t *)packet, sizeof packet - 4, 0);
+    hash = hash_of((const uint8_t *)packet, sizeof packet - 4, 0);
     CHECK(hash.method == HASH_NONE, "cut off");
 }
 
@@ -76,7 +86,7 @@ static void test_noise(void)
         uint8_t *noise = malloc(size ? size : 1);
         for (size_t at = 0; at < size; at++)
             noise[at] = (uint8_t)(random_next(&random) % 3 ? random_in(&random, 0, 2) : 0x50);
-        struct picture_hash hash = picture_hash_read(noise, size, i % 5);
+        struct picture_hash hash = hash_of(noise, size, i % 5);
         CHECK(hash.method <= HASH_CHECKSUM, "%d", hash.method);
         free(noise);
     }
@@ -87,9 +97,15 @@ static bool begins_idr(const void *bytes, size_t size, int length_bytes)
 {
     uint8_t *copy = malloc(size ? size : 1);
     memcpy(copy, bytes, size);
-    bool idr = h264_begins_idr(copy, size, length_bytes);
+    struct nal_reader reader = {.data = copy, .size = size, .length_bytes = length_bytes};
+    int type = -1;
+    for (struct nal unit; type < H264_UNIT_SLICE || type > H264_UNIT_IDR;)
+        if (nal_next(&reader, &unit))
+            type = h264_unit_type(&unit);
+        else
+            break;
     free(copy);
-    return idr;
+    return type == H264_UNIT_IDR;
 }
 
 #define BEGINS_IDR(text, length_bytes) begins_idr(text, sizeof(text) - 1, length_bytes)

@@ -92,10 +92,10 @@ static void test_definition(void)
         for (enum hash_method method = HASH_CRC; method <= HASH_CHECKSUM; method++) {
             struct hash_checker checker = {.matched = {true, true, true}};
             struct picture_hash hash = defined_hash(frame, method);
-            CHECK(!hash_checker_tells_errors(&checker, &hash, frame), "%dx%d, method %d",
+            CHECK(!hash_checker_finds_errors(&checker, &hash, frame), "%dx%d, method %d",
                   frame->width, frame->height, method);
             frame->data[0][0] ^= 1;
-            CHECK(hash_checker_tells_errors(&checker, &hash, frame), "%dx%d, method %d",
+            CHECK(hash_checker_finds_errors(&checker, &hash, frame), "%dx%d, method %d",
                   frame->width, frame->height, method);
             frame->data[0][0] ^= 1;
         }
@@ -112,10 +112,10 @@ static void test_wrong_encoder(bool luma)
     struct picture_hash hash = defined_hash(frame, HASH_CRC);
     hash.digest[luma ? 0 : 1][0] ^= 1;
     for (int i = 0; i < 20; i++)
-        CHECK(hash_checker_tells_errors(&checker, &hash, frame) == (luma && i < 8), "picture %d",
+        CHECK(hash_checker_finds_errors(&checker, &hash, frame) == (luma && i < 8), "picture %d",
               i);
     hash.digest[2][0] ^= 1;
-    CHECK(hash_checker_tells_errors(&checker, &hash, frame), "the component that matched");
+    CHECK(hash_checker_finds_errors(&checker, &hash, frame), "the component that matched");
     av_frame_free(&frame);
 }
 
@@ -126,11 +126,11 @@ static void test_first_picture(int component)
     AVFrame *frame = random_frame(&random, AV_PIX_FMT_YUV420P, 64, 48);
     struct picture_hash hash = defined_hash(frame, HASH_CHECKSUM);
     frame->data[component][5] ^= 1;
-    CHECK(hash_checker_tells_errors(&checker, &hash, frame), "component %d", component);
+    CHECK(hash_checker_finds_errors(&checker, &hash, frame), "component %d", component);
     frame->data[component][5] ^= 1;
-    CHECK(!hash_checker_tells_errors(&checker, &hash, frame), "the second one");
+    CHECK(!hash_checker_finds_errors(&checker, &hash, frame), "the second one");
     frame->data[1][5] ^= 1;
-    CHECK(hash_checker_tells_errors(&checker, &hash, frame), "chroma");
+    CHECK(hash_checker_finds_errors(&checker, &hash, frame), "chroma");
     av_frame_free(&frame);
 }
 
