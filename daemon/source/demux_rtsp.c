@@ -43,17 +43,17 @@ struct rtsp_demux {
     struct replay replay; // of the present session
     enum sdp_codec codec; // of the first session; SDP_OTHER before its description
     // All CLOCK_MONOTONIC; 0: unset.
-    int64_t opened_ns, due_ns; // of the demux; deadline for the answer to PLAY
-    int64_t tried_ns;          // start of the present connection
-    int64_t answered_ns;       // answer to PLAY in this connection, and to OPTIONS after it unless
-                               // PLAY is enough
-    int64_t unit_ns;           // arrival of the last unit
-    int64_t pinged_ns;         // last ping in this silence
-    int64_t alive_ns;          // answer to a ping in this silence
-    int64_t time_ns;           // of the last unit, by its timestamp
-    int quick;                 // short intervals in a row up to the last unit
-    bool silent;               // ended because nothing arrived
-    bool mute;                 // ended without an answer: TEARDOWN would get none either
+    int64_t due_ns;      // deadline for the answer to PLAY
+    int64_t tried_ns;    // start of the present connection
+    int64_t answered_ns; // answer to PLAY in this connection, and to OPTIONS after it unless
+                         // PLAY is enough
+    int64_t unit_ns;     // arrival of the last unit
+    int64_t pinged_ns;   // last ping in this silence
+    int64_t alive_ns;    // answer to a ping in this silence
+    int64_t time_ns;     // of the last unit, by its timestamp
+    int quick;           // short intervals in a row up to the last unit
+    bool silent;         // ended because nothing arrived
+    bool mute;           // ended without an answer: TEARDOWN would get none either
     struct secrets *secrets;
     char description[128], why[DEMUX_WHY_MAX];
 };
@@ -396,20 +396,29 @@ static void wait_for_more(const struct rtsp_session *session, int64_t now_ns)
     ppoll(fds, (nfds_t)n, &(struct timespec){ns / SECOND_NS, ns % SECOND_NS}, NULL);
 }
 
-// Like demux_read, with a unit instead of a packet.
-static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
+static int take_unit(struct rtsp_demux *in, const struct rtsp_unit *unit, int64_t now_ns)
+{
+    if (rtsp_session_media(in->session)->codec != in->codec)
+        return -ETIME;
+    note_unit(in, unit, now_ns);
+    return unit->unit.restarted && unit->unit.keyframe ? -EREMCHG : 0;
+}
+
+// Like demux_read, with a unit instead of a packet. `ret` NULL: returns once PLAY was sent: the
+// answer and pictures arrive while the owner opens a decoder.
+static int go_on(struct rtsp_demux *in, struct rtsp_unit *ret)
 {
     for (;;) {
         const int64_t now_ns = monotonic_ns();
         if (atomic_load(in->context.stop))
             return -ECANCELED;
-        int rc = rtsp_session_read(in->session, now_ns, ret);
-        if (rc == 0 && rtsp_session_media(in->session)->codec != in->codec)
-            return -ETIME;
-        if (rc == 0) {
-            note_unit(in, ret, now_ns);
-            return ret->unit.restarted && ret->unit.keyframe ? -EREMCHG : 0;
-        }
+        int rc = ret ? rtsp_session_read(in->session, now_ns, ret)
+                     : rtsp_session_step(in->session, now_ns);
+        const enum rtsp_phase phase = rtsp_session_phase(in->session);
+        if (rc == 0 && ret)
+            return take_unit(in, ret, now_ns);
+        if (rc == 0 && (phase == RTSP_STARTING || phase == RTSP_PLAYING))
+            return 0;
         if ((rc = keep_connecting(in, rc, now_ns)) < 0)
             return rc;
         wait_for_more(in->session, now_ns);
@@ -434,7 +443,7 @@ static int rtsp_read(struct demux *demux, struct packet *ret)
     int rc = 0;
     enter_read_stage(in);
     if (!in->has_next) {
-        rc = read_unit(in, &in->next);
+        rc = go_on(in, &in->next);
         if (rc == 0 || rc == -EREMCHG)
             in->has_next = true;
         if (rc == -EREMCHG)
@@ -466,23 +475,6 @@ static const char *rtsp_why(const struct demux *demux)
 }
 
 // --- opening and closing
-
-// Returns once PLAY was sent: the answer and pictures arrive while the owner opens a decoder.
-static int connect_session(struct rtsp_demux *in)
-{
-    for (int64_t now_ns;;) {
-        now_ns = monotonic_ns();
-        if (atomic_load(in->context.stop))
-            return -ECANCELED;
-        int rc = rtsp_session_step(in->session, now_ns);
-        if (rc == 0 && rtsp_session_phase(in->session) >= RTSP_STARTING &&
-            rtsp_session_phase(in->session) != RTSP_LEAVING)
-            return 0;
-        if ((rc = keep_connecting(in, rc, now_ns)) < 0)
-            return rc;
-        wait_for_more(in->session, now_ns);
-    }
-}
 
 static void explain_failure(struct rtsp_demux *in, int rc, char *why, size_t size)
 {
@@ -516,12 +508,11 @@ static int rtsp_open(struct demux **ret, const struct url_input *source,
     in->base = (struct demux){&demux_rtsp, source};
     in->context = *context;
     in->memory = context->memory ? context->memory : &in->own_memory;
-    in->opened_ns = monotonic_ns();
-    in->due_ns = in->opened_ns + context->config->connect_timeout.ns;
+    in->due_ns = monotonic_ns() + context->config->connect_timeout.ns;
     stage_enter(context->stages, STAGE_CONNECT, context->config->connect_timeout.ns);
-    int rc = open_session(in, in->opened_ns);
+    int rc = open_session(in, monotonic_ns());
     if (rc == 0)
-        rc = connect_session(in);
+        rc = go_on(in, NULL);
     if (rc == 0) {
         const uint8_t *sets = rtsp_session_sets(in->session, &bytes);
         in->codec = rtsp_session_media(in->session)->codec;
