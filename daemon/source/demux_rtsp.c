@@ -174,34 +174,28 @@ static void learn_interval(struct rtsp_demux *in, const struct rtsp_unit *unit)
     in->time_ns = unit->time_ns;
 }
 
-// Returns ten intervals, but at most 5 s, or 2.5 intervals of a slow camera.
-static int64_t own_patience_ns(const struct rtsp_demux *in)
+// Returns media_timeout, or ten intervals, but at most 5 s, or 2.5 intervals of a slow camera. A
+// camera that answers requests (`alive`) may send a picture a minute, have been told to send none,
+// or have slowed down.
+static int64_t patience_ns(const struct rtsp_demux *in, bool alive)
 {
+    const int64_t set_ns = in->context.config->media_timeout.ns;
     const int64_t interval_ns = in->memory->interval_ns;
+    const int64_t unknown_ns = bounds_max(in->memory->silence_ns, DEMUX_PATIENCE_NS);
+    if (set_ns)
+        return set_ns;
     if (!knows_rhythm(in))
-        return bounds_max(in->memory->silence_ns, DEMUX_PATIENCE_NS);
-    return bounds_max(bounds_min(PATIENCE_INTERVALS * interval_ns,
-                                 bounds_max(DEMUX_PATIENCE_NS, interval_ns * 5 / 2)),
-                      PATIENCE_MIN_MS * MS);
+        return alive ? bounds_max(unknown_ns, UNKNOWN_S * SECOND_NS) : unknown_ns;
+    const int64_t own_ns =
+        bounds_max(bounds_min(PATIENCE_INTERVALS * interval_ns,
+                              bounds_max(DEMUX_PATIENCE_NS, interval_ns * 5 / 2)),
+                   PATIENCE_MIN_MS * MS);
+    return alive ? bounds_max(own_ns, unknown_ns) : own_ns;
 }
 
 static int64_t rtsp_patience_ns(const struct demux *demux)
 {
-    const struct rtsp_demux *in = (const void *)demux;
-    const int64_t set_ns = in->context.config->media_timeout.ns;
-    return set_ns ? set_ns : own_patience_ns(in);
-}
-
-// Returns the patience with a camera that answers requests: it may send a picture a minute, have
-// been told to send none, or have slowed down.
-static int64_t alive_patience_ns(const struct rtsp_demux *in)
-{
-    const int64_t own_ns = rtsp_patience_ns(&in->base);
-    if (in->context.config->media_timeout.ns)
-        return own_ns;
-    return bounds_max(own_ns, knows_rhythm(in)
-                                  ? bounds_max(in->memory->silence_ns, DEMUX_PATIENCE_NS)
-                                  : UNKNOWN_S * SECOND_NS);
+    return patience_ns((const void *)demux, false);
 }
 
 static bool is_alive(const struct rtsp_demux *in, int64_t now_ns)
@@ -216,11 +210,10 @@ static int64_t silent_since_ns(const struct rtsp_demux *in)
 
 static bool is_silent(const struct rtsp_demux *in, int64_t now_ns)
 {
-    const int64_t patience_ns =
-        is_alive(in, now_ns) ? alive_patience_ns(in) : rtsp_patience_ns(&in->base);
     if (!in->unit_ns && now_ns < in->due_ns)
         return false;
-    return !silent_since_ns(in) || now_ns - silent_since_ns(in) >= patience_ns;
+    return !silent_since_ns(in) ||
+           now_ns - silent_since_ns(in) >= patience_ns(in, is_alive(in, now_ns));
 }
 
 // Pings the camera after half of the patience, and then every PING_S.
@@ -229,7 +222,7 @@ static void ping_silent_camera(struct rtsp_demux *in, int64_t now_ns)
     const int64_t since_ns = silent_since_ns(in);
     if (in->pinged_ns && rtsp_session_heard_ns(in->session) > in->pinged_ns)
         in->alive_ns = rtsp_session_heard_ns(in->session);
-    if (!since_ns || now_ns - since_ns < rtsp_patience_ns(&in->base) / 2 ||
+    if (!since_ns || now_ns - since_ns < patience_ns(in, false) / 2 ||
         (in->pinged_ns && now_ns - in->pinged_ns < PING_S * SECOND_NS))
         return;
     rtsp_session_ping(in->session);
@@ -242,7 +235,7 @@ static void ping_silent_camera(struct rtsp_demux *in, int64_t now_ns)
 static int end_silent(struct rtsp_demux *in, int64_t now_ns)
 {
     const bool alive = is_alive(in, now_ns);
-    const int64_t waited_ns = alive ? alive_patience_ns(in) : own_patience_ns(in);
+    const int64_t waited_ns = patience_ns(in, alive);
     const bool slowed = alive && in->quick < INTERVALS_KNOWN && (in->replay.news || !in->unit_ns);
     in->mute = !alive;
     in->silent = true;
@@ -301,7 +294,7 @@ static int open_session(struct rtsp_demux *in, int64_t now_ns)
     struct demux_memory *memory = in->memory;
     const bool known =
         in->context.config->media_timeout.ns || knows_rhythm(in) || memory->silence_ns;
-    memory->rtsp.patience_ns = known ? rtsp_patience_ns(&in->base) : 0;
+    memory->rtsp.patience_ns = known ? patience_ns(in, false) : 0;
     in->tried_ns = now_ns;
     return rtsp_session_open(&in->session, in->context.config, &memory->rtsp, now_ns);
 }
@@ -323,7 +316,7 @@ static int reopen_session(struct rtsp_demux *in, int64_t now_ns)
 static void enter_read_stage(struct rtsp_demux *in)
 {
     stage_enter(in->context.stages, STAGE_READ,
-                bounds_max(alive_patience_ns(in), in->context.config->connect_timeout.ns) +
+                bounds_max(patience_ns(in, true), in->context.config->connect_timeout.ns) +
                     DEMUX_PATIENCE_NS);
 }
 
