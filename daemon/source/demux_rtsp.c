@@ -175,8 +175,8 @@ static void learn_interval(struct rtsp_demux *in, const struct rtsp_unit *unit)
 }
 
 // Returns media_timeout, or ten intervals, but at most 5 s, or 2.5 intervals of a slow camera. A
-// camera that answers requests (`alive`) may send a picture a minute, have been told to send none,
-// or have slowed down.
+// camera that answers requests (`alive`) may send a picture a minute, may be set to send none, or
+// may have slowed down.
 static int64_t patience_ns(const struct rtsp_demux *in, bool alive)
 {
     const int64_t set_ns = in->context.config->media_timeout.ns;
