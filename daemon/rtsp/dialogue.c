@@ -123,7 +123,7 @@ static void abandon_request(struct rtsp_session *s)
 
 // --- connecting
 
-void rtsp_close(struct rtsp_session *s)
+void rtsp_disconnect(struct rtsp_session *s)
 {
     rtsp_carriage_close(&s->carriage);
     rtsp_track_close(s->track);
@@ -136,7 +136,7 @@ void rtsp_close(struct rtsp_session *s)
 
 int rtsp_begin(struct rtsp_session *s)
 {
-    rtsp_close(s);
+    rtsp_disconnect(s);
     s->method = NULL;
     s->session_id[0] = 0;
     s->timeout_s = 0;

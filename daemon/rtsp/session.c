@@ -467,7 +467,7 @@ void rtsp_session_close(struct rtsp_session *s)
         rtsp_leave(s);
     if (s->carriage.sockets && !s->datagram_came)
         s->memory->tcp_fails = false;
-    rtsp_close(s);
+    rtsp_disconnect(s);
     explicit_bzero(s->url.password, sizeof s->url.password);
     free(s);
 }

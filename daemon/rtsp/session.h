@@ -7,40 +7,9 @@
 
 #include <poll.h>
 
-#include "config/config.h"
-#include "daemon/rtsp/rtsp_track.h"
+#include "daemon/rtsp/dialogue.h"
 
 enum { RTSP_POLL_MAX = 8 }; // descriptors of one session
-
-// The facts about a camera that survive its sessions. The owner keeps them, zeroed at first; the
-// session reads and writes them.
-struct rtsp_memory {
-    struct picture_end_verdict verdict;
-    struct sdp_media media; // the track of the verdict
-    int payload_type;       // sent by the camera, if it offers several; 0: unknown
-    int keep_alive;         // number of methods that kept no session alive
-    bool keep_alive_proven; // the next method kept one alive for several timeouts
-    int session_s;          // the camera's session timeout without a request, as named last; 0:
-                            // never named
-    bool source_change_logged, complaint_logged;
-    bool udp_fails;       // media came only over TCP: request TCP
-    bool tcp_fails;       // TCP failed after a silent UDP: keep waiting for UDP
-    int64_t patience_ns;  // silence that the owner allows; 0: not known to be slow
-    bool first_challenge; // after -EACCES: the best challenge was refused; the next session uses
-                          // another one, and may be opened without a pause
-    bool digest_offered;  // the password is never sent in clear from then on
-};
-
-enum rtsp_phase { // in this order, apart from detours
-    RTSP_CONNECTING,
-    RTSP_DESCRIBING,
-    RTSP_SETTING_UP,
-    RTSP_STARTING, // PLAY was sent
-    RTSP_PLAYING,
-    RTSP_LEAVING, // TEARDOWN, which may wait for the reply to another request
-};
-
-struct rtsp_session;
 
 // Begins to connect. Returns 0, -EINVAL (the URL), -ENOMEM or another negative errno: there is no
 // session then. connect_timeout, from now on, limits everything up to the answer to PLAY. The
