@@ -1,4 +1,4 @@
-#include "daemon/rtsp/dialogue.h"
+#include "daemon/rtsp/session.h"
 
 #include <ctype.h>
 #include <errno.h>

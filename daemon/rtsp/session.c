@@ -6,7 +6,6 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/number.h"
-#include "daemon/rtsp/dialogue.h"
 
 static const int64_t SECOND_NS = 1000000000,
                      PARTED_NS = 500000000; // after BYE: some cameras continue as another source
