@@ -452,6 +452,8 @@ int rtsp_connection_flush(struct rtsp_connection *c)
         ssize_t n = send(c->fd, c->queue + sent, c->queued - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n >= 0)
             sent += (size_t)n;
+        else if (errno == EPIPE) // the server has hung up: its last bytes are still to be read
+            sent = c->queued;
         else if (errno != EINTR)
             rc = -errno;
     }
