@@ -51,7 +51,7 @@ struct rtsp_connection {
 // their file changes.
 static struct shared_context {
     SSL_CTX *context; // NULL: the place is free
-    char *key;        // what it was made of
+    char *key;        // all that it depends on
 } contexts[CONTEXTS_MAX];
 static int oldest_context;
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;

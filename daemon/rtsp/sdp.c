@@ -141,7 +141,7 @@ static void add_set(struct sdp_media *media, int type, const uint8_t *data, int 
     media->sets_bytes += whole;
 }
 
-// Adds those of this type of a base64 list of NAL units. Cameras put start codes into an entry,
+// Adds the sets of this type in a base64 list of NAL units. Cameras put start codes into an entry,
 // also between its units.
 static void add_sets(struct sdp_media *media, int type, struct span list)
 {
@@ -227,7 +227,7 @@ static void guess_encoding(const struct parser *parser, struct sdp_media *media)
     }
 }
 
-// Takes the parameters from the entry's own section, else those of its payload type elsewhere.
+// Takes the parameters from the entry's own section, else its payload type's from another one.
 static void finish_media(const struct parser *parser, struct sdp_media *media)
 {
     if (media->video && !*media->encoding)

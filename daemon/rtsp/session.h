@@ -99,7 +99,7 @@ struct rtsp_session {
     struct rtsp_connection *connection;
     struct rtsp_reader reader;
     struct rtsp_carriage carriage;
-    // The requests of this connection, of which one is open at a time.
+    // The requests of this connection; one is open at a time.
     const char *method; // of the open request; NULL: none
     char request_url[RTSP_URL_MAX], request_headers[512];
     int64_t asked_ns;         // when the last one was sent
