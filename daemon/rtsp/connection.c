@@ -51,7 +51,7 @@ struct rtsp_connection {
 // their file changes.
 static struct shared_context {
     SSL_CTX *context; // NULL: the place is free
-    char *key;        // what it was made of
+    char *key;        // all that it depends on
 } contexts[CONTEXTS_MAX];
 static int oldest_context;
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -351,7 +351,7 @@ static void begin_handshake(struct rtsp_connection *c, int *winner)
 // Returns 0 if a half-open socket is connected, -EAGAIN, or the error of the last one that failed.
 static int await_connect(struct rtsp_connection *c, int64_t now_ns)
 {
-    int rc = -EAGAIN;
+    int rc = c->n_begun ? -EAGAIN : -ENOTCONN;
     for (int i = 0; i < 2; i++) {
         int error = 0;
         struct pollfd ready = {.fd = c->half_open[i], .events = POLLOUT};
@@ -365,11 +365,11 @@ static int await_connect(struct rtsp_connection *c, int64_t now_ns)
         close_descriptor(&c->half_open[i]);
         rc = connect_errno(error);
     }
-    // After a refusal, try the next address without waiting.
+    // At first, and after a refusal, try the next address without waiting.
     while (rc != -EAGAIN && c->n_begun < c->n_addresses)
         if ((rc = begin_connect(c, now_ns)) == 0)
             rc = -EAGAIN;
-    if (may_double(c) && c->n_begun && now_ns >= c->begun_ns + SECOND_TRY_NS)
+    if (may_double(c) && now_ns >= c->begun_ns + SECOND_TRY_NS)
         begin_connect(c, now_ns); // beside the first, which may still answer
     return c->half_open[0] >= 0 || c->half_open[1] >= 0 ? -EAGAIN : rc;
 }
@@ -389,7 +389,7 @@ static const char *connect_error(int rc)
     }
 }
 
-static int look_up_addresses(struct rtsp_connection *c, int64_t now_ns, char *why, size_t size)
+static int look_up_addresses(struct rtsp_connection *c, char *why, size_t size)
 {
     char reason[128];
     int rc = name_lookup_read(c->lookup, &c->addresses, reason, sizeof reason);
@@ -401,12 +401,7 @@ static int look_up_addresses(struct rtsp_connection *c, int64_t now_ns, char *wh
          a = a->ai_next)
         c->n_addresses++;
     c->phase = CONNECTING;
-    rc = begin_connect(c, now_ns);
-    while (rc < 0 && c->n_begun < c->n_addresses)
-        rc = begin_connect(c, now_ns);
-    if (rc < 0)
-        snprintf(why, size, "%s", connect_error(rc));
-    return rc;
+    return 0;
 }
 
 int rtsp_connection_connect(struct rtsp_connection *c, int64_t now_ns, char *why, size_t size)
@@ -414,9 +409,9 @@ int rtsp_connection_connect(struct rtsp_connection *c, int64_t now_ns, char *why
     int rc = 0;
     why[0] = 0;
     if (c->phase == LOOKING_UP)
-        rc = look_up_addresses(c, now_ns, why, size);
-    if (rc == 0 && c->phase == CONNECTING && (rc = await_connect(c, now_ns)) < 0)
-        snprintf(why, size, "%s", connect_error(rc));
+        rc = look_up_addresses(c, why, size);
+    if (rc == 0 && c->phase == CONNECTING)
+        rc = await_connect(c, now_ns);
     if (rc == 0 && c->phase == SHAKING_HANDS)
         rc = shake_hands(c, why, size);
     if (rc < 0 && rc != -EAGAIN && !why[0])
@@ -457,6 +452,8 @@ int rtsp_connection_flush(struct rtsp_connection *c)
         ssize_t n = send(c->fd, c->queue + sent, c->queued - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n >= 0)
             sent += (size_t)n;
+        else if (errno == EPIPE) // the server has hung up: its last bytes are still to be read
+            sent = c->queued;
         else if (errno != EINTR)
             rc = -errno;
     }

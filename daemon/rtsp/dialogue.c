@@ -1,4 +1,4 @@
-#include "daemon/rtsp/dialogue.h"
+#include "daemon/rtsp/session.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -123,7 +123,7 @@ static void abandon_request(struct rtsp_session *s)
 
 // --- connecting
 
-void rtsp_close(struct rtsp_session *s)
+void rtsp_disconnect(struct rtsp_session *s)
 {
     rtsp_carriage_close(&s->carriage);
     rtsp_track_close(s->track);
@@ -136,7 +136,7 @@ void rtsp_close(struct rtsp_session *s)
 
 int rtsp_begin(struct rtsp_session *s)
 {
-    rtsp_close(s);
+    rtsp_disconnect(s);
     s->method = NULL;
     s->session_id[0] = 0;
     s->timeout_s = 0;
@@ -336,7 +336,7 @@ static void recall_track(struct rtsp_session *s, const struct sdp *sdp, int chos
         return;
     s->memory->verdict = (struct picture_end_verdict){0};
     s->memory->media = s->media;
-    const int n = sdp_list_videos(sdp, chosen, others, sizeof others);
+    const int n = sdp_list(sdp, true, chosen, others, sizeof others);
     sdp_media_name(&s->media, name);
     if (n > 0)
         log_event(LOG_LEVEL_INFO, "%s offers %d video tracks: framed takes %s and passes over %s",
@@ -359,8 +359,8 @@ static int read_description(struct rtsp_session *s, const struct rtsp_message *r
         memcpy(s->base, s->aggregate, sizeof s->base);
     const int chosen = sdp_choose_video(sdp, s->memory->payload_type);
     if (chosen < 0) {
-        rc = sdp_list_videos(sdp, -1, offered, sizeof offered) > 0 ? -EMEDIUMTYPE : -EINVAL;
-        sdp_list_media(sdp, offered, sizeof offered);
+        rc = sdp_list(sdp, true, -1, offered, sizeof offered) > 0 ? -EMEDIUMTYPE : -EINVAL;
+        sdp_list(sdp, false, -1, offered, sizeof offered);
         return rtsp_end(s, rc, "offers no H.264, H.265 or JPEG video, but: %s", offered);
     }
     if (s->media.codec != SDP_OTHER && sdp->media[chosen].codec != s->media.codec)

@@ -185,7 +185,7 @@ static bool surely_begins_item(const struct rtsp_framing *framing, const uint8_t
 
 // Checks a frame that no item follows. If the frame lacks bytes, it reaches into its successor,
 // which begins inside it: RTSP_ITEM_INVALID. Otherwise it is complete, and noise follows.
-static enum rtsp_item judge_frame(const struct rtsp_reader *reader, size_t whole)
+static enum rtsp_item check_frame(const struct rtsp_reader *reader, size_t whole)
 {
     const size_t bytes = reader->end - reader->begin;
     for (size_t at = 1; at < whole; at++) {
@@ -206,7 +206,7 @@ static enum rtsp_item take_frame(struct rtsp_reader *reader, struct rtsp_frame *
         return RTSP_ITEM_NONE;
     enum rtsp_item item = RTSP_ITEM_FRAME;
     if (reader->framing.rtp_channel >= 0 && !may_begin_item(data + whole, bytes - whole))
-        item = judge_frame(reader, whole);
+        item = check_frame(reader, whole);
     if (item != RTSP_ITEM_FRAME)
         return item;
     *frame = (struct rtsp_frame){data[1], data + FRAME_HEAD, whole - FRAME_HEAD};

@@ -91,8 +91,11 @@ static int number(struct span span)
 // --- parameter sets
 
 // NAL unit types of parameter sets, in the order that decoders need, with a zero behind them.
-static const int h264_sets[] = {H264_UNIT_SPS, H264_UNIT_PPS, 0};
-static const int h265_sets[] = {HEVC_UNIT_VPS, HEVC_UNIT_SPS, HEVC_UNIT_PPS, 0};
+static const int set_types[][4] = {
+    [SDP_H264] = {H264_UNIT_SPS, H264_UNIT_PPS},
+    [SDP_H265] = {HEVC_UNIT_VPS, HEVC_UNIT_SPS, HEVC_UNIT_PPS},
+    [SDP_JPEG] = {0},
+};
 static const uint8_t start_code[] = {0, 0, 0, 1};
 
 static int base64_digit(char c)
@@ -138,7 +141,7 @@ static void add_set(struct sdp_media *media, int type, const uint8_t *data, int 
     media->sets_bytes += whole;
 }
 
-// Adds those of this type of a base64 list of NAL units. Cameras put start codes into an entry,
+// Adds the sets of this type in a base64 list of NAL units. Cameras put start codes into an entry,
 // also between its units.
 static void add_sets(struct sdp_media *media, int type, struct span list)
 {
@@ -224,17 +227,13 @@ static void guess_encoding(const struct parser *parser, struct sdp_media *media)
     }
 }
 
-// Takes the parameters from the entry's own section, else those of its payload type elsewhere.
+// Takes the parameters from the entry's own section, else its payload type's from another one.
 static void finish_media(const struct parser *parser, struct sdp_media *media)
 {
-    static const int none[] = {0};
     if (media->video && !*media->encoding)
         guess_encoding(parser, media);
-    const int *types = media->codec == SDP_H264   ? h264_sets
-                       : media->codec == SDP_H265 ? h265_sets
-                                                  : none;
     for (int own = 1; media->codec != SDP_OTHER && own >= 0 && !media->sets_bytes; own--) {
-        const int *type = types;
+        const int *type = set_types[media->codec];
         do
             for (int i = 0; i < parser->n_fmtp; i++) {
                 const struct fmtp *fmtp = &parser->fmtp[i];
@@ -449,30 +448,21 @@ void sdp_media_name(const struct sdp_media *media, char ret[SDP_NAME_MAX])
         snprintf(ret, SDP_NAME_MAX, "payload type %d%s", media->payload_type, size);
 }
 
-static void append_name(char *list, size_t size, const struct sdp_media *media, const char *kind)
+int sdp_list(const struct sdp *sdp, bool videos, int except, char *ret, size_t size)
 {
     char name[SDP_NAME_MAX];
-    const size_t n = strlen(list);
-    sdp_media_name(media, name);
-    if (n + 2 * SDP_NAME_MAX < size)
-        snprintf(list + n, size - n, "%s%s%s%s", n ? ", " : "", kind, *kind ? " " : "", name);
-}
-
-void sdp_list_media(const struct sdp *sdp, char *ret, size_t size)
-{
+    size_t n = 0;
+    int listed = 0;
     *ret = 0;
-    for (int i = 0; i < sdp->n_media; i++)
-        append_name(ret, size, &sdp->media[i], sdp->media[i].kind);
-}
-
-int sdp_list_videos(const struct sdp *sdp, int chosen, char *ret, size_t size)
-{
-    int videos = 0;
-    *ret = 0;
-    for (int i = 0; i < sdp->n_media; i++)
-        if (sdp->media[i].video && i != chosen) {
-            append_name(ret, size, &sdp->media[i], "");
-            videos++;
-        }
-    return videos;
+    for (int i = 0; i < sdp->n_media; i++) {
+        const struct sdp_media *media = &sdp->media[i];
+        if ((videos && !media->video) || i == except)
+            continue;
+        listed++;
+        sdp_media_name(media, name);
+        if (n + 2 * SDP_NAME_MAX < size)
+            n += (size_t)snprintf(ret + n, size - n, "%s%s%s%s", n ? ", " : "",
+                                  videos ? "" : media->kind, videos ? "" : " ", name);
+    }
+    return listed;
 }

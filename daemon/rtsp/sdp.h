@@ -45,9 +45,8 @@ int sdp_parse(struct sdp *ret, const char *text, size_t bytes);
 int sdp_choose_video(const struct sdp *, int payload_type);
 // For people: "H264 1920x1080".
 void sdp_media_name(const struct sdp_media *, char ret[SDP_NAME_MAX]);
-// Lists the media, with their kinds, as far as they fit.
-void sdp_list_media(const struct sdp *, char *ret, size_t size);
-// Lists the video other than `chosen` (-1: all), as far as it fits. Returns how many there are.
-int sdp_list_videos(const struct sdp *, int chosen, char *ret, size_t size);
+// Lists the media but one (`except` -1: all), as far as they fit: with their kinds, or only videos.
+// Returns how many there are.
+int sdp_list(const struct sdp *, bool videos, int except, char *ret, size_t size);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/number.h"
-#include "daemon/rtsp/dialogue.h"
 
 static const int64_t SECOND_NS = 1000000000,
                      PARTED_NS = 500000000; // after BYE: some cameras continue as another source
@@ -467,7 +466,7 @@ void rtsp_session_close(struct rtsp_session *s)
         rtsp_leave(s);
     if (s->carriage.sockets && !s->datagram_came)
         s->memory->tcp_fails = false;
-    rtsp_close(s);
+    rtsp_disconnect(s);
     explicit_bzero(s->url.password, sizeof s->url.password);
     free(s);
 }

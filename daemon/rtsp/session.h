@@ -8,7 +8,10 @@
 #include <poll.h>
 
 #include "config/config.h"
+#include "daemon/rtsp/carriage.h"
+#include "daemon/rtsp/messages.h"
 #include "daemon/rtsp/rtsp_track.h"
+#include "daemon/rtsp/url.h"
 
 enum { RTSP_POLL_MAX = 8 }; // descriptors of one session
 
@@ -80,5 +83,81 @@ const char *rtsp_session_why(const struct rtsp_session *);
 void rtsp_session_teardown(struct rtsp_session *, int64_t now_ns);
 // Closes at once: sends TEARDOWN, but does not wait for the reply. Accepts NULL.
 void rtsp_session_close(struct rtsp_session *);
+
+// --- private: dialogue.c asks and takes replies, session.c receives media and keeps time
+
+struct rtsp_session {
+    const struct camera_config *config;
+    struct rtsp_memory *memory;
+    enum rtsp_phase phase;
+    struct rtsp_url url;      // of the connected server
+    char place[300];          // the same for people: "192.0.2.10:554"
+    enum transport transport; // to request
+    bool fell_back;           // from UDP
+    bool reconnects;          // after RTSP_LEAVING
+    int redirects;
+    struct rtsp_connection *connection;
+    struct rtsp_reader reader;
+    struct rtsp_carriage carriage;
+    // The requests of this connection; one is open at a time.
+    const char *method; // of the open request; NULL: none
+    char request_url[RTSP_URL_MAX], request_headers[512];
+    int64_t asked_ns;         // when the last one was sent
+    uint32_t cseq, abandoned; // abandoned: the request whose reply is not awaited
+    struct rtsp_auth auth;
+    bool is_signed, repeated, accepted; // accepted: the camera has accepted a signed request
+    char session_id[512];               // from SETUP's reply; "": none so far
+    int timeout_s;                      // the smallest one named; 0: none
+
+    struct rtsp_track *track; // from SETUP's reply on
+    bool avoids;              // RTP packets of the SSRC `avoided` came before SETUP's reply
+    uint32_t avoided;
+    struct sdp_media media; // SDP_OTHER: not described so far
+    bool other_video;
+    bool other_formats[128]; // payload types that the camera may send instead of ours
+    bool other_codecs[128];  // payload types announced for other codecs
+    bool dynamic_rate;       // the server understands x-Dynamic-Rate
+    bool merged;             // the track's URL is resolved as in RFC 3986
+    char base[RTSP_URL_MAX], aggregate[RTSP_URL_MAX];
+    int64_t timeout_ns;    // of the session, without a request
+    int64_t keep_alive_ns; // when the next request is due; INT64_MAX: never
+    bool keep_alive_sent;
+    bool get_listed; // OPTIONS' reply lists GET_PARAMETER
+    // CLOCK_MONOTONIC; 0: unset.
+    int64_t now_ns, opened_ns, play_ns, leave_ns;
+    int64_t heard_ns, media_ns;     // when anything, and when media arrived last
+    int64_t parted_ns;              // when BYE arrived last
+    int64_t report_ns, keyframe_ns; // when the last one was sent
+    bool wants_keyframe, channel_logged;
+    bool datagram_came; // from the camera: UDP works
+    int other_format;   // packets in a row
+    bool busy;          // there is more input than one step takes
+    // unit_ns: the last unit arrived; 0: none. waited_ns: time since then without network data,
+    // except the present one, which began at dry_ns (0: there is data).
+    int64_t unit_ns, dry_ns, waited_ns;
+    bool has_unit;
+    struct rtsp_unit unit;
+    int ended; // the negative errno; 0: not ended
+    char why[512];
+};
+
+// Functions that return int return 0, -EAGAIN, or a negative errno that has ended the session.
+
+int rtsp_begin(struct rtsp_session *);   // begins to connect to `url`
+int rtsp_connect(struct rtsp_session *); // continues; -EAGAIN: not connected so far
+int rtsp_take_message(struct rtsp_session *, const struct rtsp_message *);
+int rtsp_start(struct rtsp_session *);                // PLAY is answered, or counts as answered
+int rtsp_keep_alive(struct rtsp_session *);           // abandons a request that is unanswered
+int rtsp_fall_back(struct rtsp_session *);            // to TCP, on another connection
+int rtsp_leave(struct rtsp_session *);                // sends BYE and TEARDOWN
+int rtsp_finish(struct rtsp_session *);               // after TEARDOWN: ends or reconnects
+const char *rtsp_method(const struct rtsp_session *); // of the present phase
+// Ends the session, unless it has ended before, and returns `rc`. The reason is the place, and then
+// the text.
+__attribute__((format(printf, 3, 4))) int rtsp_end(struct rtsp_session *, int rc,
+                                                   const char *format, ...);
+// Does the same; `what` stands before the place ("cannot answer"), and the error behind it.
+int rtsp_end_by_error(struct rtsp_session *, int rc, const char *what);
+void rtsp_disconnect(struct rtsp_session *); // closes the connection and all that belongs to it
 
 #endif

@@ -1,5 +1,5 @@
-// What the tests of the kinds of demux reach: repeated pictures, the memory of a camera, the clock
-// of its sender reports.
+// Parts of the kinds of demux that their tests reach: repeated pictures, the memory of an RTSP
+// camera, the clock of sender reports.
 #ifndef FRAMED_DAEMON_SOURCE_DEMUX_DRIVER_H
 #define FRAMED_DAEMON_SOURCE_DEMUX_DRIVER_H
 

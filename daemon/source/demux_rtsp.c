@@ -43,17 +43,17 @@ struct rtsp_demux {
     struct replay replay; // of the present session
     enum sdp_codec codec; // of the first session; SDP_OTHER before its description
     // All CLOCK_MONOTONIC; 0: unset.
-    int64_t opened_ns, due_ns; // of the demux; deadline for the answer to PLAY
-    int64_t tried_ns;          // start of the present connection
-    int64_t answered_ns;       // answer to PLAY in this connection, and to OPTIONS after it unless
-                               // PLAY is enough
-    int64_t unit_ns;           // arrival of the last unit
-    int64_t pinged_ns;         // last ping in this silence
-    int64_t alive_ns;          // answer to a ping in this silence
-    int64_t time_ns;           // of the last unit, by its timestamp
-    int quick;                 // short intervals in a row up to the last unit
-    bool silent;               // ended because nothing arrived
-    bool mute;                 // ended without an answer: TEARDOWN would get none either
+    int64_t due_ns;      // deadline for the answer to PLAY
+    int64_t tried_ns;    // start of the present connection
+    int64_t answered_ns; // answer to PLAY in this connection, and to OPTIONS after it unless
+                         // PLAY is enough
+    int64_t unit_ns;     // arrival of the last unit
+    int64_t pinged_ns;   // last ping in this silence
+    int64_t alive_ns;    // answer to a ping in this silence
+    int64_t time_ns;     // of the last unit, by its timestamp
+    int quick;           // short intervals in a row up to the last unit
+    bool silent;         // ended because nothing arrived
+    bool mute;           // ended without an answer: TEARDOWN would get none either
     struct secrets *secrets;
     char description[128], why[DEMUX_WHY_MAX];
 };
@@ -172,34 +172,28 @@ static void learn_interval(struct rtsp_demux *in, const struct rtsp_unit *unit)
     in->time_ns = unit->time_ns;
 }
 
-// Returns ten intervals, but at most 5 s, or 2.5 intervals of a slow camera.
-static int64_t own_patience_ns(const struct rtsp_demux *in)
+// Returns media_timeout, or ten intervals, but at most 5 s, or 2.5 intervals of a slow camera. A
+// camera that answers requests (`alive`) may send a picture a minute, may be set to send none, or
+// may have slowed down.
+static int64_t patience_ns(const struct rtsp_demux *in, bool alive)
 {
+    const int64_t set_ns = in->context.config->media_timeout.ns;
     const int64_t interval_ns = in->memory->interval_ns;
+    const int64_t unknown_ns = bounds_max(in->memory->silence_ns, DEMUX_PATIENCE_NS);
+    if (set_ns)
+        return set_ns;
     if (!knows_rhythm(in))
-        return bounds_max(in->memory->silence_ns, DEMUX_PATIENCE_NS);
-    return bounds_max(bounds_min(PATIENCE_INTERVALS * interval_ns,
-                                 bounds_max(DEMUX_PATIENCE_NS, interval_ns * 5 / 2)),
-                      PATIENCE_MIN_MS * MS);
+        return alive ? bounds_max(unknown_ns, UNKNOWN_S * SECOND_NS) : unknown_ns;
+    const int64_t own_ns =
+        bounds_max(bounds_min(PATIENCE_INTERVALS * interval_ns,
+                              bounds_max(DEMUX_PATIENCE_NS, interval_ns * 5 / 2)),
+                   PATIENCE_MIN_MS * MS);
+    return alive ? bounds_max(own_ns, unknown_ns) : own_ns;
 }
 
 static int64_t rtsp_patience_ns(const struct demux *demux)
 {
-    const struct rtsp_demux *in = (const void *)demux;
-    const int64_t set_ns = in->context.config->media_timeout.ns;
-    return set_ns ? set_ns : own_patience_ns(in);
-}
-
-// Returns the patience with a camera that answers requests: it may send a picture a minute, have
-// been told to send none, or have slowed down.
-static int64_t alive_patience_ns(const struct rtsp_demux *in)
-{
-    const int64_t own_ns = rtsp_patience_ns(&in->base);
-    if (in->context.config->media_timeout.ns)
-        return own_ns;
-    return bounds_max(own_ns, knows_rhythm(in)
-                                  ? bounds_max(in->memory->silence_ns, DEMUX_PATIENCE_NS)
-                                  : UNKNOWN_S * SECOND_NS);
+    return patience_ns((const void *)demux, false);
 }
 
 static bool is_alive(const struct rtsp_demux *in, int64_t now_ns)
@@ -214,11 +208,10 @@ static int64_t silent_since_ns(const struct rtsp_demux *in)
 
 static bool is_silent(const struct rtsp_demux *in, int64_t now_ns)
 {
-    const int64_t patience_ns =
-        is_alive(in, now_ns) ? alive_patience_ns(in) : rtsp_patience_ns(&in->base);
     if (!in->unit_ns && now_ns < in->due_ns)
         return false;
-    return !silent_since_ns(in) || now_ns - silent_since_ns(in) >= patience_ns;
+    return !silent_since_ns(in) ||
+           now_ns - silent_since_ns(in) >= patience_ns(in, is_alive(in, now_ns));
 }
 
 // Pings the camera after half of the patience, and then every PING_S.
@@ -227,7 +220,7 @@ static void ping_silent_camera(struct rtsp_demux *in, int64_t now_ns)
     const int64_t since_ns = silent_since_ns(in);
     if (in->pinged_ns && rtsp_session_heard_ns(in->session) > in->pinged_ns)
         in->alive_ns = rtsp_session_heard_ns(in->session);
-    if (!since_ns || now_ns - since_ns < rtsp_patience_ns(&in->base) / 2 ||
+    if (!since_ns || now_ns - since_ns < patience_ns(in, false) / 2 ||
         (in->pinged_ns && now_ns - in->pinged_ns < PING_S * SECOND_NS))
         return;
     rtsp_session_ping(in->session);
@@ -240,7 +233,7 @@ static void ping_silent_camera(struct rtsp_demux *in, int64_t now_ns)
 static int end_silent(struct rtsp_demux *in, int64_t now_ns)
 {
     const bool alive = is_alive(in, now_ns);
-    const int64_t waited_ns = alive ? alive_patience_ns(in) : own_patience_ns(in);
+    const int64_t waited_ns = patience_ns(in, alive);
     const bool slowed = alive && in->quick < INTERVALS_KNOWN && (in->replay.news || !in->unit_ns);
     in->mute = !alive;
     in->silent = true;
@@ -299,7 +292,7 @@ static int open_session(struct rtsp_demux *in, int64_t now_ns)
     struct demux_memory *memory = in->memory;
     const bool known =
         in->context.config->media_timeout.ns || knows_rhythm(in) || memory->silence_ns;
-    memory->rtsp.patience_ns = known ? rtsp_patience_ns(&in->base) : 0;
+    memory->rtsp.patience_ns = known ? patience_ns(in, false) : 0;
     in->tried_ns = now_ns;
     return rtsp_session_open(&in->session, in->context.config, &memory->rtsp, now_ns);
 }
@@ -321,7 +314,7 @@ static int reopen_session(struct rtsp_demux *in, int64_t now_ns)
 static void enter_read_stage(struct rtsp_demux *in)
 {
     stage_enter(in->context.stages, STAGE_READ,
-                bounds_max(alive_patience_ns(in), in->context.config->connect_timeout.ns) +
+                bounds_max(patience_ns(in, true), in->context.config->connect_timeout.ns) +
                     DEMUX_PATIENCE_NS);
 }
 
@@ -394,20 +387,29 @@ static void wait_for_more(const struct rtsp_session *session, int64_t now_ns)
     ppoll(fds, (nfds_t)n, &(struct timespec){ns / SECOND_NS, ns % SECOND_NS}, NULL);
 }
 
-// Like demux_read, with a unit instead of a packet.
-static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
+static int take_unit(struct rtsp_demux *in, const struct rtsp_unit *unit, int64_t now_ns)
+{
+    if (rtsp_session_media(in->session)->codec != in->codec)
+        return -ETIME;
+    note_unit(in, unit, now_ns);
+    return unit->unit.restarted && unit->unit.keyframe ? -EREMCHG : 0;
+}
+
+// Like demux_read, with a unit instead of a packet. `ret` NULL: returns once PLAY was sent: the
+// answer and pictures arrive while the owner opens a decoder.
+static int go_on(struct rtsp_demux *in, struct rtsp_unit *ret)
 {
     for (;;) {
         const int64_t now_ns = monotonic_ns();
         if (atomic_load(in->context.stop))
             return -ECANCELED;
-        int rc = rtsp_session_read(in->session, now_ns, ret);
-        if (rc == 0 && rtsp_session_media(in->session)->codec != in->codec)
-            return -ETIME;
-        if (rc == 0) {
-            note_unit(in, ret, now_ns);
-            return ret->unit.restarted && ret->unit.keyframe ? -EREMCHG : 0;
-        }
+        int rc = ret ? rtsp_session_read(in->session, now_ns, ret)
+                     : rtsp_session_step(in->session, now_ns);
+        const enum rtsp_phase phase = rtsp_session_phase(in->session);
+        if (rc == 0 && ret)
+            return take_unit(in, ret, now_ns);
+        if (rc == 0 && (phase == RTSP_STARTING || phase == RTSP_PLAYING))
+            return 0;
         if ((rc = keep_connecting(in, rc, now_ns)) < 0)
             return rc;
         wait_for_more(in->session, now_ns);
@@ -432,7 +434,7 @@ static int rtsp_read(struct demux *demux, struct packet *ret)
     int rc = 0;
     enter_read_stage(in);
     if (!in->has_next) {
-        rc = read_unit(in, &in->next);
+        rc = go_on(in, &in->next);
         if (rc == 0 || rc == -EREMCHG)
             in->has_next = true;
         if (rc == -EREMCHG)
@@ -464,23 +466,6 @@ static const char *rtsp_why(const struct demux *demux)
 }
 
 // --- opening and closing
-
-// Returns once PLAY was sent: the answer and pictures arrive while the owner opens a decoder.
-static int connect_session(struct rtsp_demux *in)
-{
-    for (int64_t now_ns;;) {
-        now_ns = monotonic_ns();
-        if (atomic_load(in->context.stop))
-            return -ECANCELED;
-        int rc = rtsp_session_step(in->session, now_ns);
-        if (rc == 0 && rtsp_session_phase(in->session) >= RTSP_STARTING &&
-            rtsp_session_phase(in->session) != RTSP_LEAVING)
-            return 0;
-        if ((rc = keep_connecting(in, rc, now_ns)) < 0)
-            return rc;
-        wait_for_more(in->session, now_ns);
-    }
-}
 
 static void explain_failure(struct rtsp_demux *in, int rc, char *why, size_t size)
 {
@@ -514,12 +499,11 @@ static int rtsp_open(struct demux **ret, const struct url_input *source,
     in->base = (struct demux){&demux_rtsp, source};
     in->context = *context;
     in->memory = context->memory ? context->memory : &in->own_memory;
-    in->opened_ns = monotonic_ns();
-    in->due_ns = in->opened_ns + context->config->connect_timeout.ns;
+    in->due_ns = monotonic_ns() + context->config->connect_timeout.ns;
     stage_enter(context->stages, STAGE_CONNECT, context->config->connect_timeout.ns);
-    int rc = open_session(in, in->opened_ns);
+    int rc = open_session(in, monotonic_ns());
     if (rc == 0)
-        rc = connect_session(in);
+        rc = go_on(in, NULL);
     if (rc == 0) {
         const uint8_t *sets = rtsp_session_sets(in->session, &bytes);
         in->codec = rtsp_session_media(in->session)->codec;

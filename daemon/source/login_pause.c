@@ -17,12 +17,11 @@
 #include "daemon/base/process.h"
 #include "daemon/rtsp/url.h"
 
-static const int64_t MS = 1000000, SECOND = 1000 * MS, MINUTE = 60 * SECOND,
-                     PAUSES[] = {10 * MINUTE, 30 * MINUTE, 60 * MINUTE}, LIMIT_NS = 30 * MINUTE,
-                     TRY_NS = 750 * MS, // a camera answers within this time or not at all
-    PROVEN_NS = 10 * SECOND,            // so long after a success, the host's other cameras need
-                                        // not wait
-    TURN_NS = 100 * MS;
+static const int64_t MS = 1000000, SECOND = 1000 * MS, MINUTE = 60 * SECOND, LIMIT_NS = 30 * MINUTE;
+static const int64_t PAUSES[] = {10 * MINUTE, 30 * MINUTE, 60 * MINUTE};
+static const int64_t TRY_NS = 750 * MS;       // a camera answers within this time or not at all
+static const int64_t PROVEN_NS = 10 * SECOND; // after a success, the host's cameras need not wait
+static const int64_t ASK_NS = 100 * MS;       // how soon a waiting camera may ask again
 enum {
     KEY_BYTES = 16,
     HOSTS_MAX = 4096,
@@ -313,7 +312,7 @@ static int64_t begin_try(struct host *host, uint16_t credentials, int64_t now_ns
     const bool proven = host->accepted_ns && host->accepted == credentials &&
                         now_ns - host->accepted_ns < PROVEN_NS;
     if (!proven && host->trying_ns && now_ns - host->trying_ns < TRY_NS)
-        return bounds_min(host->trying_ns + TRY_NS, now_ns + TURN_NS);
+        return bounds_min(host->trying_ns + TRY_NS, now_ns + ASK_NS);
     host->trying_ns = now_ns;
     return now_ns;
 }

@@ -103,6 +103,30 @@ static void test_full_queue(void)
     close(listener);
 }
 
+// A server hangs up without reading: a request that cannot be sent any more hides none of its
+// bytes.
+static void test_last_bytes(void)
+{
+    struct rtsp_connection *c;
+    uint8_t got[16];
+    char why[256];
+    int port, listener = listen_somewhere(&port);
+    rtsp_connection_open(&c, "127.0.0.1", port, NULL, monotonic_ns());
+    CHECK(connect_for(c, 1000, 0, why, sizeof why) == 0, "%s", why);
+    int fd = accept(listener, NULL, NULL);
+    CHECK(send(fd, "last", 4, 0) == 4, "send");
+    close(fd);
+    for (int i = 0; i < 3; i++) {
+        const int rc = rtsp_connection_write(c, "OPTIONS", 7);
+        CHECK(rc == 0 && (i == 0 || !rtsp_connection_is_sending(c)), "write %d: %d", i, rc);
+        usleep(20000);
+    }
+    CHECK(rtsp_connection_read(c, got, sizeof got) == 4, "the last bytes");
+    CHECK(rtsp_connection_read(c, got, sizeof got) == 0, "the end");
+    rtsp_connection_close(c);
+    close(listener);
+}
+
 // --- TLS: a server in the same thread, which echoes a line and hangs up
 
 static SSL_CTX *server_context(const char *certificate, const char *key)
@@ -302,6 +326,7 @@ int main(void)
     TEST(test_names());
     TEST(test_half_open());
     TEST(test_full_queue());
+    TEST(test_last_bytes());
     TEST(test_tls());
     TEST(test_old_tls());
     TEST(test_no_tls());
