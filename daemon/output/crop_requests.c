@@ -51,8 +51,10 @@ static void run_server(struct work *work)
     struct crop_request request;
     pthread_mutex_lock(&requests->lock);
     while (take_request(requests, &request)) {
+        crop_server *const server = requests->server; // a drain resets it meanwhile
+        void *const opaque = requests->opaque;
         pthread_mutex_unlock(&requests->lock);
-        requests->server(requests->opaque, &request);
+        server(opaque, &request);
         pthread_mutex_lock(&requests->lock);
         requests->calling = false;
         pthread_cond_broadcast(&requests->changed);

@@ -369,20 +369,13 @@ static struct in_flight *take_in_flight(struct camera_work *work, int64_t until_
     return flight;
 }
 
-static bool any_waits(const struct subscriptions *outputs)
-{
-    for (int i = 0; i < outputs->n_pictures; i++)
-        if (outputs->list[i].output->config->overflow == OVERFLOW_WAIT)
-            return true;
-    return false;
-}
-
 // Returns how long a frame may wait for the backend. With waits of half an interval, a camera at
 // its nominal rate never falls behind.
 static int64_t patience_of(const struct subscriptions *outputs, const struct frame *frame)
 {
-    if (any_waits(outputs))
-        return INT64_MAX;
+    for (int i = 0; i < outputs->n_pictures; i++)
+        if (outputs->list[i].output->config->overflow == OVERFLOW_WAIT)
+            return INT64_MAX;
     int64_t interval =
         frame->rate_num > 0 ? INT64_C(1000000000) * frame->rate_den / frame->rate_num : NOMINAL_NS;
     return interval < NOMINAL_NS * 5 ? interval / 2 : NOMINAL_NS * 5 / 2;
@@ -760,14 +753,6 @@ lost:
 
 // --- a parked picture
 
-static int find_subscription(const struct subscriptions *outputs, const struct batch_member *share)
-{
-    int i = 0;
-    while (&outputs->list[i].output->share != share)
-        i++;
-    return i;
-}
-
 // Takes an entry, and the set once more: it must outlast the call that submits the job. Waits
 // for a hung backend once, not for each picture: the collector serves all cameras of the batch.
 static struct in_flight *resume_in_flight(struct camera_work *work)
@@ -782,14 +767,6 @@ static struct in_flight *resume_in_flight(struct camera_work *work)
     return flight;
 }
 
-static void release_set(struct camera_work *work, struct output_set *set)
-{
-    pthread_mutex_lock(&work->lock);
-    set->users--;
-    pthread_cond_broadcast(&work->room);
-    pthread_mutex_unlock(&work->lock);
-}
-
 void work_resume(struct batch_grant *grant)
 {
     struct camera_work *work = grant->member->producer;
@@ -802,7 +779,9 @@ void work_resume(struct batch_grant *grant)
         return;
     }
     struct output_set *set = flight->set;
-    const int i = find_subscription(set->outputs, grant->member);
+    int i = 0;
+    while (&output_of(set, i)->share != grant->member)
+        i++;
     const struct elements elements = elements_of(set, i);
     flight->frame = grant->parked.frame;
     begin_job(flight);
@@ -810,5 +789,8 @@ void work_resume(struct batch_grant *grant)
                       &flight->frame.info, grant->parked.sequence, grant->parked.ordinal);
     add_elements(flight, i, grant->result, grant->first);
     report_failure(work, start_job(flight));
-    release_set(work, set);
+    pthread_mutex_lock(&work->lock);
+    set->users--;
+    pthread_cond_broadcast(&work->room);
+    pthread_mutex_unlock(&work->lock);
 }

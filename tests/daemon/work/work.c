@@ -779,6 +779,49 @@ static void test_batch_beside_hanging_backend(void)
     end(f);
 }
 
+// A picture that waits for room in a batch stays parked while another output changes.
+static void test_other_outputs_beside_batch(void)
+{
+    struct fixture *f = configure();
+    struct batch_grant grant;
+    f->config[WARP].is_batch = true;
+    f->config[WARP].capacity = f->config[WARP].per_camera = f->config[WARP].slots = 1;
+    f->config[WARP].wait.ns = INT64_C(60000000000);
+    start(f, 0);
+    struct batch *batch = f->output[WARP]->parent->batch;
+    struct subscriptions *before = f->subscriptions;
+    struct output *replaced = f->output[YUV];
+    pool_detach(replaced->pool, &f->consumer[YUV]);
+    for (int i = 0; i < 2; i++)
+        CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
+    CHECK(f->output[WARP]->share.n_parked == 1, "parked");
+    f->config[YUV].format = PIXEL_NV12;
+    const struct camera_config camera = {.outputs = f->config, .n_outputs = OUTPUTS};
+    CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, before, &f->batches) == 0, "open");
+    f->output[YUV] = f->subscriptions->list[YUV].output;
+    pool_attach(f->output[YUV]->pool, &f->consumer[YUV]);
+    work_subscribe(f->pipeline, f->subscriptions);
+    for (int i = 0; i < 2; i++) {
+        struct result *result = NULL;
+        for (int k = 0; k < 10000 && !(result = next(f, WARP, 0)); k++)
+            usleep(1000);
+        CHECK(result && result->item[0].ordinal == (uint64_t)i, "picture %d", i);
+        let_go(f, WARP);
+        for (int k = 0; i == 0 && k < 5; k++)
+            if (batch_take(batch, &grant) == 0 && grant.member) {
+                work_resume(&grant);
+                break;
+            }
+    }
+    batch_stop(batch);
+    batch_take(batch, &grant); // the picture counts as submitted
+    CHECK(lost(f, WARP, LOSS_OVERFLOW) == 0, "%d lost", (int)lost(f, WARP, LOSS_OVERFLOW));
+    work_drain(f->pipeline);
+    subscriptions_close(before, NULL);
+    output_close(replaced);
+    end(f);
+}
+
 // Counts elements of a planar 32x32 tensor that differ from the letterbox of a gray w x h picture.
 static int count_wrong(const uint8_t *element, int w, int h)
 {
@@ -1003,6 +1046,7 @@ int main(void)
     TEST(test_hanging_backend());
     TEST(test_hanging_backend_and_loss());
     TEST(test_batch_beside_hanging_backend());
+    TEST(test_other_outputs_beside_batch());
     TEST(test_fill_follows());
     return test_end();
 }
