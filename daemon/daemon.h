@@ -48,10 +48,9 @@
 // (work/work.c), kept pictures (work/crops.h), requests of crops, previews
 // (view/previews.h), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
 // batch too (output/batch.h). The locks of a camera's texts, of its scene report
-// (scene/scene.h), of the buffers of its pictures, a semaphore, the event queue, the writers' jobs,
-// the alerts' outbox and the log are taken last. Two are held while a thread waits: the lock
-// of a pool's memory, while memory is mapped and pinned, and the lock of the log, while a line is
-// written.
+// (scene/scene.h), of the buffers of its pictures, a semaphore, the writers' jobs, the alerts'
+// outbox and the log are taken last. Two are held while a thread waits: the lock of a pool's
+// memory, while memory is mapped and pinned, and the lock of the log, while a line is written.
 #ifndef FRAMED_DAEMON_DAEMON_H
 #define FRAMED_DAEMON_DAEMON_H
 

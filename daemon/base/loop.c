@@ -12,19 +12,22 @@
 struct event_queue {
     uv_poll_t poll;
     int wakeup;
-    uv_mutex_t lock;
-    struct event *first, **last; // under lock
-    struct event *due;           // loop thread: removed from the queue, not called yet
+    struct event *_Atomic posted; // the newest one; each is followed by the one before it
+    struct event *due;            // loop thread: taken from there, in posting order, not called yet
 };
 
-static struct event *take_all(struct event_queue *queue)
+// Moves the posted events behind the due ones.
+static void take_posted(struct event_queue *queue)
 {
-    uv_mutex_lock(&queue->lock);
-    struct event *first = queue->first;
-    queue->first = NULL;
-    queue->last = &queue->first;
-    uv_mutex_unlock(&queue->lock);
-    return first;
+    struct event *first = NULL, **link = &queue->due;
+    for (struct event *event = atomic_exchange(&queue->posted, NULL), *next; event; event = next) {
+        next = event->next;
+        event->next = first;
+        first = event;
+    }
+    while (*link)
+        link = &(*link)->next;
+    *link = first;
 }
 
 static void unlink_event(struct event **link, const struct event *event)
@@ -42,7 +45,7 @@ static void on_wakeup(uv_poll_t *poll, int status, int events)
     eventfd_t count;
     (void)status, (void)events;
     eventfd_read(queue->wakeup, &count);
-    queue->due = take_all(queue);
+    take_posted(queue);
     while ((event = queue->due)) {
         queue->due = event->next; // the event may be posted again once the flag is cleared
         atomic_store(&event->posted, false);
@@ -55,32 +58,24 @@ int event_queue_open(struct event_queue **ret, uv_loop_t *loop)
     struct event_queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         return -ENOMEM;
-    int rc = uv_mutex_init(&queue->lock);
-    if (rc < 0)
-        goto no_lock;
     queue->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    rc = queue->wakeup < 0 ? -errno : uv_poll_init(loop, &queue->poll, queue->wakeup);
-    if (rc < 0)
-        goto no_poll;
+    int rc = queue->wakeup < 0 ? -errno : uv_poll_init(loop, &queue->poll, queue->wakeup);
+    if (rc < 0) {
+        if (queue->wakeup >= 0)
+            close(queue->wakeup);
+        free(queue);
+        return rc;
+    }
     queue->poll.data = queue;
-    queue->last = &queue->first;
     uv_poll_start(&queue->poll, UV_READABLE, on_wakeup);
     *ret = queue;
     return 0;
-no_poll:
-    if (queue->wakeup >= 0)
-        close(queue->wakeup);
-    uv_mutex_destroy(&queue->lock);
-no_lock:
-    free(queue);
-    return rc;
 }
 
 static void on_closed(uv_handle_t *handle)
 {
     struct event_queue *queue = handle->data;
     close(queue->wakeup);
-    uv_mutex_destroy(&queue->lock);
     free(queue);
 }
 
@@ -88,8 +83,7 @@ void event_queue_close(struct event_queue *queue)
 {
     if (!queue)
         return;
-    for (struct event *event = take_all(queue); event; event = event->next)
-        atomic_store(&event->posted, false);
+    take_posted(queue);
     for (; queue->due; queue->due = queue->due->next)
         atomic_store(&queue->due->posted, false);
     uv_close((uv_handle_t *)&queue->poll, on_closed);
@@ -98,31 +92,23 @@ void event_queue_close(struct event_queue *queue)
 // Only a post into an empty queue wakes the loop.
 void event_post(struct event_queue *queue, struct event *event)
 {
+    struct event *before = atomic_load(&queue->posted);
     if (atomic_exchange(&event->posted, true))
         return;
-    uv_mutex_lock(&queue->lock);
-    bool was_empty = !queue->first;
     event->queue = queue;
-    event->next = NULL;
-    *queue->last = event;
-    queue->last = &event->next;
-    uv_mutex_unlock(&queue->lock);
-    if (was_empty)
+    do
+        event->next = before;
+    while (!atomic_compare_exchange_weak(&queue->posted, &before, event));
+    if (!before)
         eventfd_write(queue->wakeup, 1);
 }
 
 void event_cancel(struct event *event)
 {
-    struct event_queue *queue = event->queue;
     if (!atomic_load(&event->posted))
         return;
-    unlink_event(&queue->due, event);
-    uv_mutex_lock(&queue->lock);
-    unlink_event(&queue->first, event);
-    queue->last = &queue->first;
-    while (*queue->last)
-        queue->last = &(*queue->last)->next;
-    uv_mutex_unlock(&queue->lock);
+    take_posted(event->queue);
+    unlink_event(&event->queue->due, event);
     atomic_store(&event->posted, false);
 }
 

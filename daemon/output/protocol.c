@@ -191,18 +191,13 @@ static size_t frame_header(const struct output_config *config, const struct resu
     return sizeof header;
 }
 
-static uint32_t scene_flags(const struct scene_facts *scene)
-{
-    if (!scene->known)
-        return 0;
-    return FRAMED_SCENE_KNOWN | (scene->moving ? FRAMED_SCENE_MOVING : 0) |
-           (scene->light ? FRAMED_SCENE_LIGHT : 0) | (scene->learning ? FRAMED_SCENE_LEARNING : 0) |
-           scene->alarms * FRAMED_SCENE_DARK;
-}
-
 static void put_scene(struct framed_element_header *to, const struct scene_facts *scene)
 {
-    to->scene = htole32(scene_flags(scene));
+    const uint32_t flags = FRAMED_SCENE_KNOWN | (scene->moving ? FRAMED_SCENE_MOVING : 0) |
+                           (scene->light ? FRAMED_SCENE_LIGHT : 0) |
+                           (scene->learning ? FRAMED_SCENE_LEARNING : 0) |
+                           scene->alarms * FRAMED_SCENE_DARK;
+    to->scene = htole32(scene->known ? flags : 0);
     to->fingerprint = htole64(scene->fingerprint);
     to->luma_mean = put_float((double)scene->mean);
     to->sharpness = put_float((double)scene->sharpness);
@@ -214,18 +209,20 @@ static struct framed_element_header element_header(const struct output_config *c
     const struct item *item = &result->item[element];
     struct framed_element_header to = {
         .header = shape_header(result, config->name, sizeof to, element),
-        .parent_sequence = htole64(item_is_filled(item) ? item->parent_sequence : 0),
-        .object = htole32(item_is_filled(item) ? (uint32_t)item->object : 0),
-        .part = htole32(item_is_filled(item) ? (uint32_t)item->part : 0),
-        .parts = htole32(item_is_filled(item) ? (uint32_t)item->parts : 0),
     };
-    to.header.flags = htole32(item_is_filled(item) ? item->frame.flags : FRAMED_FLAG_EMPTY);
-    if (item_is_filled(item)) {
-        put_item(&to.header, item);
-        put_name(to.region, sizeof to.region, item->region);
-        put_scene(&to, &item->frame.scene);
-        to.header.lost = htole64(item->lost);
+    if (!item_is_filled(item)) {
+        to.header.flags = htole32(FRAMED_FLAG_EMPTY);
+        return to;
     }
+    put_item(&to.header, item);
+    to.header.flags = htole32(item->frame.flags);
+    to.header.lost = htole64(item->lost);
+    to.parent_sequence = htole64(item->parent_sequence);
+    to.object = htole32((uint32_t)item->object);
+    to.part = htole32((uint32_t)item->part);
+    to.parts = htole32((uint32_t)item->parts);
+    put_name(to.region, sizeof to.region, item->region);
+    put_scene(&to, &item->frame.scene);
     return to;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/output/pool.h"
 #include "tests/test.h"
 
@@ -490,6 +491,24 @@ static void test_counted_wrong(void)
     end(&f);
 }
 
+// After a failure no memory is asked for during a second: each try may take gigabytes for a while.
+static void test_no_memory(void)
+{
+    struct fixture f;
+    struct result *result = NULL;
+    start(&f, 2, OVERFLOW_DROP_OLDEST);
+    CHECK(claim(&f, (size_t)1 << 47, &result) == -ENOMEM, "256 TiB");
+    const int64_t failed_ns = monotonic_ns();
+    const int rc = claim(&f, 1000, &result);
+    CHECK(rc == -ENOMEM || monotonic_ns() - failed_ns > 900000000, "tried again at once");
+    if (rc == 0) // the machine was busy for a second
+        pool_complete(f.pool, result, 0, 1, -EIO);
+    usleep(1100000);
+    feed(&f);
+    deliver(&f, 2);
+    end(&f);
+}
+
 int main(void)
 {
     TEST(test_order());
@@ -509,5 +528,6 @@ int main(void)
     TEST(test_all_items_fail());
     TEST(test_producers());
     TEST(test_counted_wrong());
+    TEST(test_no_memory());
     return test_end();
 }
