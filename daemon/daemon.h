@@ -32,8 +32,9 @@
 // - "stop" (daemon/daemon.c): ends a stop that takes too long. Waits for nothing else.
 // - "disk MAJOR:MINOR" or "publish" (daemon/output/writer.c), one for each file system with files
 //   that outputs write, and one for each RTSP server that an output publishes to: block in the disk
-//   or the network, and end with the last such output. "folder", in the same file, looks at the
-//   folder of a file that is opened, for which the loop waits at most 500 ms: blocks in the disk.
+//   or the network, and end with the last such output.
+// - "folder" (daemon/output/writer.c) looks at the folder of a file that is opened, for which the
+//   loop waits at most 500 ms: blocks in the disk.
 // - libuv's threads run short blocking work for the loop (base/loop.h): they read the configuration
 //   of a reload, look up groups, open NVDEC, follow links, scan folders, release the device of a
 //   camera that has ended, and submit the crops of what clients found (work/crops.h).
