@@ -49,12 +49,13 @@ enum {
     STRAYS = 3,                  // packets that prove a new numbering
     NEAR_STRAYS = 32,            // packets that prove one if they may also be late ones
     STRAY_SPREAD = 32,           // distance of numbers within one new numbering
+    ORDERLY = 10000,             // packets in order, after which none is waited for
     ADOPTED = 50,                // packets in a row that make another payload type ours
     GOES_ON_MAX = 16,            // maximum distance of numbers over a change of the SSRC
 };
 
-static const int64_t MS = 1000000, SECOND = 1000 * MS, WAIT_NS = 20 * MS, SILENCE_MIN_NS = 500 * MS,
-                     SILENCE_MAX_NS = 5000 * MS,
+static const int64_t MS = 1000000, SECOND = 1000 * MS, WAIT_MIN_NS = 20 * MS,
+                     WAIT_MAX_NS = 100 * MS, SILENCE_MIN_NS = 500 * MS, SILENCE_MAX_NS = 5000 * MS,
                      LEFT_NS = 1000 * MS, // minimum: a second sender is heard by then
     PER_PACKET = MS / 50;                 // no camera sends packets faster than one in this time
 
@@ -83,6 +84,8 @@ struct rtp_receiver {
     struct held waiting[WAITING_MAX + STRAYS], strays[STRAYS];
     int n_waiting, n_strays, strays_in_row;
     size_t waiting_bytes;
+    int64_t wait_ns; // for a missing packet
+    int in_order;    // packets since the last one that was overtaken
     bool lose;
     uint8_t *given; // data of the last packet returned
 
@@ -110,6 +113,7 @@ int rtp_receiver_open(struct rtp_receiver **ret, const struct rtp_receiver_optio
         memcpy(r->other_codecs, options->other_codecs, sizeof r->other_codecs);
     if (r->options.clock_rate <= 0)
         r->options.clock_rate = 90000;
+    r->wait_ns = WAIT_MIN_NS;
     *ret = r;
     return 0;
 }
@@ -341,6 +345,9 @@ static int accept_packet(struct rtp_receiver *r, int64_t number, const struct rt
         return rc;
     r->waiting_bytes += bytes;
     note_packet(r, number, packet);
+    r->in_order += r->in_order < ORDERLY;
+    if (r->in_order == ORDERLY)
+        r->wait_ns = 0;
     return 0;
 }
 
@@ -425,11 +432,13 @@ static int place_packet(struct rtp_receiver *r, const struct rtp_packet *packet,
         r->statistics.duplicate++;
         return put_stray(r, packet, data, bytes, true);
     }
+    r->in_order = 0;
     if (number >= r->next) {
         forget_strays(r);
         r->statistics.reordered++;
         return accept_packet(r, number, packet, data, bytes);
     }
+    r->wait_ns = bounds_min(bounds_max(2 * r->wait_ns, WAIT_MIN_NS), WAIT_MAX_NS);
     r->statistics.late++;
     if (number >= r->first)
         r->seen[number % WINDOW] = true;
@@ -486,7 +495,7 @@ int64_t rtp_receiver_due_ns(const struct rtp_receiver *r)
         return 0;
     for (int i = 0; i < r->n_waiting; i++)
         passed_ns = bounds_min(passed_ns, r->waiting[i].packet.received_ns);
-    return passed_ns + WAIT_NS;
+    return passed_ns + r->wait_ns;
 }
 
 int rtp_receiver_get(struct rtp_receiver *r, int64_t now_ns, struct rtp_packet *ret)

@@ -18,7 +18,7 @@
 #include "daemon/rtsp/rtp_receiver.h"
 #include "tests/fuzz/turns.h"
 
-enum { TYPE = 96, WAITING_MAX = 512, HEADER = 12, STEP_NS = 1000000, WAIT_MAX_NS = 20 * STEP_NS };
+enum { TYPE = 96, WAITING_MAX = 512, HEADER = 12, STEP_NS = 1000000, WAIT_MAX_NS = 100 * STEP_NS };
 
 struct script {
     const uint8_t *at;

@@ -304,11 +304,39 @@ static void waits_for_late_ones(void)
     now += 1;
     CHECK(strcmp(take_all(), "+1 6") == 0, "given up");
     CHECK(rtp_receiver_due_ns(receiver) == INT64_MAX, "nothing waits");
-    IN(5, ""); // too late
+    for (int i = 0; i < 4; i++) { // each is too late, and doubles the wait
+        static const int wait_ms[] = {40, 80, 100, 100};
+        IN((uint16_t)(5 + 2 * i), "");
+        IN((uint16_t)(8 + 2 * i), "");
+        CHECK(rtp_receiver_due_ns(receiver) == now + wait_ms[i] * MS, "%d ms", wait_ms[i]);
+        now += 100 * MS;
+        char wanted[16];
+        sprintf(wanted, "+1 %d", 8 + 2 * i);
+        CHECK(strcmp(take_all(), wanted) == 0, "given up");
+    }
+    COUNT(late, 4);
+    COUNT(lost, 5);
+    COUNT(expected, 14);
+    COUNT(packets, 9);
+}
+
+static void waits_no_more_after_ten_thousand_in_order(void)
+{
+    open_receiver(false);
+    IN(1, "1");
+    for (int i = 2; i < 9999; i++) {
+        put_sent((struct sent){.sequence = (uint16_t)i});
+        take_all();
+    }
+    IN(10000, ""); // the 9,999th waits, the 10,000th does not
+    now += 20 * MS;
+    CHECK(strcmp(take_all(), "+1 10000") == 0, "given up after 20 ms");
+    IN(10002, "+1 10002");
+    IN(10005, "+2 10005");
+    IN(10003, ""); // late: reordering is back
     COUNT(late, 1);
-    COUNT(lost, 1);
-    COUNT(expected, 6);
-    COUNT(packets, 5);
+    IN(10007, "");
+    CHECK(rtp_receiver_due_ns(receiver) == now + 20 * MS, "waits again");
 }
 
 static void waits_for_each_hole_of_its_own(void)
@@ -741,6 +769,7 @@ int main(void)
     TEST(begins_anew_a_little_lower());
     TEST(tells_long_outages_from_restarts());
     TEST(waits_for_late_ones());
+    TEST(waits_no_more_after_ten_thousand_in_order());
     TEST(waits_for_each_hole_of_its_own());
     TEST(takes_swapped_pairs_and_duplicates());
     TEST(holds_no_more_than_it_may());
