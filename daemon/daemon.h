@@ -16,17 +16,14 @@
 //   elements. It may block in the drivers, like a camera's thread.
 // - Each output with `crops` has a thread (work/crops.h), which waits for boxes that clients
 //   found and submits them. It may block in the drivers, too.
-// - The previews' threads (view/previews.h) make JPEGs of cameras' pictures for viewers: one for
-//   pictures on the host, with the lowest priority, and one for pictures on GPUs, which may block
-//   in the drivers.
 // - The devices' keeper closes and opens GPUs that have failed, and the CPU while it is not needed.
 //   A thread per such GPU first closes the NVDEC decoders that its cameras left behind.
 // - Each target of `notify` has a thread that delivers alerts to it (alert/delivery.h). It may
 //   block in the network, in a program that it runs, and in the resolver.
 // - libuv's threads run blocking work for the loop (base/loop.h): they write files and to RTSP
 //   servers, read the configuration of a reload, look up groups, open NVDEC, follow links, scan
-//   folders, and release the device of a camera that has ended. Files and servers never get the
-//   last of these threads (output/sink.h).
+//   folders, make JPEGs for viewers, and release the device of a camera that has ended. Files and
+//   servers never get the last of these threads (output/sink.h).
 // - While the process stops, a thread ends it if it takes too long: it waits for nothing else.
 //
 // Frames pass from a camera's thread through the backend into an output's pool, where the loop
@@ -36,13 +33,12 @@
 // waits for a result or for the next try is woken through its condition.
 //
 // Locks, in the order in which they may be taken: devices (device/device_set.h), a transform
-// (work/transform.c), crops (work/crops.h) and their pictures, previews
-// (view/previews.h), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
-// batch too (output/batch.h). The locks of a camera's texts, of its scene report
-// (scene/scene.h), of its pictures and their buffers, a semaphore, the event queue, the
-// alerts' outbox and the log are taken last. Two are held while a thread waits: the lock of a
-// pool's memory, while memory is mapped and pinned, and the lock of the log, while a line is
-// written.
+// (work/transform.c), crops (work/crops.h) and their pictures, the memory of a pool, a pool
+// (output/pool.c). A pool's lock guards its batch too (output/batch.h). The locks of a camera's
+// texts, of its scene report (scene/scene.h), of its pictures and their buffers, a semaphore, the
+// event queue, the alerts' outbox and the log are taken last. Two are held while a thread waits:
+// the lock of a pool's memory, while memory is mapped and pinned, and the lock of the log, while a
+// line is written.
 #ifndef FRAMED_DAEMON_DAEMON_H
 #define FRAMED_DAEMON_DAEMON_H
 

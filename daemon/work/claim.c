@@ -171,6 +171,56 @@ int claim_frame(const struct subscription *subscription, const struct elements *
     return rc < 0 ? -1 : rc;
 }
 
+// Counts the result's memory before it is claimed: its slots and, to show a tensor, two copies with
+// three bytes a pixel. Returns 0, -EFBIG or -EDQUOT.
+static int admit_demand(struct demand *demand, const struct op *op)
+{
+    const size_t pixels = (size_t)op->dst.width * (size_t)op->dst.height;
+    const size_t bytes = DEMAND_SLOTS * op->dst_bytes + (demand->of ? pixels * 2 * 3 : 0);
+    if (op->dst.width > DEMAND_SIDE_MAX || op->dst.height > DEMAND_SIDE_MAX)
+        return -EFBIG;
+    if (bytes == demand->bytes)
+        return 0;
+    const size_t more = bytes - demand->bytes; // modulo SIZE_MAX + 1
+    const size_t all = atomic_fetch_add(demand->taken, more) + more;
+    const bool fits = all <= DEMANDS_BYTES_MAX;
+    if (!fits)
+        atomic_fetch_sub(demand->taken, bytes);
+    demand->bytes = fits ? bytes : 0;
+    return fits ? 0 : -EDQUOT;
+}
+
+int claim_demanded(const struct subscription *subscription, const struct elements *elements,
+                   struct claim *claim, uint64_t pictures, struct result **ret)
+{
+    struct output *output = subscription->output;
+    struct demand *demand = output->demand;
+    const struct frame_info *info = &claim->frame->info;
+    const uint64_t sequence = demand->of ? demand->of->sequence - 1 : pictures;
+    const bool due = atomic_exchange(&demand->due, false);
+    if (due)
+        rate_restart(&output->rate);
+    const bool kept = atomic_load(&demand->runs) && rate_keeps(&output->rate, info->pts_ns);
+    if (!due && !kept)
+        return -EAGAIN;
+    int rc = elements->n > 0 ? admit_demand(demand, &elements->list[0].op) : demand->unmade;
+    if (rc < 0) {
+        atomic_store(&demand->refused, rc);
+        return rc;
+    }
+    struct claim hasty = *claim;
+    hasty.wait_until_ns = 0;
+    rc = claim_result(output, elements, &hasty, ret);
+    claim->opening_ns = hasty.opening_ns;
+    if (rc < 0) {
+        atomic_store(&demand->due, due);
+        return rc;
+    }
+    demand->source[(*ret)->number] = claim->frame->image;
+    claim_describe(*ret, 0, elements, output, info, sequence, sequence);
+    return 0;
+}
+
 // Thinned frames are no loss to a client: they take no ordinal.
 void claim_lost(const struct subscriptions *outputs, enum loss reason)
 {

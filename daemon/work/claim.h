@@ -30,6 +30,11 @@ struct elements {
 // claim->wait_until_ns.
 int claim_frame(const struct subscription *, const struct elements *, struct claim *,
                 struct result **ret);
+// The same for an output for viewers: claims its one item if it is due. Never waits. Returns 0;
+// -EAGAIN: not now; or another negative errno. A lasting reason is in demand->refused, too.
+// `pictures`: number of the camera's pictures before this one.
+int claim_demanded(const struct subscription *, const struct elements *, struct claim *,
+                   uint64_t pictures, struct result **ret);
 // Describes the elements' items from `first` on.
 void claim_describe(struct result *, int first, const struct elements *, const struct output *,
                     const struct frame_info *, uint64_t sequence, uint64_t ordinal);

@@ -21,7 +21,7 @@ struct geometry {
     int n;
     // Subscription i has elements [first[i], first[i + 1]), in the order of tiles_make; none if its
     // output cannot be made from such a source.
-    int first[CAMERA_OUTPUTS_MAX + 1];
+    int first[SUBSCRIPTIONS_MAX + 1];
     struct job_result *results; // n per frame in flight, FRAMES_IN_FLIGHT_MAX times
     struct plan *plan;          // NULL: no output can be made
     size_t reserved;            // bytes of the lease's device
@@ -31,7 +31,8 @@ struct geometry {
 bool geometry_is_alike(const struct image *, const struct image *);
 bool geometry_fits(const struct geometry *, const struct image *source);
 // Opens a closed geometry for pictures like the frame's. An output that cannot be made gets no op.
-// `notice` gets a sentence about such outputs, or "". Returns 0, -ENOSPC (the device has no room)
+// `notice` gets a sentence about such outputs, or "". Outputs for viewers get no op if the device
+// has no room for them, or too little beside them. Returns 0, -ENOSPC (the device has no room)
 // or another negative errno. Closed on error.
 int geometry_open(struct geometry *, const struct device_lease *, const struct subscriptions *,
                   const struct frame *, char *notice, size_t size);

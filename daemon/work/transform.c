@@ -22,8 +22,9 @@ static const int64_t RESUME_NS = 1000000000;    // that a batch waits for one ca
 struct in_flight {
     struct job job;
     struct frame frame;
-    struct result *result[CAMERA_OUTPUTS_MAX]; // NULL: the output does not take the frame
-    int first[CAMERA_OUTPUTS_MAX];             // first item in that result
+    struct result *result[SUBSCRIPTIONS_MAX]; // NULL: the output does not take the frame
+    int first[SUBSCRIPTIONS_MAX];             // first item in that result
+    bool is_viewed;                           // all of them are for viewers
     struct transform *transform;
     bool busy; // under the transform's lock
 };
@@ -34,7 +35,8 @@ struct transform {
     bool attached;                       // *lease is acquired
     struct geometry geometry;            // of the last picture
     struct crops_list crops;
-    struct rate rate; // the camera's `fps`
+    struct rate rate;  // the camera's `fps`
+    uint64_t pictures; // offered, except lost ones
     uint32_t epoch;
     int64_t waited_ns; // excess of the last frames over their patience; shorter waits reduce it
     int64_t patient_until_ns; // CLOCK_MONOTONIC: until then frames wait instead of being lost
@@ -339,8 +341,10 @@ static void job_done(struct job *job, int status)
 {
     struct in_flight *flight = job->opaque;
     const struct frame_info *info = &flight->frame.info;
-    histogram_observe(flight->transform->context.decode, info->decoded_ns - info->received_ns);
-    histogram_observe(flight->transform->context.process, monotonic_ns() - info->decoded_ns);
+    if (!flight->is_viewed) {
+        histogram_observe(flight->transform->context.decode, info->decoded_ns - info->received_ns);
+        histogram_observe(flight->transform->context.process, monotonic_ns() - info->decoded_ns);
+    }
     if (status == -EREMOTEIO)
         atomic_store(&flight->transform->job_failed, true);
     report_failure(flight->transform, status);
@@ -353,6 +357,7 @@ static void begin_job(struct in_flight *flight)
     const size_t at = (size_t)(flight - flight->transform->in_flight) * (size_t)geometry->n;
     struct job_result *results = geometry->results + at;
     memset(results, 0, (size_t)geometry->n * sizeof *results);
+    flight->is_viewed = false;
     flight->job = (struct job){
         .src = flight->frame.image,
         .results = results,
@@ -408,7 +413,7 @@ static bool claim_outputs(struct in_flight *flight, struct claim *claim, bool sh
         const struct subscription *subscription = &transform->subscriptions->list[i];
         const struct elements elements = elements_of(transform, i);
         struct result *result;
-        if ((subscription->output->parent != NULL) != shares)
+        if (subscription->output->demand || (subscription->output->parent != NULL) != shares)
             continue;
         int first = claim_frame(subscription, &elements, claim, &result);
         if (first < 0)
@@ -419,9 +424,32 @@ static bool claim_outputs(struct in_flight *flight, struct claim *claim, bool sh
     return any;
 }
 
+// Claims results for viewers, behind all others: they never wait. False: claimed none.
+static bool claim_viewed(struct in_flight *flight, struct claim *claim)
+{
+    const struct transform *transform = flight->transform;
+    bool any = false;
+    for (int i = 0; i < transform->subscriptions->n_pictures; i++) {
+        const struct subscription *subscription = &transform->subscriptions->list[i];
+        struct output *output = subscription->output;
+        const struct elements elements = elements_of(transform, i);
+        struct result *result;
+        if (!output->demand)
+            continue;
+        if (claim_demanded(subscription, &elements, claim, transform->pictures, &result) == 0) {
+            add_elements(flight, i, result, 0);
+            any = true;
+        } else if (atomic_load(&output->demand->refused)) {
+            event_post(transform->context.events, &output->ready);
+        }
+    }
+    return any;
+}
+
 // Offers the frame in `flight` to every output, as one job. Batches come last: other cameras wait
 // for items claimed there, and a client of an output may take its time.
-static int submit(struct transform *transform, struct in_flight *flight, int rate_num, int rate_den)
+static int submit(struct transform *transform, struct in_flight *flight, int rate_num, int rate_den,
+                  bool thinned)
 {
     rate_limit(&transform->rate, &rate_num, &rate_den);
     struct claim claim = {
@@ -434,10 +462,13 @@ static int submit(struct transform *transform, struct in_flight *flight, int rat
         .stages = transform->context.stages,
     };
     begin_job(flight);
-    bool wanted = claim_outputs(flight, &claim, false);
-    wanted |= claim_outputs(flight, &claim, true);
+    bool wanted = !thinned && claim_outputs(flight, &claim, false);
+    wanted |= !thinned && claim_outputs(flight, &claim, true);
+    flight->is_viewed = !wanted;
+    wanted |= claim_viewed(flight, &claim);
     transform_delayed(transform, claim.opening_ns);
-    crops_list_keep(&transform->crops, &flight->frame);
+    if (!thinned)
+        crops_list_keep(&transform->crops, &flight->frame);
     if (wanted)
         return start_job(flight);
     release_in_flight(flight);
@@ -527,8 +558,10 @@ static int update_geometry(struct transform *transform, const struct frame *fram
     if (begun_ns < transform->retry_ns)
         return -EAGAIN;
     drain_pictures(transform);
-    transform->noticed = false;
+    char before[sizeof transform->notice];
+    strcpy(before, transform->notice);
     int rc = open_geometry(transform, frame);
+    transform->noticed &= rc == 0 && !failed && strcmp(before, transform->notice) == 0;
     transform->retry_ns = rc < 0 ? monotonic_ns() + RETRY_NS : 0;
     if (failed && rc == 0)
         snprintf(transform->notice, sizeof transform->notice,
@@ -549,12 +582,31 @@ static void update_epoch(struct transform *transform, uint32_t epoch)
         rate_restart(&transform->subscriptions->list[i].output->rate);
 }
 
+// Offers a frame beyond the camera's `fps` to viewers, without waiting for the backend.
+static int submit_thinned(struct transform *transform, struct frame *frame)
+{
+    const struct subscriptions *outputs = transform->subscriptions;
+    const int n = outputs->n_pictures;
+    struct in_flight *flight = NULL;
+    stats_outputs_lose(outputs, LOSS_THINNED);
+    claim_lost(outputs, LOSS_THINNED);
+    if (n > 0 && outputs->list[n - 1].output->demand && update_geometry(transform, frame) == 0)
+        flight = take_in_flight(transform, 0);
+    if (!flight) {
+        frame_release(frame);
+        return 0;
+    }
+    flight->frame = *frame;
+    *frame = (struct frame){0};
+    return report_failure(transform, submit(transform, flight, 0, 0, true));
+}
+
 int transform_submit(struct transform *transform, struct frame *frame)
 {
     const int rate_num = frame->rate_num, rate_den = frame->rate_den;
     const struct scene_record *record;
     struct in_flight *flight = NULL;
-    enum loss reason = LOSS_THINNED;
+    enum loss reason;
     int rc = 0;
 
     if (frame->lost) {
@@ -564,10 +616,9 @@ int transform_submit(struct transform *transform, struct frame *frame)
         return 0;
     }
     update_epoch(transform, frame->info.epoch);
-    if (!rate_keeps(&transform->rate, frame->info.pts_ns)) {
-        stats_outputs_lose(transform->subscriptions, LOSS_THINNED);
-        goto lost;
-    }
+    transform->pictures++;
+    if (!rate_keeps(&transform->rate, frame->info.pts_ns))
+        return submit_thinned(transform, frame);
     stage_enter(transform->context.stages, STAGE_ANALYSE, 0);
     record = scene_observe(transform->context.scene, frame);
     stats_outputs_offer(transform->subscriptions, transform->context.events, &frame->info, record,
@@ -586,7 +637,7 @@ int transform_submit(struct transform *transform, struct frame *frame)
         goto lost;
     flight->frame = *frame;
     *frame = (struct frame){0};
-    return report_failure(transform, submit(transform, flight, rate_num, rate_den));
+    return report_failure(transform, submit(transform, flight, rate_num, rate_den, false));
 lost:
     frame_release(frame);
     claim_lost(transform->subscriptions, reason);
