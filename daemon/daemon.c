@@ -467,7 +467,7 @@ static int open_loop(struct daemon *daemon)
     rc = event_queue_open(&daemon->events, &daemon->loop);
     if (rc < 0)
         goto close_loop;
-    rc = previews_open(&daemon->previews, &daemon->loop, daemon->events);
+    rc = previews_open(&daemon->previews, &daemon->loop, &daemon->work);
     if (rc < 0)
         goto close_events;
     open_signals(daemon);

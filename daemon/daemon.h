@@ -22,8 +22,6 @@
 // - "batch" (daemon/supervisor/batches.c), one for each batch: waits for pictures that found no
 //   room at first, submits them, closes batches whose wait is over, and fills their empty elements.
 //   Blocks in the drivers.
-// - "previews" (daemon/view/preview_thread.c), one for pictures on the host, with the lowest
-//   priority, and one for pictures on GPUs, which may block in the drivers: make JPEGs for viewers.
 // - "devices" (daemon/device/devices.c): closes and opens GPUs that have failed, and the CPU
 //   while it is not needed. Blocks in the drivers.
 // - "alerts" (daemon/alert/delivery.c), one for each target of `notify`: delivers alerts. Blocks in
@@ -37,7 +35,8 @@
 //   loop waits at most 500 ms: blocks in the disk.
 // - libuv's threads run short blocking work for the loop (base/loop.h): they read the configuration
 //   of a reload, look up groups, open NVDEC, follow links, scan folders, release the device of a
-//   camera that has ended, and submit the crops of what clients found (work/crops.h).
+//   camera that has ended, and submit the crops of what clients found (work/crops.h), and make
+//   JPEGs for viewers.
 //
 // Frames pass from a camera's thread through the backend into an output's pool, where the loop
 // takes them. Nothing calls an earlier stage. Only data goes back: events in the loop's queue
@@ -46,12 +45,12 @@
 // waits for a result or for the next try is woken through its condition.
 //
 // Locks, in the order in which they may be taken: devices (device/devices.c), a camera's work
-// (work/work.c), kept pictures (work/crops.h), requests of crops, previews
-// (view/previews.h), the memory of a pool, a pool (output/pool.c). A pool's lock guards its
-// batch too (output/batch.h). The locks of a camera's texts, of its scene report
-// (scene/scene.h), of the buffers of its pictures, a semaphore, the writers' jobs, the alerts'
-// outbox and the log are taken last. Two are held while a thread waits: the lock of a pool's
-// memory, while memory is mapped and pinned, and the lock of the log, while a line is written.
+// (work/work.c), kept pictures (work/crops.h), requests of crops, the memory of a pool, a pool
+// (output/pool.c). A pool's lock guards its batch too (output/batch.h). The locks of a camera's
+// texts, of its scene report (scene/scene.h), of the buffers of its pictures, a semaphore, the
+// writers' jobs, the alerts' outbox and the log are taken last. Two are held while a thread waits:
+// the lock of a pool's memory, while memory is mapped and pinned, and the lock of the log, while a
+// line is written.
 #ifndef FRAMED_DAEMON_DAEMON_H
 #define FRAMED_DAEMON_DAEMON_H
 

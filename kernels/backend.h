@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 enum {
-    PLAN_OPS_MAX = 64,
+    PLAN_OPS_MAX = 96, // 64 of a camera's outputs, and 32 for viewers
     CUDA_STREAMS_MAX = 32,
 };
 

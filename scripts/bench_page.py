@@ -2,8 +2,8 @@
 """The page's size, the cost of looking at cameras, and the delay of pictures: each figure with its limit. Costs are those
 of an HTTP client outside the daemon; delays are also measured for the page in Debian's Chromium, if it is installed.
 Cameras are files of 1080p at the pace of their timestamps. Costs are differences of processor time between alternating
-seconds with and without a viewer, of the threads that serve viewers: the loop and the previews. The difference of all
-threads is lost in the noise of the decoders.
+seconds with and without a viewer, of the threads that serve viewers: the loop, the backend's and libuv's. The difference
+of all threads is lost in the noise of the decoders.
 
 usage: bench_page.py FOOTAGE [--build FOLDER] [--cameras 20] [--rounds 5] [--seconds 4]
 """
@@ -106,19 +106,12 @@ class Daemon:
                 with open(f"/proc/{self.child.pid}/task/{task}/schedstat") as file:
                     ns = int(file.read().split()[0])
                 with open(f"/proc/{self.child.pid}/task/{task}/comm") as file:
-                    is_own = int(task) == self.child.pid or file.read() == "previews\n"
+                    is_own = file.read() == "framed\n"
             except OSError:
                 continue
             total += ns
             own += ns if is_own else 0
         return own / 1e9, total / 1e9
-
-    def threads(self):
-        names = []
-        for task in os.listdir(f"/proc/{self.child.pid}/task"):
-            with open(f"/proc/{self.child.pid}/task/{task}/comm") as file:
-                names.append(file.read().strip())
-        return names
 
     def shares(self, seconds):
         """Returns the same over `seconds`, in percent of a core."""
@@ -186,7 +179,7 @@ def measure_wall(daemon, cameras, rounds, seconds):
     if share < MADE_LEAST:
         print("this box has too much else to do: what follows is scaled to all JPEGs")
     share = min(share, 1)
-    row(f"wall of {cameras}, 320x180 at {FPS}/s, one viewer: loop and previews", middle(one, alone, 0) / share, "%", 4)
+    row(f"wall of {cameras}, 320x180 at {FPS}/s, one viewer", middle(one, alone, 0) / share, "%", 4)
     row("each further viewer", middle(two, one, 0) / share, "%", 1)
 
 
@@ -277,7 +270,7 @@ def measure_snapshots(daemon, rounds):
                 raise RuntimeError(jpeg)
             time.sleep(max(0, asked + 0.06 - time.monotonic()))
         costs.append((daemon.cpu()[0] - before - alone * (time.monotonic() - began)) / count * 1e3)
-    row("snapshot 640 wide: processor time of loop and previews", statistics.median(costs), "ms", 2)
+    row("snapshot 640 wide: processor time", statistics.median(costs), "ms", 2)
     row("the same: from the request to the JPEG, p50", statistics.median(times), "ms", 50)
     row("the same, p99", quantile(times, 0.99), "ms", 50)
 
@@ -301,7 +294,6 @@ def main():
             time.sleep(5)
             measure_page(daemon.port)
             row("nobody looks: JPEGs", daemon.counters()["framed_previews_total"], "", 0)
-            row("nobody looks: threads for it", daemon.threads().count("previews"), "", 0)
             quiet = [daemon.shares(options.seconds)[0] for _ in range(options.rounds)]
             before = resident_mib(daemon.child.pid)
             measure_wall(daemon, options.cameras, options.rounds, options.seconds)
@@ -309,7 +301,7 @@ def main():
             again = daemon.counters()["framed_previews_total"]
             after = statistics.median(daemon.shares(options.seconds)[0] for _ in range(options.rounds))
             row("nobody looks any more: JPEGs", daemon.counters()["framed_previews_total"] - again, "", 0)
-            row("the same: loop and previews, over those before anybody looked", after - statistics.median(quiet), "%", max(quiet) - min(quiet))
+            row("the same: processor time, over that before anybody looked", after - statistics.median(quiet), "%", max(quiet) - min(quiet))
             print(f"resident memory: {before:.0f} MiB before anybody looked, {resident_mib(daemon.child.pid):.0f} MiB after:"
                   " each decoder keeps room for a picture more")
         finally:

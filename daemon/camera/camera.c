@@ -93,20 +93,45 @@ static void close_released(struct subscriptions *released)
         subscriptions_close(released, NULL);
 }
 
+static void release(struct subscriptions *subscriptions)
+{
+    if (subscriptions && subscriptions_release(subscriptions))
+        subscriptions_close(subscriptions, NULL);
+}
+
 static void on_released(struct event *event)
 {
     struct subscriptions *released =
         (struct subscriptions *)((char *)event - offsetof(struct subscriptions, released));
     const struct camera *camera = released->owner;
     subscriptions_close(released, NULL);
+    previews_reap(camera->preview.previews);
     camera->context.released(camera->context.opaque);
 }
 
-static void set_subscriptions(struct camera *camera, struct subscriptions *subscriptions)
+static struct subscriptions *own(struct camera *camera, struct subscriptions *subscriptions)
 {
     subscriptions->released.callback = on_released;
     subscriptions->owner = camera;
-    camera->subscriptions = subscriptions;
+    return subscriptions;
+}
+
+// Gives the thread the camera's outputs and its previews'. A list that the thread has used
+// is closed by its event, which comes after the events of its outputs.
+static void serve_outputs(struct camera *camera)
+{
+    struct subscriptions *before = camera->served;
+    struct subscriptions *viewed = preview_source_extend(&camera->preview);
+    camera->served = viewed ? own(camera, viewed) : subscriptions_acquire(camera->subscriptions);
+    release(before);
+    close_released(camera_thread_subscribe(camera->thread, camera->served));
+    if (!camera->started || camera->joined)
+        close_released(camera_thread_update(camera->thread));
+}
+
+static void previews_changed(struct preview_source *source)
+{
+    serve_outputs((struct camera *)((char *)source - offsetof(struct camera, preview)));
 }
 
 static int open_thread(struct camera *camera)
@@ -117,7 +142,6 @@ static int open_thread(struct camera *camera)
                                                    .devices = context->devices,
                                                    .logins = context->logins,
                                                    .events = context->events,
-                                                   .previews = context->previews,
                                                    .subscriptions = camera->subscriptions,
                                                    .decode = context->decode,
                                                    .process = context->process,
@@ -143,7 +167,12 @@ int camera_open(struct camera *camera, const struct camera_config *config,
     int rc =
         subscriptions_open(&subscriptions, camera->config->name, config, NULL, context->batches);
     if (rc == 0) {
-        set_subscriptions(camera, subscriptions);
+        camera->subscriptions = own(camera, subscriptions);
+        camera->served = subscriptions_acquire(subscriptions);
+        camera->preview = (struct preview_source){.previews = context->previews,
+                                                  .camera = camera->config->name,
+                                                  .outputs = subscriptions,
+                                                  .changed = previews_changed};
         rc = open_thread(camera);
     }
     if (rc < 0)
@@ -157,6 +186,8 @@ void camera_close(struct camera *camera)
         return;
     camera_thread_close(camera->thread);
     event_cancel(&camera->ended);
+    release(camera->served);
+    preview_source_close(&camera->preview);
     if (camera->subscriptions)
         subscriptions_close(camera->subscriptions, output_close);
     camera_report_close(&camera->report);
@@ -171,15 +202,12 @@ int camera_start(struct camera *camera)
     return rc;
 }
 
-// Releases camera->subscriptions first. A list that the thread has used is closed by its event,
-// which comes after the events of its outputs.
 void camera_subscribe(struct camera *camera, struct subscriptions *subscriptions)
 {
-    subscriptions_release(camera->subscriptions);
-    set_subscriptions(camera, subscriptions);
-    close_released(camera_thread_subscribe(camera->thread, subscriptions));
-    if (!camera->started || camera->joined)
-        close_released(camera_thread_update(camera->thread));
+    release(camera->subscriptions);
+    camera->subscriptions = own(camera, subscriptions);
+    preview_source_follow(&camera->preview, subscriptions);
+    serve_outputs(camera);
 }
 
 void camera_stop(struct camera *camera)

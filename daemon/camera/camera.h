@@ -9,6 +9,7 @@
 #include "daemon/base/counters.h"
 #include "daemon/camera/camera_report.h"
 #include "daemon/camera/camera_thread.h"
+#include "daemon/view/previews.h"
 
 // --- availability
 // The share of the last seven days in which a camera delivered pictures, in buckets of an hour.
@@ -47,7 +48,7 @@ struct camera_context {
     struct devices *devices;
     struct login_pause *logins; // as in struct camera_thread_context
     struct event_queue *events;
-    struct previews *previews;          // as in struct camera_thread_context
+    struct previews *previews;          // NULL: its pictures have no previews
     struct output **batches;            // list with the batches of shares (subscriptions_open)
     struct histogram *decode, *process; // as in struct work_context
     void (*ended)(struct event *);      // camera.ended: the thread has ended
@@ -61,6 +62,8 @@ struct camera {
     struct camera_config *config;
     struct camera_context context;
     struct subscriptions *subscriptions; // its outputs
+    struct preview_source preview;
+    struct subscriptions *served; // what the thread got last: those, and previews
     struct camera_thread *thread;
     struct camera_report report;
     struct event ended;

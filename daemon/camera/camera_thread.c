@@ -35,7 +35,6 @@ struct camera_thread {
     struct decoder *decoder; // kept across connections; NULL: none
     struct scene *scene;
     struct camera_work *work;
-    struct preview_source *preview; // NULL: there is none
     struct device_lease lease;
     bool live; // the input can come back
     bool cut_short_logged;
@@ -79,7 +78,6 @@ static int pass_frames(struct camera_thread *t)
         while (rc == 0 && (rc = camera_update(t)) == 0 &&
                (rc = is_fenced(t) ? -ECANCELED : decoder_receive(t->decoder, &frame)) == 0) {
             describe_frame(t, &frame);
-            preview_offer(t->preview, &frame, t->subscriptions);
             note_submitted(t, work_submit(t->work, &frame)); // takes the frame
             camera_changes_alarms(&t->context.report->changes,
                                   atomic_load(&t->context.report->scene.alarms));
@@ -237,6 +235,7 @@ struct subscriptions *camera_thread_update(struct camera_thread *t)
 }
 
 // Returns the most pictures per second that the analysis or any output needs; 0: all; -1: none.
+// Nothing is decoded for viewers alone.
 static double wanted_fps(const struct camera_thread *t)
 {
     const double fps = t->context.config->fps;
@@ -244,9 +243,11 @@ static double wanted_fps(const struct camera_thread *t)
     if (t->context.config->stats)
         return fps;
     for (int i = 0; i < t->subscriptions->n; i++) {
-        if (i >= t->subscriptions->n_pictures && i < t->subscriptions->n_packets)
+        const struct output *output = t->subscriptions->list[i].output;
+        if (output->demand ||
+            (i >= t->subscriptions->n_pictures && i < t->subscriptions->n_packets))
             continue;
-        const double own = t->subscriptions->list[i].output->rate.fps;
+        const double own = output->rate.fps;
         if (own <= 0)
             return fps;
         most = own > most ? own : most;
@@ -294,7 +295,6 @@ static int join_decoder(struct camera_thread *t)
 
 static void detach_device(struct camera_thread *t)
 {
-    preview_drain(t->preview);
     work_detach(t->work);
     scene_detach(t->scene);
     device_release(&t->lease);
@@ -303,7 +303,6 @@ static void detach_device(struct camera_thread *t)
 static void release_device(struct camera_thread *t)
 {
     work_drain(t->work);
-    preview_drain(t->preview);
     if (t->decoder)
         decoder_leave(t->decoder);
     detach_device(t);
@@ -457,7 +456,6 @@ static void wait_for_next_try(struct camera_thread *t, int64_t ns)
 static void drain(struct camera_thread *t)
 {
     work_drain(t->work);
-    preview_drain(t->preview);
     close_decoder(t);
 }
 
@@ -607,8 +605,6 @@ int camera_thread_open(struct camera_thread **ret, const struct camera_thread_co
         rc = open_scene(t);
     if (rc == 0)
         rc = open_work(t);
-    if (rc == 0 && context->previews)
-        rc = preview_source_open(&t->preview, context->previews, context->config->name, &t->lease);
     if (rc < 0) {
         camera_thread_close(t);
         return rc;
@@ -625,7 +621,6 @@ void camera_thread_close(struct camera_thread *t)
         drain(t);
         detach_device(t);
     }
-    preview_source_close(t->preview);
     work_close(t->work);
     scene_close(t->scene);
     subscriptions_release(t->subscriptions);
@@ -660,11 +655,6 @@ struct subscriptions *camera_thread_subscribe(struct camera_thread *t,
     pthread_cond_broadcast(&t->wake);
     pthread_mutex_unlock(&t->lock);
     return never_taken && subscriptions_release(never_taken) ? never_taken : NULL;
-}
-
-struct preview_source *camera_thread_preview(const struct camera_thread *t)
-{
-    return t->preview;
 }
 
 void camera_thread_join(struct camera_thread *t)

@@ -4,7 +4,6 @@
 #define FRAMED_DAEMON_CAMERA_CAMERA_THREAD_H
 
 #include "daemon/camera/camera_report.h"
-#include "daemon/view/previews.h"
 #include "daemon/work/work.h"
 
 struct camera_thread;
@@ -17,7 +16,6 @@ struct camera_thread_context {
     struct subscriptions *subscriptions; // initial; the thread takes its own reference
     struct histogram *decode, *process;  // as in struct work_context
     struct camera_report *report;        // everything that the thread reports
-    struct previews *previews;           // NULL: its pictures have no previews
     struct event *ended;                 // posted when the thread ends
 };
 
@@ -29,8 +27,6 @@ void camera_thread_stop(struct camera_thread *);  // returns at once; may be rep
 // Sets the outputs from the next picture on. The thread takes its own reference, and posts the
 // event of the list that it used before. Returns a list that it never used, to be closed, or NULL.
 struct subscriptions *camera_thread_subscribe(struct camera_thread *, struct subscriptions *);
-// Returns the source of its previews; NULL: it has none.
-struct preview_source *camera_thread_preview(const struct camera_thread *);
 // Does the same at once, while the thread is not running. Returns the former list, to be closed, or
 // NULL.
 struct subscriptions *camera_thread_update(struct camera_thread *);

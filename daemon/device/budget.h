@@ -39,7 +39,7 @@ bool placement_is_chosen(const struct placement_gpu *, const struct gpu_choice *
 
 enum {
     FRAMES_IN_FLIGHT_MAX = 4, // the most frames of one camera in a backend at once
-    FRAMES_HELD_MAX = FRAMES_IN_FLIGHT_MAX + 1, // plus the one that previews are made of
+    FRAMES_HELD_MAX = FRAMES_IN_FLIGHT_MAX + 1, // plus the one that the camera's thread has
 };
 
 // The most memory of one copy's packets: that wait for a disk or server, a minute at 4 Mbit/s; and

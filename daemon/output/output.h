@@ -17,6 +17,28 @@
 #include "daemon/output/sink.h"
 #include "kernels/backend.h"
 
+// An output without a sink or an account, for viewers (view/previews.h). Its results show the
+// camera's picture, or the first element of another output.
+enum {
+    DEMANDS_MAX = 32,              // such outputs of one camera
+    DEMAND_SLOTS = 2,              // one to fill while a JPEG is made of the other
+    DEMAND_SIDE_MAX = 4096,        // pixels of a result
+    DEMANDS_BYTES_MAX = 256 << 20, // of all cameras together, on the host
+};
+
+struct demand {
+    const struct output *of; // its results are shown; NULL: the camera's pictures
+    _Atomic size_t *taken;   // bytes, by all demands
+    _Atomic bool runs;       // the loop requests results at the output's rate
+    _Atomic bool due;        // the loop requests a result of the next picture
+    _Atomic int refused;     // for the loop: why there was no result, negative errno; 0: none
+    // Camera's thread; the loop may read them while it holds the result, or once the output has no
+    // subscribers:
+    struct image source[DEMAND_SLOTS]; // pictures like the one of the result with that number
+    size_t bytes;                      // part of *taken
+    int unmade;                        // why there is no element, negative errno
+};
+
 struct output {
     const char *camera; // its name; "" for a batch
     struct output_config *config;
@@ -34,6 +56,7 @@ struct output {
     struct collector *collector;    // of the batch, owned by the supervisor; NULL: not started
     struct output *parent;          // for a camera's share, the batch's own output; else NULL
     struct batch_member share;      // if there is a parent
+    struct demand *demand;          // of an output for viewers; else NULL
 
     // loop thread:
     struct listener listener;       // for the sink to be opened; closed: the sink makes its own

@@ -93,6 +93,29 @@ int subscriptions_open(struct subscriptions **ret, const char *camera,
     return 0;
 }
 
+struct subscriptions *subscriptions_with(const struct subscriptions *base,
+                                         const struct subscription *const more[], int n)
+{
+    struct subscriptions *ret =
+        calloc(1, sizeof *ret + (size_t)(base->n + n) * sizeof ret->list[0]);
+    if (!ret)
+        return NULL;
+    for (int i = 0; i < base->n_pictures; i++)
+        ret->list[i] = base->list[i];
+    for (int i = 0; i < n; i++)
+        ret->list[base->n_pictures + i] = *more[i];
+    for (int i = base->n_pictures; i < base->n; i++)
+        ret->list[i + n] = base->list[i];
+    ret->references = 1;
+    ret->n = base->n + n;
+    ret->n_pictures = base->n_pictures + n;
+    ret->n_pools = base->n_pools + n;
+    ret->n_packets = base->n_packets + n;
+    for (int i = 0; i < ret->n; i++)
+        ret->list[i].output->subscribers++;
+    return ret;
+}
+
 void subscriptions_follow(const struct subscriptions *subscriptions, struct work_queue *work)
 {
     for (int i = subscriptions->n_pictures; i < subscriptions->n_pools; i++) {

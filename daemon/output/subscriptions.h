@@ -17,12 +17,15 @@ struct subscription {
     struct tiling tiling;
 };
 
+enum { SUBSCRIPTIONS_MAX = CAMERA_OUTPUTS_MAX + DEMANDS_MAX };
+
 struct subscriptions {
     _Atomic int references;
     struct event released; // for the owner: posted when another thread released the last reference
     void *owner;
-    int n;          // 1 to CAMERA_OUTPUTS_MAX
-    int n_pictures; // outputs made from pictures as these arrive come first,
+    int n;          // 1 to SUBSCRIPTIONS_MAX
+    int n_pictures; // outputs made from pictures as these arrive come first, those for viewers
+                    // last,
     int n_pools;    // up to here: made from objects found in pictures (work/crops.h),
     int n_packets;  // up to here: copies of packets; the rest: lines of the analysis
     struct subscription list[];
@@ -36,6 +39,10 @@ struct subscriptions {
 // Returns 0 or a negative errno; the caller holds the only reference.
 int subscriptions_open(struct subscriptions **ret, const char *camera, const struct camera_config *,
                        const struct subscriptions *before, struct output **batches);
+// Returns a list of the same outputs and of `more`, n outputs for viewers; the caller holds the
+// only reference. NULL: out of memory.
+struct subscriptions *subscriptions_with(const struct subscriptions *,
+                                         const struct subscription *const more[], int n);
 // Makes crops follow the results of their source outputs, in place of earlier ones, by work of that
 // queue.
 void subscriptions_follow(const struct subscriptions *, struct work_queue *);

@@ -35,7 +35,7 @@ struct request {
     char camera[32];        // to record, pause or resume
     long long milliseconds; // of a clip, from now on
     struct target target;   // of a JPEG
-    struct preview_asker asker;
+    struct preview_reader reader;
     struct reload_request reload; // also of a pause
     char *file;                   // NULL: none
     struct request *next;
@@ -168,11 +168,11 @@ static char *record_clip(const struct request *request, const struct metrics *me
 
 // --- a JPEG: `snap CAMERA[/OUTPUT[/PLANE]] WIDTH`
 
-static void answer_snap(struct preview_asker *asker, struct preview_picture *picture)
+static void answer_snap(struct preview_reader *reader, struct preview_picture *picture)
 {
-    struct request *request = (struct request *)((char *)asker - offsetof(struct request, asker));
+    struct request *request = (struct request *)((char *)reader - offsetof(struct request, reader));
     char why[PREVIEW_WHY_MAX + 2 * TARGET_NAME_MAX + 8];
-    const char *output = request->target.wish.output;
+    const char *output = request->target.kind.output;
     if (!picture->why[0]) {
         send_reply(request, reply_jpeg(picture->file, picture->size));
         return;
@@ -185,9 +185,9 @@ static void answer_snap(struct preview_asker *asker, struct preview_picture *pic
 static void start_snap(struct request *request, const struct metrics *metrics)
 {
     char why[PREVIEW_WHY_MAX];
-    request->asker = (struct preview_asker){
-        .wish = request->target.wish, .patience_ns = PATIENCE_NS, .take = answer_snap};
-    const int rc = target_ask(metrics, request->target.camera, &request->asker, why, sizeof why);
+    request->reader = (struct preview_reader){
+        .kind = request->target.kind, .patience_ns = PATIENCE_NS, .take = answer_snap};
+    const int rc = target_ask(metrics, request->target.camera, &request->reader, why, sizeof why);
     if (rc < 0)
         send_reply(request, reply_refusal(rc == -ENOENT ? rc : -EAGAIN, why));
 }
@@ -315,7 +315,7 @@ static int read_snap(struct request *request, const char *text)
         !target_read(&request->target, target) || width < PREVIEW_WIDTH_MIN ||
         width > PREVIEW_WIDTH_MAX)
         return -1;
-    request->target.wish.width = width;
+    request->target.kind.width = width;
     return used;
 }
 

@@ -499,8 +499,8 @@ static void print_previews(FILE *to, const struct metrics *metrics)
     print_value(to, "framed_previews_total", "counter", "JPEGs made.", (double)counts.made);
     print_value(to, "framed_previews_dropped_total", "counter",
                 "JPEGs that were due and gave way to newer ones.", (double)counts.dropped);
-    print_value(to, "framed_preview_seconds_total", "counter",
-                "Processor time of scaling and encoding them.", (double)counts.busy_ns / 1e9);
+    print_value(to, "framed_preview_seconds_total", "counter", "Processor time of encoding them.",
+                (double)counts.busy_ns / 1e9);
 }
 
 struct counting {

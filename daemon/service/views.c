@@ -16,11 +16,11 @@ bool target_read(struct target *ret, const char *text)
 {
     unsigned plane;
     int n[3] = {0};
-    *ret = (struct target){.wish.plane = -1};
+    *ret = (struct target){.kind.plane = -1};
     const int found = sscanf(text, "%31[A-Za-z0-9_-]%n/%31[A-Za-z0-9_-]%n/%1u%n", ret->camera,
-                             &n[0], ret->wish.output, &n[1], &plane, &n[2]);
+                             &n[0], ret->kind.output, &n[1], &plane, &n[2]);
     if (found == 3)
-        ret->wish.plane = (int)plane;
+        ret->kind.plane = (int)plane;
     return found >= 1 && text[n[found - 1]] == 0;
 }
 
@@ -39,36 +39,21 @@ bool target_read_width(int *ret, const char *text)
     return *text && !*end && width >= PREVIEW_WIDTH_MIN && width <= PREVIEW_WIDTH_MAX;
 }
 
-static int check_output(const struct camera *camera, const char *name, char *why, size_t size)
-{
-    const struct subscriptions *outputs = camera->subscriptions;
-    int i = 0;
-    while (i < outputs->n && strcmp(outputs->list[i].output->config->name, name) != 0)
-        i++;
-    if (i < outputs->n_pictures)
-        return 0;
-    snprintf(why, size,
-             i == outputs->n ? "camera %s has no output %s"
-                             : "camera %s: output %s is not made of every picture",
-             camera->config->name, name);
-    return i == outputs->n ? -ENOENT : -EINVAL;
-}
-
-int target_ask(const struct metrics *metrics, const char *name, struct preview_asker *asker,
+int target_ask(const struct metrics *metrics, const char *name, struct preview_reader *reader,
                char *why, size_t size)
 {
-    const struct camera *camera = metrics_camera(metrics, name);
+    struct camera *camera = metrics_camera(metrics, name);
+    const char *output = reader->kind.output;
     if (!camera) {
         snprintf(why, size, "there is no camera %s", name);
         return -ENOENT;
     }
-    int rc = 0;
-    if (*asker->wish.output)
-        rc = check_output(camera, asker->wish.output, why, size);
-    if (rc < 0)
-        return rc;
-    rc = preview_ask(camera_thread_preview(camera->thread), asker);
-    if (rc == -ENOSPC)
+    const int rc = preview_start(&camera->preview, reader);
+    if (rc == -ENOENT)
+        snprintf(why, size, "camera %s has no output %s", name, output);
+    else if (rc == -EINVAL)
+        snprintf(why, size, "camera %s: output %s is not made of every picture", name, output);
+    else if (rc == -ENOSPC)
         snprintf(why, size, "camera %s: %d kinds of pictures are asked for, which is the most",
                  name, PREVIEW_KINDS_MAX);
     else if (rc < 0)
@@ -82,22 +67,22 @@ static const int64_t SNAPSHOT_NS = INT64_C(4000000000);
 struct snapshot {
     struct http_exchange *exchange;
     struct target target;
-    struct preview_asker asker;
+    struct preview_reader reader;
 };
 
 static void snapshot_lost_its_client(void *opaque)
 {
     struct snapshot *snapshot = opaque;
-    preview_leave(&snapshot->asker);
+    preview_stop(&snapshot->reader);
     free(snapshot);
 }
 
-static void answer_snapshot(struct preview_asker *asker, struct preview_picture *picture)
+static void answer_snapshot(struct preview_reader *reader, struct preview_picture *picture)
 {
     struct snapshot *snapshot =
-        (struct snapshot *)((char *)asker - offsetof(struct snapshot, asker));
+        (struct snapshot *)((char *)reader - offsetof(struct snapshot, reader));
     struct http_page page = {.status = 200, .type = "image/jpeg", .size = picture->size};
-    const char *output = snapshot->target.wish.output;
+    const char *output = snapshot->target.kind.output;
     if (picture->why[0]) {
         http_refuse(snapshot->exchange, 503, "%s%s%s: %s", snapshot->target.camera,
                     *output ? "/" : "", output, picture->why);
@@ -115,21 +100,21 @@ static bool read_snapshot_target(struct http_exchange *exchange, struct target *
 {
     const char *output = http_part(exchange, 1);
     const char *width = http_argument(exchange, "width"), *plane = http_argument(exchange, "plane");
-    struct preview_wish *wish = &ret->wish;
-    *ret = (struct target){.wish = {.plane = -1, .width = WIDTH}};
+    struct preview_kind *kind = &ret->kind;
+    *ret = (struct target){.kind = {.plane = -1, .width = WIDTH}};
     if (!target_read_name(ret->camera, http_part(exchange, 0)) ||
-        (output && !target_read_name(wish->output, output))) {
+        (output && !target_read_name(kind->output, output))) {
         http_refuse(exchange, 404, "there is no camera or output of such a name");
         return false;
     }
     if (output && plane) {
-        wish->plane = *plane - '0';
-        if (wish->plane < 0 || wish->plane > 2 || plane[1]) {
+        kind->plane = *plane - '0';
+        if (kind->plane < 0 || kind->plane > 2 || plane[1]) {
             http_refuse(exchange, 400, "plane is 0, 1 or 2");
             return false;
         }
     }
-    if (!output && width && !target_read_width(&wish->width, width)) {
+    if (!output && width && !target_read_width(&kind->width, width)) {
         http_refuse(exchange, 400, "width is a number of pixels from %d to %d", PREVIEW_WIDTH_MIN,
                     PREVIEW_WIDTH_MAX);
         return false;
@@ -151,9 +136,9 @@ void snapshot_serve(const struct metrics *metrics, struct http_exchange *exchang
     *snapshot = (struct snapshot){
         .exchange = exchange,
         .target = target,
-        .asker = {.wish = target.wish, .patience_ns = SNAPSHOT_NS, .take = answer_snapshot},
+        .reader = {.kind = target.kind, .patience_ns = SNAPSHOT_NS, .take = answer_snapshot},
     };
-    const int rc = target_ask(metrics, target.camera, &snapshot->asker, why, sizeof why);
+    const int rc = target_ask(metrics, target.camera, &snapshot->reader, why, sizeof why);
     if (rc == 0) {
         http_hold(exchange, snapshot_lost_its_client, snapshot);
         return;
@@ -192,7 +177,7 @@ struct viewer {
     struct view_entry {
         struct viewer *viewer;
         struct target target;
-        struct preview_asker asker;
+        struct preview_reader reader;
     } list[];
 };
 
@@ -207,17 +192,17 @@ static void put_picture(struct viewer *viewer, int index, struct preview_picture
     http_wake(viewer->exchange);
 }
 
-static void take_picture(struct preview_asker *asker, struct preview_picture *picture)
+static void take_picture(struct preview_reader *reader, struct preview_picture *picture)
 {
     struct view_entry *entry =
-        (struct view_entry *)((char *)asker - offsetof(struct view_entry, asker));
+        (struct view_entry *)((char *)reader - offsetof(struct view_entry, reader));
     put_picture(entry->viewer, (int)(entry - entry->viewer->list), picture);
 }
 
 static int ask_for_entry(struct view_entry *entry, const struct metrics *metrics, char *why,
                          size_t size)
 {
-    return target_ask(metrics, entry->target.camera, &entry->asker, why, size);
+    return target_ask(metrics, entry->target.camera, &entry->reader, why, size);
 }
 
 // Requests the pictures of all entries without a request.
@@ -226,10 +211,10 @@ static void ask_for_rest(struct viewer *viewer, const struct metrics *metrics)
     for (int i = 0; i < viewer->n; i++) {
         struct view_entry *entry = &viewer->list[i];
         char why[PREVIEW_WHY_MAX];
-        if (entry->asker.preview || ask_for_entry(entry, metrics, why, sizeof why) == 0)
+        if (entry->reader.preview || ask_for_entry(entry, metrics, why, sizeof why) == 0)
             continue;
         struct preview_picture *refusal =
-            preview_picture_refuse(entry->target.camera, entry->asker.wish.output, why);
+            preview_picture_refuse(entry->target.camera, entry->reader.kind.output, why);
         if (refusal)
             put_picture(viewer, i, refusal);
         preview_picture_unref(refusal);
@@ -267,7 +252,7 @@ static void close_viewer(void *opaque)
     struct view_streams *streams = viewer->streams;
     struct viewer **link = &streams->viewers;
     for (int i = 0; i < viewer->n; i++)
-        preview_leave(&viewer->list[i].asker);
+        preview_stop(&viewer->list[i].reader);
     view_messages_close(viewer->messages);
     view_parts_close(&viewer->parts);
     while (*link != viewer)
@@ -296,8 +281,10 @@ static struct viewer *open_viewer(struct view_streams *streams, struct http_exch
 
 static void add_target(struct viewer *viewer, const struct target *target)
 {
-    viewer->list[viewer->n++] = (struct view_entry){
-        .viewer = viewer, .target = *target, .asker = {.wish = target->wish, .take = take_picture}};
+    viewer->list[viewer->n++] =
+        (struct view_entry){.viewer = viewer,
+                            .target = *target,
+                            .reader = {.kind = target->kind, .take = take_picture}};
 }
 
 static void refuse_viewer(struct viewer *viewer, int status, const char *why)
@@ -345,7 +332,7 @@ static bool read_target(struct target *ret, const char *text, size_t n)
     int width;
     if (!target_read(ret, copy) || !target_read_width(&width, colon + 1))
         return false;
-    ret->wish.width = width;
+    ret->kind.width = width;
     return true;
 }
 
@@ -357,7 +344,7 @@ static bool add_targets(struct viewer *viewer, const char *list, double fps)
         n = strcspn(list, ",");
         if (viewer->n == VIEW_PICTURES_MAX || !read_target(&target, list, n))
             return false;
-        target.wish.fps = fps;
+        target.kind.fps = fps;
         add_target(viewer, &target);
     }
     return viewer->n > 0;
@@ -399,16 +386,16 @@ static size_t fill_parts(void *opaque, char *to, size_t room)
 void view_streams_serve_mjpeg(struct view_streams *streams, struct http_exchange *exchange)
 {
     const char *width = http_argument(exchange, "width");
-    struct target target = {.wish = {.plane = -1, .width = WIDTH}};
+    struct target target = {.kind = {.plane = -1, .width = WIDTH}};
     struct metrics metrics;
     char why[PREVIEW_WHY_MAX];
-    if (!admit_viewer(streams, exchange, &target.wish.fps))
+    if (!admit_viewer(streams, exchange, &target.kind.fps))
         return;
     if (!target_read_name(target.camera, http_part(exchange, 0))) {
         http_refuse(exchange, 404, "there is no camera of such a name");
         return;
     }
-    if (width && !target_read_width(&target.wish.width, width)) {
+    if (width && !target_read_width(&target.kind.width, width)) {
         http_refuse(exchange, 400, "width is a number of pixels from %d to %d", PREVIEW_WIDTH_MIN,
                     PREVIEW_WIDTH_MAX);
         return;

@@ -1,12 +1,18 @@
 #include "daemon/work/geometry.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/region.h"
 #include "daemon/wire.h"
+
+enum {
+    ELEMENTS_MAX = PLAN_OPS_MAX - DEMANDS_MAX, // of outputs that are not for viewers
+    FINE = 3,                                  // of 3x3 pixels, bilinear reads 2x2
+};
 
 bool geometry_is_alike(const struct image *a, const struct image *b)
 {
@@ -59,15 +65,42 @@ static int regions_of(struct rect regions[TILES_MAX], const struct subscription 
     return op->kind == OP_WARP ? tiles_make(regions, &subscription->tiling, regions[0]) : -EINVAL;
 }
 
+// Gives a picture for viewers, which has a width alone, the source's shape. It is never enlarged,
+// and filtered by area only where bilinear would skip pixels.
+static void follow_source(struct warp_params *picture, const struct image *source)
+{
+    const bool turned = source->orientation & ORIENTATION_QUARTER;
+    const int shown_width = turned ? source->height : source->width;
+    const int shown_height = turned ? source->width : source->height;
+    if (picture->width * FINE >= shown_width)
+        picture->filter = FILTER_BILINEAR;
+    if (picture->width > shown_width)
+        picture->width = shown_width;
+    picture->height = (int)lround((double)picture->width * shown_height / shown_width);
+    picture->height = picture->height > 0 ? picture->height : 1;
+}
+
+static struct op_params params_of(const struct subscription *subscription, int n,
+                                  const struct rect *region, const struct image *source)
+{
+    struct op_params params = subscription->op;
+    if (!subscription->output->config->crops.of && (n > 1 || subscription->tiling.size))
+        params.warp.crop = *region;
+    const struct demand *demand = subscription->output->demand;
+    if (demand && !demand->of)
+        follow_source(&params.yuv.geometry, source);
+    return params;
+}
+
 int geometry_first(struct op_params *ret, const struct subscription *subscription,
                    const struct image *source)
 {
     struct rect regions[TILES_MAX];
     const int n = regions_of(regions, subscription, source);
-    *ret = subscription->op;
-    if (n > 1 || subscription->tiling.size)
-        ret->warp.crop = regions[0];
-    return n < 0 ? -EINVAL : 0;
+    if (n < 0)
+        return -EINVAL;
+    *ret = params_of(subscription, n, regions, source);
+    return 0;
 }
 
 static void finish_elements(struct geometry *geometry, int from)
@@ -76,14 +109,17 @@ static void finish_elements(struct geometry *geometry, int from)
         op_finish(&geometry->elements[--geometry->n].op);
 }
 
-// Appends all elements of a subscription, or none. Returns 0 or a negative errno.
+// Appends all elements of a subscription, or none; viewers see the first one. Returns 0 or a
+// negative errno.
 static int open_elements(struct geometry *geometry, const struct subscription *subscription)
 {
     const int before = geometry->n;
     struct rect regions[TILES_MAX];
-    const int n = regions_of(regions, subscription, &geometry->source);
     const struct output_config *config = subscription->output->config;
-    if (n < 0 || before + n > PLAN_OPS_MAX)
+    const bool is_viewed = subscription->output->demand;
+    const int all = regions_of(regions, subscription, &geometry->source);
+    const int n = is_viewed && all > 0 ? 1 : all;
+    if (n < 0 || before + n > (is_viewed ? PLAN_OPS_MAX : ELEMENTS_MAX))
         return n < 0 ? n : -E2BIG;
     if (config->is_batch && n > config->capacity)
         return -EOVERFLOW;
@@ -94,10 +130,9 @@ static int open_elements(struct geometry *geometry, const struct subscription *s
     const struct rois *rois = &config->roi.chosen;
     int rc = 0;
     for (int i = 0; i < n && rc == 0; i++) {
-        struct op_params params = subscription->op;
+        const struct op_params params =
+            params_of(subscription, all, &regions[i], &geometry->source);
         struct element *element = &elements[geometry->n];
-        if (!config->crops.of && (n > 1 || subscription->tiling.size))
-            params.warp.crop = regions[i];
         element->region = regions[i];
         element->name = rois->n > 0 ? rois->list[i].name : "";
         rc = op_init(&element->op, &params, &geometry->source);
@@ -110,14 +145,17 @@ static int open_elements(struct geometry *geometry, const struct subscription *s
 }
 
 // Returns 0 or -ENOMEM.
-static int open_all(struct geometry *geometry, const struct subscription *list, int n, char *notice,
-                    size_t size)
+static int open_all(struct geometry *geometry, const struct subscription *list, int n, int unviewed,
+                    char *notice, size_t size)
 {
     for (int i = 0; i < n; i++) {
-        int rc = open_elements(geometry, &list[i]);
-        if (rc == -ENOMEM)
+        struct demand *demand = list[i].output->demand;
+        int rc = demand && unviewed ? unviewed : open_elements(geometry, &list[i]);
+        if (demand)
+            demand->unmade = rc;
+        else if (rc == -ENOMEM)
             return rc;
-        if (rc < 0)
+        else if (rc < 0)
             note_failure(&geometry->source, list[i].output->config->name, rc, notice, size);
         geometry->first[i + 1] = geometry->n;
     }
@@ -140,8 +178,9 @@ static size_t results_bytes(const struct geometry *geometry, const struct subscr
     return bytes;
 }
 
+// `leaves_room`: only in memory that cameras can do without.
 static int open_plan(struct geometry *geometry, const struct device_lease *lease, size_t bytes,
-                     char *notice, size_t size)
+                     bool leaves_room, char *notice, size_t size)
 {
     const struct backend_driver *driver = lease->driver;
     const int depth = frames_in_flight(driver);
@@ -150,7 +189,8 @@ static int open_plan(struct geometry *geometry, const struct device_lease *lease
     for (int i = 0; i < geometry->n; i++)
         ops[i] = &geometry->elements[i].op;
     bytes += driver->plan_need(&geometry->source, ops, geometry->n, depth).device;
-    int rc = device_reserve(lease, bytes, &left);
+    int rc = leaves_room ? device_reserve_spare(lease, bytes, &left)
+                         : device_reserve(lease, bytes, &left);
     if (rc == 0) {
         geometry->reserved = bytes;
         left = 0;
@@ -166,18 +206,34 @@ static int open_plan(struct geometry *geometry, const struct device_lease *lease
     return rc;
 }
 
+// `unviewed`: why outputs for viewers are left out; 0: they are not.
+static int open_geometry(struct geometry *geometry, const struct device_lease *lease,
+                         const struct subscription *list, int n, const struct image *source,
+                         size_t bytes, int unviewed, char *notice, size_t size)
+{
+    geometry->source = *source;
+    int rc = open_all(geometry, list, n, unviewed, notice, size);
+    for (int i = 0; i < n && rc == 0 && lease->driver->export_open; i++)
+        bytes += results_bytes(geometry, list, i);
+    if (rc == 0 && geometry->n > 0)
+        rc = open_plan(geometry, lease, bytes, unviewed == 0, notice, size);
+    if (rc < 0)
+        geometry_close(geometry, lease);
+    return rc;
+}
+
 int geometry_open(struct geometry *geometry, const struct device_lease *lease,
                   const struct subscription *list, int n, const struct image *source, size_t bytes,
                   char *notice, size_t size)
 {
-    geometry->source = *source;
-    int rc = open_all(geometry, list, n, notice, size);
-    for (int i = 0; i < n && rc == 0 && lease->driver->export_open; i++)
-        bytes += results_bytes(geometry, list, i);
-    if (rc == 0 && geometry->n > 0)
-        rc = open_plan(geometry, lease, bytes, notice, size);
-    if (rc < 0)
-        geometry_close(geometry, lease);
+    const size_t before = strlen(notice);
+    int rc = -ENOSPC;
+    if (n > 0 && list[n - 1].output->demand)
+        rc = open_geometry(geometry, lease, list, n, source, bytes, 0, notice, size);
+    if (rc < 0) {
+        notice[before] = 0;
+        rc = open_geometry(geometry, lease, list, n, source, bytes, rc, notice, size);
+    }
     return rc;
 }
 

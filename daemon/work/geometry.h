@@ -21,7 +21,7 @@ struct geometry {
     int n;
     // Subscription i has elements [first[i], first[i + 1]), in the order of tiles_make; none if its
     // output cannot be made from such a source.
-    int first[CAMERA_OUTPUTS_MAX + 1];
+    int first[SUBSCRIPTIONS_MAX + 1];
     struct job_result *results; // n per frame in flight, FRAMES_IN_FLIGHT_MAX times
     struct plan *plan;          // NULL: no output can be made
     size_t reserved;            // bytes of the lease's device
@@ -32,9 +32,10 @@ bool geometry_is_alike(const struct image *, const struct image *);
 bool geometry_fits(const struct geometry *, const struct image *source);
 // Opens a closed geometry for pictures like this one, and for the n outputs of the list. An output
 // that cannot be made gets no element; one with crops gets as many as its batch has, each of the
-// whole picture, which jobs replace. Reserves the device memory of it all, and `bytes` more.
-// `notice` gets a sentence about such outputs, or about a device without room. Returns 0, -ENOSPC
-// (the device has no room) or another negative errno. Closed on error.
+// whole picture, which jobs replace; those for viewers, which are last, get none if the device has
+// too little room for them. Reserves the device memory of it all, and `bytes` more. `notice` gets a
+// sentence about outputs without elements, or about a device without room. Returns 0, -ENOSPC (the
+// device has no room) or another negative errno. Closed on error.
 int geometry_open(struct geometry *, const struct device_lease *, const struct subscription *list,
                   int n, const struct image *, size_t bytes, char *notice, size_t size);
 // Returns in *ret the parameters of the subscription's first element for such a picture. 0, or

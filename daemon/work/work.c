@@ -30,8 +30,9 @@ struct in_flight {
     struct job job;
     struct frame frame;
     struct output_set *set;
-    struct result *result[CAMERA_OUTPUTS_MAX]; // NULL: the output does not take the frame
-    int first[CAMERA_OUTPUTS_MAX];             // first item in that result
+    struct result *result[SUBSCRIPTIONS_MAX]; // NULL: the output does not take the frame
+    int first[SUBSCRIPTIONS_MAX];             // first item in that result
+    bool is_viewed;                           // all of them are for viewers
     struct camera_work *work;
     bool busy; // under lock
 };
@@ -42,6 +43,7 @@ struct camera_work {
     struct crops *crops; // a list
     struct frame shape;  // the last frame that a geometry was opened for, without its picture
     struct rate rate;    // the camera's `fps`
+    uint64_t pictures;   // offered, except lost ones
     uint32_t epoch;
     int64_t opening_ns; // time spent to open memory of outputs for the present frame
     int64_t waited_ns;  // excess of the last frames over their patience; shorter waits reduce it
@@ -144,7 +146,8 @@ static int open_geometry(struct camera_work *work, struct output_set *set)
     const struct image *image = &shape->image;
     int num = shape->rate_num, den = shape->rate_den;
     size_t surfaces = 0;
-    work->noticed = false;
+    char before[sizeof work->notice];
+    strcpy(before, work->notice);
     work->notice[0] = 0;
     if (image->memory == MEMORY_CUDA)
         surfaces = budget_nvdec(shape->codec, image->width, image->height,
@@ -155,6 +158,7 @@ static int open_geometry(struct camera_work *work, struct output_set *set)
     rate_limit(&work->rate, &num, &den);
     if (rc == 0)
         rc = crops_prepare(work->crops, image, num, den, work->notice, sizeof work->notice);
+    work->noticed &= rc == 0 && strcmp(before, work->notice) == 0;
     return rc;
 }
 
@@ -445,8 +449,10 @@ static void job_done(struct job *job, int status)
     struct in_flight *flight = job->opaque;
     const struct frame_info *info = &flight->frame.info;
     struct camera_work *work = flight->work;
-    histogram_observe(work->context.decode, info->decoded_ns - info->received_ns);
-    histogram_observe(work->context.process, monotonic_ns() - info->decoded_ns);
+    if (!flight->is_viewed) {
+        histogram_observe(work->context.decode, info->decoded_ns - info->received_ns);
+        histogram_observe(work->context.process, monotonic_ns() - info->decoded_ns);
+    }
     if (status == -EREMOTEIO)
         atomic_store(&work->job_failed, true);
     report_failure(work, status);
@@ -459,6 +465,7 @@ static void begin_job(struct in_flight *flight)
     const size_t at = (size_t)(flight - flight->work->in_flight) * (size_t)geometry->n;
     struct job_result *results = geometry->results + at;
     memset(results, 0, (size_t)geometry->n * sizeof *results);
+    flight->is_viewed = false;
     flight->job = (struct job){
         .src = flight->frame.image,
         .results = results,
@@ -500,7 +507,8 @@ static int start_job(struct in_flight *flight)
 
 // --- claims
 
-// Waits for consumers without a limit. Returns 0, the first item, or an error of pool_claim.
+// Waits for consumers without a limit, except for viewers. Returns 0, the first item, or an error
+// of pool_claim.
 static int claim_result(struct in_flight *flight, struct output *output,
                         const struct elements *elements, struct result **ret)
 {
@@ -511,10 +519,10 @@ static int claim_result(struct in_flight *flight, struct output *output,
         .size = op->dst_bytes,
         .items = elements->n,
         .ledger = &output->ledger,
-        .wait_until_ns = work->patient_until_ns,
+        .wait_until_ns = output->demand ? 0 : work->patient_until_ns,
         .stop = &work->interrupted,
     };
-    if (output->config->overflow == OVERFLOW_WAIT || monotonic_ns() < work->patient_until_ns)
+    if (output->config->overflow == OVERFLOW_WAIT || monotonic_ns() < request.wait_until_ns)
         stage_enter(work->context.stages, STAGE_SUBMIT, STAGE_NO_LIMIT);
     int rc = pool_claim(output->pool, &request, ret);
     stage_enter(work->context.stages, STAGE_SUBMIT, 0);
@@ -604,14 +612,86 @@ static bool claim_outputs(struct in_flight *flight, bool shares)
     const struct subscriptions *outputs = flight->set->outputs;
     bool any = false;
     for (int i = 0; i < outputs->n_pictures; i++) {
+        const struct output *output = outputs->list[i].output;
         struct result *result;
-        if ((outputs->list[i].output->parent != NULL) != shares)
+        if (output->demand || (output->parent != NULL) != shares)
             continue;
         int first = claim_frame(flight, i, &result);
         if (first < 0)
             continue;
         add_elements(flight, i, result, first);
         any = true;
+    }
+    return any;
+}
+
+// --- claims for viewers
+
+// Counts the result's memory before it is claimed: its slots and, to show a tensor, two copies with
+// three bytes a pixel. Returns 0, -EFBIG or -EDQUOT.
+static int admit_demand(struct demand *demand, const struct op *op)
+{
+    const size_t pixels = (size_t)op->dst.width * (size_t)op->dst.height;
+    const size_t bytes = DEMAND_SLOTS * op->dst_bytes + (demand->of ? pixels * 2 * 3 : 0);
+    if (op->dst.width > DEMAND_SIDE_MAX || op->dst.height > DEMAND_SIDE_MAX)
+        return -EFBIG;
+    if (bytes == demand->bytes)
+        return 0;
+    const size_t more = bytes - demand->bytes; // modulo SIZE_MAX + 1
+    const size_t all = atomic_fetch_add(demand->taken, more) + more;
+    const bool fits = all <= DEMANDS_BYTES_MAX;
+    if (!fits)
+        atomic_fetch_sub(demand->taken, bytes);
+    demand->bytes = fits ? bytes : 0;
+    return fits ? 0 : -EDQUOT;
+}
+
+// Claims the one item of an output for viewers if it is due. Returns 0; -EAGAIN: not now; or
+// another negative errno. A lasting reason is in demand->refused, too.
+static int claim_demanded(struct in_flight *flight, int subscription, struct result **ret)
+{
+    struct output *output = output_of(flight->set, subscription);
+    struct demand *demand = output->demand;
+    const struct elements elements = elements_of(flight->set, subscription);
+    const struct frame_info *info = &flight->frame.info;
+    const uint64_t sequence = demand->of ? demand->of->sequence - 1 : flight->work->pictures;
+    const bool due = atomic_exchange(&demand->due, false);
+    if (due)
+        rate_restart(&output->rate);
+    const bool kept = atomic_load(&demand->runs) && rate_keeps(&output->rate, info->pts_ns);
+    if (!due && !kept)
+        return -EAGAIN;
+    int rc = elements.n > 0 ? admit_demand(demand, &elements.list[0].op) : demand->unmade;
+    if (rc < 0) {
+        atomic_store(&demand->refused, rc);
+        return rc;
+    }
+    rc = claim_result(flight, output, &elements, ret);
+    if (rc < 0) {
+        atomic_store(&demand->due, due);
+        return rc;
+    }
+    demand->source[(*ret)->number] = flight->frame.image;
+    elements_describe(*ret, 0, &elements, output, info, sequence, sequence);
+    return 0;
+}
+
+// Claims results for viewers, behind all others: they never wait. False: claimed none.
+static bool claim_viewed(struct in_flight *flight)
+{
+    const struct subscriptions *outputs = flight->set->outputs;
+    bool any = false;
+    for (int i = 0; i < outputs->n_pictures; i++) {
+        struct output *output = outputs->list[i].output;
+        struct result *result;
+        if (!output->demand)
+            continue;
+        if (claim_demanded(flight, i, &result) == 0) {
+            add_elements(flight, i, result, 0);
+            any = true;
+        } else if (atomic_load(&output->demand->refused)) {
+            event_post(flight->work->context.events, &output->ready);
+        }
     }
     return any;
 }
@@ -632,17 +712,21 @@ static void lose_frame(const struct subscriptions *outputs, enum loss reason)
 // --- a frame
 
 // Offers the frame in `flight` to every output, as one job. Batches come last: other cameras wait
-// for items claimed there, and a client of an output may take its time.
-static int submit(struct in_flight *flight)
+// for items claimed there, and a client of an output may take its time. `thinned`: to viewers
+// alone.
+static int submit(struct in_flight *flight, bool thinned)
 {
     struct camera_work *work = flight->work;
     work->opening_ns = 0;
     rate_limit(&work->rate, &flight->frame.rate_num, &flight->frame.rate_den);
     begin_job(flight);
-    bool wanted = claim_outputs(flight, false);
-    wanted |= claim_outputs(flight, true);
+    bool wanted = !thinned && claim_outputs(flight, false);
+    wanted |= !thinned && claim_outputs(flight, true);
+    flight->is_viewed = !wanted;
+    wanted |= claim_viewed(flight);
     work_delayed(work, work->opening_ns);
-    crops_keep(work->crops, &flight->frame);
+    if (!thinned)
+        crops_keep(work->crops, &flight->frame);
     if (wanted)
         return start_job(flight);
     release_in_flight(flight);
@@ -679,10 +763,12 @@ static int update_geometry(struct camera_work *work, const struct frame *frame)
     if (rc < 0)
         work_drain(work);
     work->retry_ns = rc < 0 ? monotonic_ns() + RETRY_NS : 0;
-    if (failed && rc == 0)
+    if (failed && rc == 0) {
         snprintf(work->notice, sizeof work->notice,
                  "backend %s: a job failed, its plan was opened again",
                  work->context.lease->driver->name);
+        work->noticed = false;
+    }
     work_delayed(work, monotonic_ns() - begun_ns);
     return rc;
 }
@@ -710,11 +796,38 @@ static void observe(struct camera_work *work, struct frame *frame)
     stage_enter(context->stages, STAGE_SUBMIT, 0);
 }
 
+static int submit_frame(struct in_flight *flight, struct frame *frame, bool thinned)
+{
+    struct camera_work *work = flight->work;
+    flight->frame = *frame;
+    *frame = (struct frame){0};
+    return report_failure(work, submit(flight, thinned));
+}
+
+// Offers a frame beyond the camera's `fps` to viewers, without waiting for the backend.
+static int submit_thinned(struct camera_work *work, struct frame *frame)
+{
+    const struct subscriptions *outputs = present(work)->outputs;
+    const int n = outputs->n_pictures;
+    struct in_flight *flight = NULL;
+    stats_outputs_lose(outputs, LOSS_THINNED);
+    lose_frame(outputs, LOSS_THINNED);
+    if (n > 0 && outputs->list[n - 1].output->demand && update_geometry(work, frame) == 0) {
+        pthread_mutex_lock(&work->lock);
+        flight = take_in_flight(work, 0);
+        pthread_mutex_unlock(&work->lock);
+    }
+    if (flight)
+        return submit_frame(flight, frame, true);
+    frame_release(frame);
+    return 0;
+}
+
 int work_submit(struct camera_work *work, struct frame *frame)
 {
     const struct subscriptions *outputs = present(work)->outputs;
     struct in_flight *flight = NULL;
-    enum loss reason = LOSS_THINNED;
+    enum loss reason;
     int rc = 0;
 
     close_former(work);
@@ -725,10 +838,9 @@ int work_submit(struct camera_work *work, struct frame *frame)
         return 0;
     }
     update_epoch(work, frame->info.epoch);
-    if (!rate_keeps(&work->rate, frame->info.pts_ns)) {
-        stats_outputs_lose(outputs, LOSS_THINNED);
-        goto lost;
-    }
+    work->pictures++;
+    if (!rate_keeps(&work->rate, frame->info.pts_ns))
+        return submit_thinned(work, frame);
     observe(work, frame);
     reason = LOSS_BACKEND;
     rc = update_geometry(work, frame);
@@ -742,9 +854,7 @@ int work_submit(struct camera_work *work, struct frame *frame)
                                                : LOSS_BACKEND_BUSY;
     if (!flight)
         goto lost;
-    flight->frame = *frame;
-    *frame = (struct frame){0};
-    return report_failure(work, submit(flight));
+    return submit_frame(flight, frame, false);
 lost:
     frame_release(frame);
     lose_frame(outputs, reason);

@@ -1,99 +1,204 @@
-// Previews: made on request, of the newest picture, with at most one per camera held; if there is
-// none, the requester gets the reason.
+// Previews: an output for viewers exists while somebody looks, and some time longer; its newest
+// result becomes a JPEG, and the camera's own outputs lose nothing to it. If there is no picture,
+// the reader gets the reason.
 #include "daemon/view/previews.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/view/preview.h"
+#include "daemon/work/transform.h"
 #include "tests/test.h"
 
-enum { WIDTH = 160, HEIGHT = 120 };
+enum { WIDTH = 160, HEIGHT = 120, A_JOB = 16 << 20, ROOM = 1 << 30 };
+enum { NET, HUGE, LARGE, OUTPUTS };
 static const int64_t SECOND = INT64_C(1000000000);
 
 static uv_loop_t loop;
 static struct event_queue *events;
+static struct work_queue work_queue;
 static struct previews *previews;
-static struct device_lease lease;              // empty: pictures are on the host
-static struct subscriptions no_outputs;        // empty
+static struct devices *devices;
+static struct backend_driver driver; // acts as cuda, on the CPU
+static struct output_config config[OUTPUTS];
 static uint8_t pixels[WIDTH * HEIGHT * 3 / 2]; // gray
-static _Atomic int released;                   // pictures that came back
-static _Atomic int last_released;              // number of the last one
-static sem_t blocks, goes_on;
-static bool thread_is_blocked;
-static pthread_t test_thread;
+static int released;                           // pictures that came back
+static double camera_fps;                      // for open_camera
 
-struct asker {
-    struct preview_asker asker;
-    int told;
+// The camera: this thread is its thread, too.
+static struct {
+    struct preview_source source;
+    struct device_lease lease;
+    struct subscriptions *outputs, *served; // its own; those of `pipeline`
+    struct consumer consumer;               // of NET
+    struct transform *pipeline;
+    struct histogram decode, process;
+    _Atomic bool stop;
+    struct stage_watch stages;
+    int changes; // of `served`
+} camera;
+
+struct reader {
+    struct preview_reader reader;
+    int calls;
     uint64_t sequence;
     size_t size;
     char why[PREVIEW_WHY_MAX], facts[PREVIEW_FACTS_MAX];
-    bool leaves; // leaves in its callback
+    bool stops; // in its callback
 };
+
+// --- the device
+
+static size_t device_bytes(struct backend *backend)
+{
+    (void)backend;
+    return 2 * (size_t)ROOM;
+}
+
+static struct memory_need plan_need(const struct image *src, const struct op *const ops[], int n,
+                                    int depth)
+{
+    (void)src, (void)ops, (void)depth;
+    return (struct memory_need){.device = (size_t)n * A_JOB};
+}
+
+static int submit(struct plan *plan, struct job *job)
+{
+    job->src.memory = MEMORY_HOST; // its real place
+    return cpu_backend.submit(plan, job);
+}
+
+// --- the camera
+
+static void release_list(struct subscriptions *list)
+{
+    if (subscriptions_release(list))
+        subscriptions_close(list, NULL);
+}
+
+static void serve(struct preview_source *source)
+{
+    struct subscriptions *before = camera.served;
+    camera.served = preview_source_extend(source);
+    if (!camera.served)
+        camera.served = subscriptions_acquire(camera.outputs);
+    transform_subscribe(camera.pipeline, camera.served);
+    release_list(before);
+    camera.changes++;
+}
+
+static struct subscriptions *open_outputs(int n, const struct subscriptions *before)
+{
+    const struct camera_config all = {.outputs = config, .n_outputs = n};
+    struct subscriptions *ret = NULL;
+    CHECK(subscriptions_open(&ret, "gate", &all, before, NULL) == 0, "outputs");
+    return ret;
+}
+
+static void open_camera(void)
+{
+    memset(&camera, 0, sizeof camera);
+    released = 0;
+    CHECK(device_acquire(devices, NULL, &camera.lease) == 0, "lease");
+    camera.outputs = open_outputs(OUTPUTS, NULL);
+    camera.served = subscriptions_acquire(camera.outputs);
+    pool_attach(camera.outputs->list[NET].output->pool, &camera.consumer);
+    const struct transform_context context = {
+        .lease = &camera.lease,
+        .events = events,
+        .subscriptions = camera.served,
+        .fps = camera_fps,
+        .stop = &camera.stop,
+        .stages = &camera.stages,
+        .decode = &camera.decode,
+        .process = &camera.process,
+    };
+    CHECK(transform_open(&camera.pipeline, &context) == 0, "pipeline");
+    transform_attach(camera.pipeline);
+    camera.source = (struct preview_source){
+        .previews = previews, .camera = "gate", .outputs = camera.outputs, .changed = serve};
+}
+
+static void close_camera(void)
+{
+    const struct output *net = camera.outputs->list[NET].output;
+    transform_detach(camera.pipeline);
+    transform_close(camera.pipeline);
+    device_release(&camera.lease);
+    release_list(camera.served);
+    preview_source_close(&camera.source);
+    for (int i = 0; i < LOSSES; i++)
+        CHECK(i == LOSS_THINNED || atomic_load(&net->ledger.lost[i]) == 0, "a frame is lost: %s",
+              loss_name((enum loss)i));
+    pool_detach(net->pool, &camera.consumer);
+    subscriptions_close(camera.outputs, output_close);
+    CHECK(previews_counts(previews).kinds == 0, "kinds");
+}
 
 static void release(void *owner)
 {
-    atomic_store(&last_released, (int)(intptr_t)owner);
-    atomic_fetch_add(&released, 1);
+    (void)owner;
+    released++;
 }
 
-// Blocks in the last owner: the previews' thread, or else the test.
-static void release_late(void *owner)
-{
-    thread_is_blocked = !pthread_equal(pthread_self(), test_thread);
-    sem_post(&blocks);
-    if (thread_is_blocked)
-        sem_wait(&goes_on);
-    release(owner);
-}
-
-static struct frame make_frame(int number, void (*release_it)(void *))
+static struct frame make_frame(int number)
 {
     struct frame frame = {
         .image = {.format = PIXEL_YUV420P, .width = WIDTH, .height = HEIGHT},
         .info = {.pts_ns = number * SECOND / 25, .epoch = 1},
-        .owner = (void *)(intptr_t)number,
-        .release = release_it,
+        .owner = &camera,
+        .release = release,
     };
-    frame.info.capture_ns = frame.info.pts_ns + (number % 2 ? 0 : SECOND / 10); // the clock varies
     image_lay_out(&frame.image, pixels);
     return frame;
 }
 
-// Offers a picture and passes it on, as the camera's thread does; it comes back at once.
-static void offer(struct preview_source *source, int number, void (*release_it)(void *))
+static void submit_frame(struct frame frame)
 {
-    struct frame frame = make_frame(number, release_it);
-    preview_offer(source, &frame, &no_outputs);
-    frame_release(&frame);
+    struct pool *net = camera.outputs->list[NET].output->pool;
+    const int before = released;
+    CHECK(transform_submit(camera.pipeline, &frame) == 0, "submit");
+    while (*(volatile int *)&released == before) // no later than with the job
+        uv_sleep(1);
+    while (pool_acquire(net, &camera.consumer))
+        pool_release(net, &camera.consumer, true);
 }
 
-static void take(struct preview_asker *of, struct preview_picture *picture)
+static void offer(int number)
 {
-    struct asker *asker = (struct asker *)of;
-    asker->told++;
-    asker->sequence = picture->sequence;
-    asker->size = picture->size;
-    strcpy(asker->why, picture->why);
-    strcpy(asker->facts, picture->facts);
+    submit_frame(make_frame(number));
+}
+
+// --- readers
+
+static void take(struct preview_reader *of, struct preview_picture *picture)
+{
+    struct reader *reader = (struct reader *)of;
+    reader->calls++;
+    reader->sequence = picture->sequence;
+    reader->size = picture->size;
+    strcpy(reader->why, picture->why);
+    strcpy(reader->facts, picture->facts);
     CHECK(picture->why[0] || (picture->file[0] == 0xff && picture->file[1] == 0xd8), "no JPEG");
-    if (asker->leaves)
-        preview_leave(of);
+    if (reader->stops)
+        preview_stop(of);
 }
 
-static int ask(struct preview_source *source, struct asker *asker, int width, double fps)
+static int start(struct reader *reader, int width, double fps)
 {
-    asker->asker.wish = (struct preview_wish){.plane = -1, .width = width, .fps = fps};
-    asker->asker.take = take;
-    return preview_ask(source, &asker->asker);
+    reader->reader.kind = (struct preview_kind){.plane = -1, .width = width, .fps = fps};
+    reader->reader.take = take;
+    return preview_start(&camera.source, &reader->reader);
+}
+
+static int start_output(struct reader *reader, const char *output, int plane)
+{
+    reader->reader.kind = (struct preview_kind){.plane = plane};
+    strcpy(reader->reader.kind.output, output);
+    reader->reader.take = take;
+    return preview_start(&camera.source, &reader->reader);
 }
 
 static bool wait_for(const int *count, int n)
@@ -104,299 +209,324 @@ static bool wait_for(const int *count, int n)
     return *count == n;
 }
 
-static bool wait_released(int n)
+static int viewed(void)
 {
-    const int64_t until_ns = monotonic_ns() + 10 * SECOND;
-    while (atomic_load(&released) < n && monotonic_ns() < until_ns)
-        uv_run(&loop, UV_RUN_NOWAIT);
-    return atomic_load(&released) == n;
+    return camera.served->n - camera.outputs->n;
 }
 
-static struct preview_source *open_source(const char *camera)
-{
-    struct preview_source *source;
-    CHECK(preview_source_open(&source, previews, camera, &lease) == 0, "source");
-    atomic_store(&released, 0);
-    return source;
-}
-
-static void close_source(struct preview_source *source)
-{
-    preview_drain(source);
-    preview_source_close(source);
-}
+// --- tests
 
 static void test_nobody(void)
 {
-    struct preview_source *source = open_source("gate");
-    for (int i = 1; i <= 10; i++) {
-        offer(source, i, release);
-        CHECK(atomic_load(&released) == i, "a picture is held though nobody asks");
-    }
-    CHECK(previews_counts(previews).made == 0, "a JPEG though nobody asks");
-    preview_offer(NULL, NULL, NULL); // a camera without previews
-    close_source(source);
+    open_camera();
+    for (int i = 1; i <= 10; i++)
+        offer(i);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    CHECK(camera.changes == 0 && previews_counts(previews).made == 0, "made though nobody looks");
+    close_camera();
 }
 
 static void test_single(void)
 {
-    struct preview_source *source = open_source("gate");
-    struct asker one = {0}, two = {0}, small = {0};
+    struct reader one = {0}, two = {0}, small = {0}, net = {0};
     const uint64_t made = previews_counts(previews).made;
-    CHECK(ask(source, &one, 160, 0) == 0 && ask(source, &two, 160, 0) == 0, "ask");
-    CHECK(ask(source, &small, 80, 0) == 0, "ask");
-    CHECK(previews_counts(previews).kinds == 2, "%d kinds", previews_counts(previews).kinds);
-    offer(source, 1, release);
-    CHECK(wait_for(&one.told, 1) && wait_for(&two.told, 1) && wait_for(&small.told, 1), "told");
-    CHECK(previews_counts(previews).made == made + 2, "equal requests share one JPEG");
-    CHECK(!one.asker.preview && one.sequence == 1, "it is over with one picture");
+    open_camera();
+    CHECK(start(&one, 160, 0) == 0 && start(&two, 160, 0) == 0, "start");
+    CHECK(start(&small, 80, 0) == 0 && start_output(&net, "net", -1) == 0, "start");
+    CHECK(previews_counts(previews).kinds == 3, "%d kinds", previews_counts(previews).kinds);
+    CHECK(viewed() == 3 && camera.served->list[0].output == camera.outputs->list[0].output &&
+              !camera.served->list[OUTPUTS - 1].output->demand,
+          "the camera's outputs come first");
+    offer(1);
+    CHECK(wait_for(&one.calls, 1) && wait_for(&two.calls, 1) && wait_for(&small.calls, 1),
+          "called");
+    CHECK(wait_for(&net.calls, 1), "called");
+    CHECK(previews_counts(previews).made == made + 3, "equal requests share one JPEG");
+    CHECK(!one.reader.preview && one.sequence == 1, "it is over with one picture");
     CHECK(
         strstr(one.facts, "\"camera\":\"gate\",\"width\":160,\"height\":120,\"source\":[160,120]"),
         "%s", one.facts);
     CHECK(strstr(small.facts, "\"width\":80,\"height\":60"), "%s", small.facts);
-    CHECK(wait_released(1), "the picture went back");
-    offer(source, 2, release);
-    CHECK(atomic_load(&released) == 2 && previews_counts(previews).kinds == 0, "it goes on");
-    close_source(source);
+    CHECK(strstr(net.facts, "\"output\":\"net\",\"width\":32,\"height\":32") && net.sequence == 0,
+          "%s", net.facts);
+    offer(2);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    CHECK(previews_counts(previews).made == made + 3, "it goes on");
+    const int changes = camera.changes;
+    CHECK(start(&one, 160, 0) == 0 && camera.changes == changes, "the output is still there");
+    offer(3);
+    CHECK(wait_for(&one.calls, 2) && one.sequence == 3, "made of %d", (int)one.sequence);
+    close_camera();
 }
 
-// Blocks the previews' thread in that camera's picture until `goes_on`.
-static void block_thread(struct preview_source *other, struct asker *blocked)
+static sem_t goes_on;
+
+static void block(struct work *work)
 {
-    do {
-        wait_for(&blocked->told, blocked->told + (blocked->asker.preview != NULL));
-        CHECK(ask(other, blocked, 64, 0) == 0, "ask");
-        offer(other, 100, release_late);
-        sem_wait(&blocks);
-    } while (!thread_is_blocked);
-    atomic_store(&released, 0);
+    (void)work;
+    sem_wait(&goes_on);
 }
 
-// The newest of the pictures that come meanwhile is used.
+static void unblocked(struct work *work)
+{
+    (void)work;
+}
+
+// The newest of the pictures that come while a JPEG is made is used.
 static void test_newest(void)
 {
-    struct preview_source *other = open_source("other"), *source = open_source("gate");
-    struct asker blocked = {0}, asker = {0};
-    block_thread(other, &blocked);
-    CHECK(ask(source, &asker, 64, 25) == 0, "ask");
+    struct reader reader = {0};
+    struct work blocker = {.run = block, .done = unblocked};
+    open_camera();
+    const uint64_t dropped = previews_counts(previews).dropped;
+    work_start(&work_queue, &blocker); // libuv has one thread
+    CHECK(start(&reader, 64, 25) == 0, "start");
     for (int i = 1; i <= 5; i++) {
-        offer(source, i, release);
-        CHECK(atomic_load(&released) == i - 1, "picture %d: %d are back", i,
-              atomic_load(&released));
-        CHECK(i == 1 || atomic_load(&last_released) == i - 1, "not the oldest");
+        offer(i);
+        uv_run(&loop, UV_RUN_NOWAIT);
     }
     sem_post(&goes_on);
-    CHECK(wait_for(&asker.told, 1) && asker.sequence == 5, "made of %d", (int)asker.sequence);
-    CHECK(previews_counts(previews).dropped >= 4, "those before count");
-    CHECK(wait_released(6), "all are back");
-    preview_leave(&asker.asker);
-    close_source(source);
-    close_source(other);
-}
-
-// The thread publishes a picture a moment before it takes the next one of that camera.
-static void wait_idle(const struct preview_source *source)
-{
-    pthread_mutex_lock(&previews->lock);
-    while (source->working)
-        pthread_cond_wait(&previews->idle, &previews->lock);
-    pthread_mutex_unlock(&previews->lock);
+    CHECK(wait_for(&reader.calls, 2) && reader.sequence == 5, "made of %d", (int)reader.sequence);
+    CHECK(previews_counts(previews).dropped == dropped + 3, "those between count: %d",
+          (int)(previews_counts(previews).dropped - dropped));
+    preview_stop(&reader.reader);
+    close_camera();
 }
 
 static void test_rate(void)
 {
-    struct preview_source *source = open_source("gate");
-    struct asker fast = {0}, slow = {0};
-    CHECK(ask(source, &fast, 64, 5) == 0 && ask(source, &slow, 64, 1) == 0, "ask");
+    struct reader fast = {0}, slow = {0};
+    open_camera();
+    CHECK(start(&fast, 64, 5) == 0 && start(&slow, 64, 1) == 0, "start");
     for (int i = 0; i < 50; i++) {
-        wait_idle(source);
-        offer(source, i, release);
-        CHECK(wait_for(&fast.told, i / 5 + 1), "%d pictures of %d", fast.told, i);
+        offer(i);
+        CHECK(wait_for(&fast.calls, i / 5 + 1) && wait_for(&slow.calls, i / 25 + 1),
+              "%d and %d pictures of %d", fast.calls, slow.calls, i);
     }
-    CHECK(fast.told == 10 && slow.told == 2, "%d and %d of 50", fast.told, slow.told);
-    preview_leave(&fast.asker);
-    wait_idle(source);
-    offer(source, 60, release);
-    fast.leaves = slow.leaves = true;
-    CHECK(ask(source, &fast, 64, 5) == 0, "ask again");
-    wait_idle(source);
-    offer(source, 100, release);
-    CHECK(wait_for(&fast.told, 11) && wait_for(&slow.told, 3), "%d, %d", fast.told, slow.told);
-    CHECK(previews_counts(previews).kinds == 0, "both left when they were told");
-    close_source(source);
+    CHECK(fast.calls == 10 && slow.calls == 2, "%d and %d of 50", fast.calls, slow.calls);
+    preview_stop(&fast.reader);
+    offer(51);
+    fast.stops = slow.stops = true;
+    CHECK(start(&fast, 64, 5) == 0, "start again");
+    offer(52);
+    CHECK(wait_for(&fast.calls, 11) && fast.sequence == 52, "the next picture is due at once");
+    offer(100);
+    CHECK(wait_for(&slow.calls, 3), "%d", slow.calls);
+    CHECK(previews_counts(previews).kinds == 0, "both stopped when they were called");
+    close_camera();
+}
+
+// Viewers see pictures beyond the camera's `fps`, too.
+static void test_thinned(void)
+{
+    struct reader reader = {0};
+    camera_fps = 1;
+    open_camera();
+    camera_fps = 0;
+    const struct ledger *net = &camera.outputs->list[NET].output->ledger;
+    CHECK(start(&reader, 64, 25) == 0, "start");
+    for (int i = 1; i <= 10; i++) {
+        offer(i);
+        CHECK(wait_for(&reader.calls, i) && reader.sequence == (uint64_t)i, "picture %d", i);
+    }
+    CHECK(net->offered == 10 && net->emitted == 1 && net->lost[LOSS_THINNED] == 9, "%d of %d",
+          (int)net->emitted, (int)net->offered);
+    uint64_t processed = 0;
+    for (int i = 0; i <= HISTOGRAM_BUCKETS; i++)
+        processed += camera.process.bucket[i];
+    CHECK(processed == 1, "%d pictures were processed", (int)processed);
+    close_camera();
 }
 
 static void test_refusals(void)
 {
-    struct preview_source *source = open_source("gate");
-    struct asker many[PREVIEW_KINDS_MAX + 1] = {0}, patient = {0}, output = {0};
+    struct reader many[PREVIEW_KINDS_MAX + 1] = {0}, patient = {0}, output = {0}, plane = {0};
+    open_camera();
     for (int i = 0; i < PREVIEW_KINDS_MAX; i++)
-        CHECK(ask(source, &many[i], 64 + i, 1) == 0, "kind %d", i);
-    CHECK(ask(source, &many[PREVIEW_KINDS_MAX], 200, 1) == -ENOSPC, "too many kinds");
-    CHECK(ask(source, &many[PREVIEW_KINDS_MAX], 64, 2) == 0, "one that is there is no further one");
+        CHECK(start(&many[i], 64 + i, 1) == 0, "kind %d", i);
+    CHECK(start(&many[PREVIEW_KINDS_MAX], 200, 1) == -ENOSPC, "too many kinds");
+    CHECK(start(&many[PREVIEW_KINDS_MAX], 64, 1) == 0, "one that is there is no further one");
+    CHECK(viewed() == PREVIEW_KINDS_MAX, "%d", viewed());
     for (int i = 0; i <= PREVIEW_KINDS_MAX; i++)
-        preview_leave(&many[i].asker);
-    patient.asker.patience_ns = 1;
-    CHECK(ask(source, &patient, 64, 0) == 0 && wait_for(&patient.told, 1), "told");
-    CHECK(strstr(patient.why, "no picture now") && !patient.asker.preview, "%s", patient.why);
-    strcpy(output.asker.wish.output, "net");
-    output.asker.take = take;
-    output.asker.wish.plane = -1;
-    CHECK(preview_ask(source, &output.asker) == 0, "ask");
-    for (int i = 1; output.told == 0 && i < 10000;
-         i++) { // the thread may still work for earlier requesters
-        offer(source, i, release);
-        uv_sleep(1);
-        uv_run(&loop, UV_RUN_NOWAIT);
-    }
-    CHECK(strstr(output.why, "no such output"), "%s", output.why);
-    CHECK(strstr(output.facts, "\"output\":\"net\",\"error\":\""), "%s", output.facts);
-    close_source(source);
+        preview_stop(&many[i].reader);
+    patient.reader.patience_ns = 1;
+    CHECK(start(&patient, 200, 0) == 0 && viewed() == 1, "idle ones give way");
+    CHECK(wait_for(&patient.calls, 1), "called");
+    CHECK(strstr(patient.why, "no picture now") && !patient.reader.preview, "%s", patient.why);
+    CHECK(start_output(&output, "no", -1) == -ENOENT, "no such output");
+    CHECK(start_output(&output, "huge", -1) == 0 && start_output(&plane, "net", 3) == 0, "start");
+    offer(1);
+    CHECK(wait_for(&output.calls, 1) && strstr(output.why, "4096x4096"), "%s", output.why);
+    CHECK(strstr(output.facts, "\"output\":\"huge\",\"error\":\""), "%s", output.facts);
+    CHECK(wait_for(&plane.calls, 1) && strstr(plane.why, "no plane 3"), "%s", plane.why);
+    close_camera();
 }
 
-// A camera releases its device and its decoder, goes on, and is finally removed.
+// Large tensors are shown as long as all of them together have room.
+static void test_large(void)
+{
+    struct reader reader[3] = {0};
+    open_camera();
+    for (int i = 0; i < 3; i++)
+        CHECK(start_output(&reader[i], "large", i - 1) == 0, "start");
+    offer(1);
+    for (int i = 0; i < 3; i++)
+        CHECK(wait_for(&reader[i].calls, 1), "called");
+    int refused = 0;
+    for (int i = 0; i < 3; i++)
+        refused += strstr(reader[i].why, "256 MiB") != NULL;
+    CHECK(refused == 1, "%d of 3 have no room", refused);
+    close_camera();
+}
+
+static void test_turned(void)
+{
+    struct reader reader = {0};
+    struct frame frame = make_frame(1);
+    frame.image.orientation = ORIENTATION_QUARTER;
+    open_camera();
+    CHECK(start(&reader, 64, 0) == 0, "start");
+    submit_frame(frame);
+    CHECK(wait_for(&reader.calls, 1) && strstr(reader.facts, "\"width\":64,\"height\":85"), "%s",
+          reader.facts);
+    close_camera();
+}
+
+// Replaces the camera's outputs by the first n of them.
+static void reload(int n)
+{
+    struct subscriptions *before = camera.outputs;
+    camera.outputs = open_outputs(n, before);
+    preview_source_follow(&camera.source, camera.outputs);
+    serve(&camera.source);
+    subscriptions_close(before, NULL);
+}
+
+// A reload replaces an output, and then removes it.
+static void test_reload(void)
+{
+    struct reader picture = {0}, net = {0};
+    open_camera();
+    struct output *before = camera.outputs->list[NET].output;
+    struct output *large = camera.outputs->list[LARGE].output;
+    CHECK(start(&picture, 64, 25) == 0 && start_output(&net, "net", -1) == 0, "start");
+    config[NET].size.width = 48;
+    reload(OUTPUTS);
+    CHECK(camera.outputs->list[NET].output != before && viewed() == 2, "replaced");
+    pool_detach(before->pool, &camera.consumer);
+    pool_attach(camera.outputs->list[NET].output->pool, &camera.consumer);
+    offer(1);
+    CHECK(wait_for(&net.calls, 1) && strstr(net.facts, "\"width\":48"), "%s", net.facts);
+    CHECK(wait_for(&picture.calls, 1), "called");
+    CHECK(start_output(&net, "large", -1) == 0, "start");
+    reload(LARGE);
+    CHECK(net.calls == 2 && strstr(net.why, "no such output any more") && !net.reader.preview, "%s",
+          net.why);
+    offer(2);
+    CHECK(wait_for(&picture.calls, 2), "the other one goes on");
+    output_close(before);
+    output_close(large);
+    config[NET].size.width = 32;
+    close_camera();
+}
+
+// The camera goes while a JPEG is made.
 static void test_gone(void)
 {
-    struct preview_source *source = open_source("gate");
-    struct asker asker = {0};
-    CHECK(ask(source, &asker, 64, 25) == 0, "ask");
-    offer(source, 1, release);
-    CHECK(wait_for(&asker.told, 1), "told");
-    offer(source, 2, release);
-    preview_drain(source);
-    CHECK(atomic_load(&released) == 2, "no picture is held behind a drain");
-    offer(source, 3, release);
-    CHECK(wait_released(3), "it goes on");
-    close_source(source);
-    CHECK(!asker.asker.preview && strstr(asker.why, "gone"), "%s", asker.why);
-    preview_leave(&asker.asker); // does nothing
-}
-
-static void *go_on_once_waited_for(void *opaque)
-{
-    const struct preview_source *source = opaque;
-    while (atomic_load(&source->waiting) == 0)
-        usleep(1000);
+    struct reader reader = {0};
+    struct work blocker = {.run = block, .done = unblocked};
+    open_camera();
+    CHECK(start(&reader, 64, 25) == 0, "start");
+    work_start(&work_queue, &blocker);
+    offer(1);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    CHECK(work_queue.n == 2, "a JPEG waits");
+    close_camera();
+    CHECK(!reader.reader.preview && strstr(reader.why, "gone"), "%s", reader.why);
+    preview_stop(&reader.reader); // does nothing
     sem_post(&goes_on);
-    return NULL;
+    while (work_queue.n > 0)
+        uv_run(&loop, UV_RUN_ONCE);
+    CHECK(reader.calls == 1, "called after its end");
 }
 
-// The camera's thread needs its device back while many previews wait for encoding.
-static void test_drain(void)
-{
-    struct preview_source *other = open_source("other"), *source = open_source("gate");
-    struct asker blocked = {0}, asker[PREVIEW_KINDS_MAX] = {0};
-    pthread_t helper;
-    block_thread(other, &blocked);
-    for (int i = 0; i < PREVIEW_KINDS_MAX; i++)
-        CHECK(ask(source, &asker[i], 64 + i, 0) == 0, "ask");
-    offer(source, 1, release_late);
-    sem_post(&goes_on);
-    sem_wait(&blocks); // it has read the picture for all of them
-    const uint64_t made = previews_counts(previews).made;
-    pthread_create(&helper, NULL, go_on_once_waited_for, source);
-    preview_drain(source);
-    pthread_join(helper, NULL);
-    CHECK(previews_counts(previews).made == made, "it waited for %d JPEGs",
-          (int)(previews_counts(previews).made - made));
-    offer(source, 2, release);
-    for (int i = 0; i < PREVIEW_KINDS_MAX; i++)
-        CHECK(wait_for(&asker[i].told, 1) && asker[i].sequence == 2 && asker[i].size > 0,
-              "kind %d is made of the next picture", i);
-    close_source(source);
-    close_source(other);
-}
-
-static _Atomic int niceness; // of the last submitter
-static int own_niceness;
-
-static int submit(struct plan *plan, struct job *job)
-{
-    atomic_store(&niceness, getpriority(PRIO_PROCESS, 0));
-    job->src.memory = MEMORY_HOST; // its real place
-    return cpu_backend.submit(plan, job);
-}
-
-static size_t device_bytes(struct backend *backend)
-{
-    (void)backend;
-    return (size_t)1 << 30;
-}
-
-// Submitting to a device takes the driver's locks, for which outputs wait.
+// Pictures on a device; viewers get none of the memory reserved for cameras.
 static void test_device(void)
 {
-    struct backend_driver driver = cpu_backend;
-    const struct config top = {.cpu.workers = 1};
-    struct devices *devices;
-    struct asker asker = {0};
-    driver.name = "cuda";
-    driver.takes_cuda = true;
-    driver.device_bytes = device_bytes;
-    driver.submit = submit;
-    CHECK(devices_open_with(&devices, &top, &driver, &cpu_backend) == 0, "devices");
-    CHECK(device_acquire(devices, NULL, &lease) == 0, "lease");
-    struct preview_source *source = open_source("gate");
-    atomic_store(&niceness, -1);
-    CHECK(ask(source, &asker, 64, 25) == 0, "ask");
+    struct reader reader = {0};
+    size_t left;
+    open_camera();
+    CHECK(start(&reader, 64, 25) == 0, "start");
     for (int i = 1; i <= 4; i++) { // alternating, as when a GPU fails
-        struct frame frame = make_frame(i, release);
+        struct frame frame = make_frame(i);
         frame.image.memory = i % 2 ? MEMORY_CUDA : MEMORY_HOST;
-        wait_idle(source);
-        preview_offer(source, &frame, &no_outputs);
-        frame_release(&frame);
-        CHECK(wait_for(&asker.told, i) && asker.size > 0, "picture %d", i);
-        CHECK(atomic_load(&niceness) == own_niceness, "its thread has niceness %d",
-              atomic_load(&niceness));
+        submit_frame(frame);
+        CHECK(wait_for(&reader.calls, i) && reader.size > 0, "picture %d: %s", i, reader.why);
     }
-    close_source(source);
-    device_release(&lease);
-    devices_close(devices);
+    transform_drain(camera.pipeline);
+    CHECK(device_reserve(&camera.lease, ROOM - (OUTPUTS + 1) * A_JOB, &left) == 0, "reserve");
+    offer(5);
+    CHECK(wait_for(&reader.calls, 5) && strstr(reader.why, "too little memory"), "%s", reader.why);
+    device_unreserve(&camera.lease, ROOM - (OUTPUTS + 1) * A_JOB);
+    close_camera();
 }
 
-// Previews on the host run behind everything else in the daemon, at any niceness of its own.
-static void test_niceness(void)
+static void configure(void)
 {
-    DIR *tasks = opendir("/proc/self/task");
-    int nicer = 0;
-    for (struct dirent *task; (task = readdir(tasks));) {
-        char path[300], name[32] = "";
-        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
-        FILE *comm = fopen(path, "r");
-        if (!comm)
-            continue;
-        if (fgets(name, sizeof name, comm) && strcmp(name, "previews\n") == 0)
-            nicer += getpriority(PRIO_PROCESS, (id_t)atoi(task->d_name)) > own_niceness;
-        fclose(comm);
-    }
-    closedir(tasks);
-    CHECK(nicer == 1, "%d threads", nicer);
+    const struct output_config tensor = {
+        .kernel = KERNEL_WARP,
+        .fit = FIT_STRETCH,
+        .tensor = {.scale = {1}, .mean = {1, {0}}, .std = {1, {1}}, .dtype = DTYPE_U8},
+        .slots = 4,
+    };
+    config[NET] = config[HUGE] = config[LARGE] = tensor;
+    config[NET].name = "net";
+    config[NET].size = (struct dimensions){32, 32};
+    config[HUGE].name = "huge";
+    config[HUGE].size = (struct dimensions){4097, 8};
+    config[LARGE].name = "large";
+    config[LARGE].size = (struct dimensions){4096, 2048};
+}
+
+static void work_is_idle(void *opaque)
+{
+    (void)opaque;
 }
 
 int main(void)
 {
-    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 7);
-    own_niceness = getpriority(PRIO_PROCESS, 0);
-    test_thread = pthread_self();
-    sem_init(&blocks, 0, 0);
+    const struct config top = {.cpu.workers = 2, .cuda.memory.n = ROOM};
+    setenv("UV_THREADPOOL_SIZE", "1", 1);
     sem_init(&goes_on, 0, 0);
     memset(pixels, 128, sizeof pixels);
+    configure();
     uv_loop_init(&loop);
     event_queue_open(&events, &loop);
-    CHECK(previews_open(&previews, &loop, events) == 0, "previews");
+    work_queue = (struct work_queue){.loop = &loop, .idle = work_is_idle};
+    driver = cpu_backend;
+    driver.name = "cuda";
+    driver.takes_cuda = true;
+    driver.device_bytes = device_bytes;
+    driver.plan_need = plan_need;
+    driver.submit = submit;
+    CHECK(devices_open_with(&devices, &top, &driver, &cpu_backend) == 0, "devices");
+    CHECK(previews_open(&previews, &loop, &work_queue) == 0, "previews");
     TEST(test_nobody());
     TEST(test_single());
     TEST(test_newest());
     TEST(test_rate());
+    TEST(test_thinned());
     TEST(test_refusals());
+    TEST(test_large());
+    TEST(test_turned());
+    TEST(test_reload());
     TEST(test_gone());
-    TEST(test_drain());
     TEST(test_device());
-    TEST(test_niceness());
     previews_stop(previews);
     event_queue_close(events);
     uv_run(&loop, UV_RUN_DEFAULT);
     previews_close(previews);
+    devices_close(devices);
     uv_loop_close(&loop);
     return test_end();
 }
