@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/work/transform.h"
+#include "daemon/work/work.h"
 #include "tests/test.h"
 
 enum { WIDTH = 160, HEIGHT = 120, A_JOB = 16 << 20, ROOM = 1 << 30 };
@@ -33,7 +33,7 @@ static struct {
     struct device_lease lease;
     struct subscriptions *outputs, *served; // its own; those of `pipeline`
     struct consumer consumer;               // of NET
-    struct transform *pipeline;
+    struct camera_work *pipeline;
     struct histogram decode, process;
     _Atomic bool stop;
     struct stage_watch stages;
@@ -84,7 +84,7 @@ static void serve(struct preview_source *source)
     camera.served = preview_source_extend(source);
     if (!camera.served)
         camera.served = subscriptions_acquire(camera.outputs);
-    transform_subscribe(camera.pipeline, camera.served);
+    work_subscribe(camera.pipeline, camera.served);
     release_list(before);
     camera.changes++;
 }
@@ -105,7 +105,7 @@ static void open_camera(void)
     camera.outputs = open_outputs(OUTPUTS, NULL);
     camera.served = subscriptions_acquire(camera.outputs);
     pool_attach(camera.outputs->list[NET].output->pool, &camera.consumer);
-    const struct transform_context context = {
+    const struct work_context context = {
         .lease = &camera.lease,
         .events = events,
         .subscriptions = camera.served,
@@ -115,8 +115,8 @@ static void open_camera(void)
         .decode = &camera.decode,
         .process = &camera.process,
     };
-    CHECK(transform_open(&camera.pipeline, &context) == 0, "pipeline");
-    transform_attach(camera.pipeline);
+    CHECK(work_open(&camera.pipeline, &context) == 0, "pipeline");
+    work_attach(camera.pipeline);
     camera.source = (struct preview_source){
         .previews = previews, .camera = "gate", .outputs = camera.outputs, .changed = serve};
 }
@@ -124,8 +124,8 @@ static void open_camera(void)
 static void close_camera(void)
 {
     const struct output *net = camera.outputs->list[NET].output;
-    transform_detach(camera.pipeline);
-    transform_close(camera.pipeline);
+    work_detach(camera.pipeline);
+    work_close(camera.pipeline);
     device_release(&camera.lease);
     release_list(camera.served);
     preview_source_close(&camera.source);
@@ -159,7 +159,7 @@ static void submit_frame(struct frame frame)
 {
     struct pool *net = camera.outputs->list[NET].output->pool;
     const int before = released;
-    CHECK(transform_submit(camera.pipeline, &frame) == 0, "submit");
+    CHECK(work_submit(camera.pipeline, &frame) == 0, "submit");
     while (*(volatile int *)&released == before) // no later than with the job
         uv_sleep(1);
     while (pool_acquire(net, &camera.consumer))
@@ -463,7 +463,7 @@ static void test_device(void)
         submit_frame(frame);
         CHECK(wait_for(&reader.calls, i) && reader.size > 0, "picture %d: %s", i, reader.why);
     }
-    transform_drain(camera.pipeline);
+    work_drain(camera.pipeline);
     CHECK(device_reserve(&camera.lease, ROOM - (OUTPUTS + 1) * A_JOB, &left) == 0, "reserve");
     offer(5);
     CHECK(wait_for(&reader.calls, 5) && strstr(reader.why, "too little memory"), "%s", reader.why);
