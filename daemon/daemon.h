@@ -34,9 +34,9 @@
 // - "folder" (daemon/output/writer.c) looks at the folder of a file that is opened, for which the
 //   loop waits at most 500 ms: blocks in the disk.
 // - libuv's threads run short blocking work for the loop (base/loop.h): they read the configuration
-//   of a reload, look up groups, open NVDEC, follow links, scan folders, release the device of a
-//   camera that has ended, and submit the crops of what clients found (work/crops.h), and make
-//   JPEGs for viewers.
+//   of a reload, look up groups, open NVDEC, follow links, scan folders, write and sync changes and
+//   the file of counters, release the device of a camera that has ended, submit the crops of what
+//   clients found (work/crops.h), and make JPEGs for viewers.
 //
 // Frames pass from a camera's thread through the backend into an output's pool, where the loop
 // takes them. Nothing calls an earlier stage. Only data goes back: events in the loop's queue
@@ -46,11 +46,12 @@
 //
 // Locks, in the order in which they may be taken: devices (device/devices.c), a camera's work
 // (work/work.c), kept pictures (work/crops.h), requests of crops, the memory of a pool, a pool
-// (output/pool.c). A pool's lock guards its batch too (output/batch.h). The locks of a camera's
-// texts, of its scene report (scene/scene.h), of the buffers of its pictures, a semaphore, the
-// writers' jobs, the alerts' outbox and the log are taken last. Two are held while a thread waits:
-// the lock of a pool's memory, while memory is mapped and pinned, and the lock of the log, while a
-// line is written.
+// (output/pool.c). A pool's lock guards its batch too (output/batch.h). All others are taken last:
+// of a camera's report, its scene's (scene/scene.h), its packets (output/packet_queue.h), its lines
+// and the memory of its pictures (codec/buffers.c); of a hardware decoder, the writers' threads, a
+// backend, the logins, the alerts' outbox, a semaphore and the log. Some are held while a thread
+// waits: those of a pool's memory and of pictures' memory while it is mapped and pinned, that of
+// the logins' file and that of the log while they are written.
 #ifndef FRAMED_DAEMON_DAEMON_H
 #define FRAMED_DAEMON_DAEMON_H
 

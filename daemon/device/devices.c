@@ -116,7 +116,7 @@ static int open_backend(struct devices *devices, struct device *device)
     return rc;
 }
 
-// Needs the lock, like device_open_backend and device_shut_down: all release it while they call the
+// Needs the lock, like open_backend and shut_down: all release it while they call the
 // driver.
 static int open_nvdec(struct devices *devices, struct device *device)
 {

@@ -6,7 +6,7 @@
 // nothing: a member is live if its last picture is younger than three of its periods or 250 ms,
 // whichever is longer, and the last batch did not wait for it in vain.
 //
-// A picture without room is parked, and the batch's collector (supervisor/cameras.h) submits
+// A picture without room is parked, and the batch's collector (supervisor/batches.c) submits
 // it when there is room, first for the member served longest ago. Under OVERFLOW_WAIT the camera's
 // thread waits until few pictures are parked before it offers the next one, and holds nothing
 // meanwhile that others wait for.

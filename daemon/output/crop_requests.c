@@ -20,7 +20,7 @@ struct crop_requests {
     bool working, closed;     // `work` is in progress; it frees the closed queue
     struct event ended;       // a request has ended, and others wait
 
-    pthread_mutex_t lock; // guards all below; the event queue's is taken under it
+    pthread_mutex_t lock; // guards all below
     pthread_cond_t changed;
     crop_server *server; // NULL: requests are late
     void *opaque;

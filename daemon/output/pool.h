@@ -8,7 +8,7 @@
 // ready when it is sealed and all its items are complete. It ends when no consumer needs it any
 // more, when a newer result needs its slot, or with its device. Then the ledger of each item counts
 // it: as emitted if at least one consumer got all of it, else as lost for the reason of
-// pool.c:loss_of. A picture without a result is counted as lost in work/work.c.
+// pool.c:loss_of. A picture without a result is counted as lost in work/work.c, or by its batch.
 //
 // The data of all results lies in one region, which clients of a ring map; a result has the slot of
 // its number there. A larger result moves the pool to a new region; results in use stay in the old

@@ -711,7 +711,7 @@ static void lose_frame(const struct subscriptions *outputs, enum loss reason)
 
 // --- a frame
 
-// Offers the frame in `flight` to every output, as one job. Batches come last: other cameras wait
+// Offers the frame in `flight` to every output, as one job. Batches come behind the others: other cameras wait
 // for items claimed there, and a client of an output may take its time. `thinned`: to viewers
 // alone.
 static int submit(struct in_flight *flight, bool thinned)

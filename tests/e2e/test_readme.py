@@ -11,7 +11,7 @@ from framed_client import ROOT, Checks, Framed, first_lines, folder, framedio_en
 SOCKET = "/run/framed/gate-detector.sock"
 RING = "/run/framed/gate.ring"
 DOOR = "/run/framed/door.ring"
-LOOP = ["demux_read", "decoder_send", "decoder_receive", "transform_submit"]
+LOOP = ["demux_read", "decoder_send", "decoder_receive", "work_submit"]
 NPY = "/run/framed/gate-npy.sock"
 CONFIG = """
 cameras:
