@@ -810,9 +810,12 @@ static int submit_thinned(struct camera_work *work, struct frame *frame)
     const struct subscriptions *outputs = present(work)->outputs;
     const int n = outputs->n_pictures;
     struct in_flight *flight = NULL;
+    int rc = -EAGAIN;
     stats_outputs_lose(outputs, LOSS_THINNED);
     lose_frame(outputs, LOSS_THINNED);
-    if (n > 0 && outputs->list[n - 1].output->demand && update_geometry(work, frame) == 0) {
+    if (n > 0 && outputs->list[n - 1].output->demand)
+        rc = update_geometry(work, frame);
+    if (rc == 0) {
         pthread_mutex_lock(&work->lock);
         flight = take_in_flight(work, 0);
         pthread_mutex_unlock(&work->lock);
@@ -820,7 +823,7 @@ static int submit_thinned(struct camera_work *work, struct frame *frame)
     if (flight)
         return submit_frame(flight, frame, true);
     frame_release(frame);
-    return 0;
+    return rc == -EAGAIN ? 0 : report_failure(work, rc);
 }
 
 int work_submit(struct camera_work *work, struct frame *frame)

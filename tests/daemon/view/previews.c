@@ -338,6 +338,26 @@ static void test_thinned(void)
     close_camera();
 }
 
+// A picture for viewers alone is the first to find that the device has no room.
+static void test_thinned_without_room(void)
+{
+    struct reader reader = {0};
+    struct frame frame = make_frame(2);
+    size_t left;
+    camera_fps = 1;
+    open_camera();
+    camera_fps = 0;
+    CHECK(start(&reader, 64, 25) == 0, "start");
+    offer(1);
+    work_drain(camera.pipeline);
+    CHECK(device_reserve(&camera.lease, ROOM, &left) == 0, "reserve");
+    CHECK(work_submit(camera.pipeline, &frame) == -ENOSPC, "the camera does not get to know");
+    CHECK(work_notice(camera.pipeline) != NULL, "without a notice");
+    device_unreserve(&camera.lease, ROOM);
+    preview_stop(&reader.reader);
+    close_camera();
+}
+
 static void test_refusals(void)
 {
     struct reader many[PREVIEW_KINDS_MAX + 1] = {0}, patient = {0}, output = {0}, plane = {0};
@@ -516,6 +536,7 @@ int main(void)
     TEST(test_newest());
     TEST(test_rate());
     TEST(test_thinned());
+    TEST(test_thinned_without_room());
     TEST(test_refusals());
     TEST(test_large());
     TEST(test_turned());
