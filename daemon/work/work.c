@@ -668,7 +668,8 @@ static int claim_demanded(struct in_flight *flight, int subscription, struct res
     }
     rc = claim_result(flight, output, &elements, ret);
     if (rc < 0) {
-        atomic_store(&demand->due, due);
+        if (due) // else the loop may have set it meanwhile
+            atomic_store(&demand->due, true);
         return rc;
     }
     demand->source[(*ret)->number] = flight->frame.image;
