@@ -226,13 +226,19 @@ void work_drain(struct camera_work *work)
     crops_drain(work->crops);
 }
 
-// Without room for a second geometry, the next frame waits for the jobs of the former one.
+// Without room for a second geometry, the next frame waits for the jobs of the former one. That is
+// not worth a notice.
 static void open_beside(struct camera_work *work, struct output_set *set)
 {
     const int64_t begun_ns = monotonic_ns();
+    const bool noticed = work->noticed;
+    char before[sizeof work->notice];
+    strcpy(before, work->notice);
     if (open_geometry(work, set) < 0) {
         leave_batches(work, NULL);
         geometry_close(&set->geometry, work->context.lease);
+        strcpy(work->notice, before);
+        work->noticed = noticed;
     }
     work_delayed(work, monotonic_ns() - begun_ns);
 }

@@ -457,6 +457,33 @@ static void test_no_room(void)
     has_no_room(f, 40, "needs 40 MiB of device memory, 0 MiB are left");
 }
 
+// Other outputs of pictures that leave no room for a second plan: the next picture waits for the
+// former plan, and nothing is said.
+static void test_no_room_beside(void)
+{
+    struct fixture *f = configure();
+    f->driver.device_bytes = small_device;
+    f->driver.plan_need = need_by_width;
+    f->top.cuda.memory.n = 95 << 20;
+    start(f, 0);
+    CHECK(submit(f, 60, 16, 0, 0) == 0, "submit");
+    struct subscriptions *before = f->subscriptions;
+    const struct camera_config camera = {.outputs = f->config, .n_outputs = OUTPUTS};
+    CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, before, &f->batches) == 0, "open");
+    work_subscribe(f->pipeline, f->subscriptions);
+    CHECK(work_submit(f->pipeline, &(struct frame){.lost = true}) == 0, "lost");
+    const char *notice = work_notice(f->pipeline);
+    CHECK(!notice, "notice: %s", notice ? notice : "none");
+    CHECK(submit(f, 60, 16, 1, 0) == 0 && !work_notice(f->pipeline), "it has room alone");
+    work_drain(f->pipeline);
+    pass(f, WARP, 2);
+    pass(f, YUV, 2);
+    CHECK(lost(f, WARP, LOSS_BACKEND) == 0, "a picture is lost");
+    if (subscriptions_release(before))
+        subscriptions_close(before, NULL);
+    end(f);
+}
+
 static int no_export(struct backend *backend, struct device_export *ret, enum export_kind kind,
                      size_t bytes)
 {
@@ -1037,6 +1064,7 @@ int main(void)
     TEST(test_withheld());
     TEST(test_failing_device());
     TEST(test_no_room());
+    TEST(test_no_room_beside());
     TEST(test_slots_on_device());
     TEST(test_busy_backend());
     TEST(test_other_outputs());
