@@ -142,6 +142,7 @@ static void close_former(struct camera_work *work)
 
 static int open_geometry(struct camera_work *work, struct output_set *set)
 {
+    struct output_set *former = set == present(work) ? NULL : present(work);
     const struct frame *shape = &work->shape;
     const struct image *image = &shape->image;
     int num = shape->rate_num, den = shape->rate_den;
@@ -152,9 +153,9 @@ static int open_geometry(struct camera_work *work, struct output_set *set)
     if (image->memory == MEMORY_CUDA)
         surfaces = budget_nvdec(shape->codec, image->width, image->height,
                                 image->format == PIXEL_P010 ? 10 : 8, shape->surfaces);
-    int rc =
-        geometry_open(&set->geometry, work->context.lease, set->outputs->list,
-                      set->outputs->n_pictures, image, surfaces, work->notice, sizeof work->notice);
+    int rc = geometry_open(&set->geometry, work->context.lease, set->outputs->list,
+                           set->outputs->n_pictures, image, surfaces,
+                           former ? &former->geometry : NULL, work->notice, sizeof work->notice);
     rate_limit(&work->rate, &num, &den);
     if (rc == 0)
         rc = crops_prepare(work->crops, image, num, den, work->notice, sizeof work->notice);

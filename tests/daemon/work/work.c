@@ -543,6 +543,37 @@ static void count_released(struct event *event)
     lists_released++;
 }
 
+// While a former plan is open, the memory of results and surfaces counts once.
+static void test_slots_count_once(void)
+{
+    struct fixture *f = configure();
+    size_t left = 0;
+    f->driver.device_bytes = small_device;
+    f->driver.plan_need = need_by_width;
+    f->driver.export_open = no_export;
+    f->driver.submit = keep;
+    f->config[WARP].memory = RING_CUDA;
+    f->top.cuda.memory.n = 95 << 20;
+    n_kept = 0;
+    start(f, 0);
+    CHECK(submit(f, 46, 16, 0, 0) == 0 && n_kept == 1, "submit");
+    struct subscriptions *before = f->subscriptions;
+    const struct camera_config camera = {.outputs = f->config, .n_outputs = OUTPUTS};
+    CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, before, &f->batches) == 0, "open");
+    work_subscribe(f->pipeline, f->subscriptions);
+    CHECK(device_reserve(&f->lease, 95 << 20, &left) == -ENOSPC, "nothing is reserved");
+    CHECK(left == 1 << 20, "%zu bytes are left beside two plans", left);
+    CHECK(!subscriptions_release(before), "the job needs the former list");
+    before->released.callback = count_released;
+    kept[0]->done(kept[0], 0);
+    CHECK(submit(f, 46, 16, 1, 0) == 0 && n_kept == 2, "submit");
+    CHECK(device_reserve(&f->lease, 95 << 20, &left) == -ENOSPC && left == 47 << 20,
+          "%zu bytes are left beside one", left);
+    kept[1]->done(kept[1], 0);
+    subscriptions_close(before, NULL);
+    end(f);
+}
+
 static int take_all(struct output *output, struct consumer *consumer)
 {
     int n = 0;
@@ -1069,6 +1100,7 @@ int main(void)
     TEST(test_busy_backend());
     TEST(test_other_outputs());
     TEST(test_many_lists());
+    TEST(test_slots_count_once());
     TEST(test_overflow_and_stop());
     TEST(test_failure_while_waiting());
     TEST(test_hanging_backend());
