@@ -117,11 +117,17 @@ static struct subscriptions *own(struct camera *camera, struct subscriptions *su
 }
 
 // Gives the thread the camera's outputs and its previews'. A list that the thread has used
-// is closed by its event, which comes after the events of its outputs.
+// is closed by its event, which comes after the events of its outputs. Without a thread there are
+// no pictures to view, and another one may be releasing the device.
 static void serve_outputs(struct camera *camera)
 {
-    struct subscriptions *before = camera->served;
-    struct subscriptions *viewed = preview_source_extend(&camera->preview);
+    struct subscriptions *before = camera->served, *viewed = NULL;
+    if (camera->joined && !camera->released)
+        return;
+    if (!camera->joined)
+        viewed = preview_source_extend(&camera->preview);
+    if (!viewed && before == camera->subscriptions)
+        return;
     camera->served = viewed ? own(camera, viewed) : subscriptions_acquire(camera->subscriptions);
     release(before);
     close_released(camera_thread_subscribe(camera->thread, camera->served));
@@ -220,4 +226,10 @@ void camera_join(struct camera *camera)
     camera_thread_join(camera->thread);
     camera->joined = true;
     close_released(camera_thread_update(camera->thread));
+}
+
+void camera_released(struct camera *camera)
+{
+    camera->released = true;
+    serve_outputs(camera);
 }

@@ -67,12 +67,11 @@ struct camera {
     struct camera_thread *thread;
     struct camera_report report;
     struct event ended;
-    bool started, joined;                               // camera_start, camera_join was called
+    bool started, joined, released; // camera_start, camera_join, camera_released was called
     struct rate_counter pictures, bytes, spent[STAGES]; // from the report, sampled by the status
     struct availability_share availability;             // updated by the alerts, like:
     unsigned alerts;                                    // raised now: bit 1 << enum alert_kind
-    struct camera *next;                                // for the caller, like:
-    bool released;                                      // its device is released
+    struct camera *next;                                // for the caller
 };
 
 // Opens the camera and its outputs, without sinks, with a copy of the configuration; starts no
@@ -85,6 +84,9 @@ void camera_subscribe(struct camera *, struct subscriptions *);
 void camera_stop(struct camera *); // `ended` follows within close_timeout; may be repeated
 // Joins the thread, after `ended` or before camera_start. Outputs stay for their sinks to finish.
 void camera_join(struct camera *);
+// Call after camera_join, once the device is released (camera_thread.h): ends its previews'
+// outputs.
+void camera_released(struct camera *);
 void camera_close(struct camera *); // after camera_join and the sinks' end; accepts a zeroed one
 
 #endif

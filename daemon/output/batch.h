@@ -155,7 +155,6 @@ struct batch_grant {
     struct parked parked;        // owned by the receiver
     struct result *result;
     int first, parts; // its items
-    bool moved;       // the pool has regions besides the present one
 };
 
 // Waits for a parked picture that has room now, or for a closed batch; meanwhile closes batches

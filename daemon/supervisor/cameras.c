@@ -134,7 +134,7 @@ static void release_device(struct work *work)
 static void device_was_released(struct work *work)
 {
     struct cameras *cameras = cameras_of_release(work);
-    cameras->releasing->released = true;
+    camera_released(cameras->releasing);
     cameras->releasing = NULL;
     cameras_settle(cameras);
 }

@@ -40,6 +40,13 @@ void peak_memory_close(struct peak_memory *peak)
     free(peak->outputs);
 }
 
+static void add_output(struct peak_memory *peak, int i, const struct output *output)
+{
+    struct camera_config *camera = &peak->config.cameras[i];
+    if (camera->n_outputs < CAMERA_OUTPUTS_MAX)
+        camera->outputs[camera->n_outputs++] = *output->config;
+}
+
 void peak_memory_add_camera(struct peak_memory *peak, const struct camera *camera)
 {
     const int i = peak->config.n_cameras++;
@@ -47,14 +54,7 @@ void peak_memory_add_camera(struct peak_memory *peak, const struct camera *camer
     peak->config.cameras[i].outputs = outputs_of(peak, i);
     peak->config.cameras[i].stream = camera_report_describe(&camera->report).memory;
     for (int o = 0; o < camera->subscriptions->n; o++)
-        peak_memory_add_output(peak, i, camera->subscriptions->list[o].output);
-}
-
-void peak_memory_add_output(struct peak_memory *peak, int i, const struct output *output)
-{
-    struct camera_config *camera = &peak->config.cameras[i];
-    if (camera->n_outputs < CAMERA_OUTPUTS_MAX)
-        camera->outputs[camera->n_outputs++] = *output->config;
+        add_output(peak, i, camera->subscriptions->list[o].output);
 }
 
 // --- the plan
@@ -340,7 +340,7 @@ static void add_removed_outputs(struct peak_memory *peak, int i, const struct en
     const struct subscriptions *before = entry->camera->subscriptions;
     for (int o = 0; entry->differs && o < before->n; o++)
         if (!subscriptions_have(entry->subscriptions, before->list[o].output))
-            peak_memory_add_output(peak, i, before->list[o].output);
+            add_output(peak, i, before->list[o].output);
 }
 
 static bool is_in(const struct config *config, const struct camera *camera)

@@ -20,8 +20,6 @@ struct peak_memory {
 int peak_memory_open(struct peak_memory *, const struct config *, int more);
 void peak_memory_close(struct peak_memory *);
 void peak_memory_add_camera(struct peak_memory *, const struct camera *);
-// Adds to the camera of that number in the configuration, up to CAMERA_OUTPUTS_MAX outputs.
-void peak_memory_add_output(struct peak_memory *, int camera, const struct output *);
 
 // --- applying a configuration
 // Applies a new configuration to cameras: builds the changed cameras and outputs beside the running

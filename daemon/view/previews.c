@@ -493,11 +493,9 @@ static void tick(uv_timer_t *timer)
 
 // --- a camera
 
-// Ends a preview. Its readers get one of another output with the name, or a refusal.
-static void end_preview(struct preview *preview)
+// Readers of a preview that has ended get one of another output with the name, or a refusal.
+static void move_readers(struct preview_source *source, struct preview *preview)
 {
-    struct preview_source *source = preview->source;
-    preview->source = NULL;
     while (preview->readers) {
         struct preview_reader *reader = preview->readers;
         preview_stop(reader);
@@ -518,8 +516,12 @@ void preview_source_follow(struct preview_source *source, const struct subscript
     for (struct preview *preview = source->previews->list; preview; preview = preview->next) {
         const struct subscription *shown = find_shown(source, preview->kind.output);
         if (preview->source == source && preview->demand.of != (shown ? shown->output : NULL))
-            end_preview(preview);
+            preview->source = NULL;
     }
+    // Only now: a reader that starts again changes the list, which must have none of those.
+    for (struct preview *preview = source->previews->list; preview; preview = preview->next)
+        if (!preview->source)
+            move_readers(source, preview);
 }
 
 struct subscriptions *preview_source_extend(struct preview_source *source)
@@ -538,9 +540,12 @@ void preview_source_close(struct preview_source *source)
     struct previews *previews = source->previews;
     source->previews = NULL;
     for (struct preview *preview = previews ? previews->list : NULL; preview;
-         preview = preview->next)
-        if (preview->source == source)
-            end_preview(preview);
+         preview = preview->next) {
+        if (preview->source != source)
+            continue;
+        preview->source = NULL;
+        move_readers(source, preview);
+    }
     previews_reap(previews);
 }
 

@@ -207,7 +207,7 @@ static int prepare(struct crops *crops, const struct image *source, int num, int
         return 0;
     drain(crops);
     int rc = geometry_open(&crops->geometry, crops->lease, &crops->subscription, 1, source,
-                           kept_pictures_need(source, most), notice, size);
+                           kept_pictures_need(source, most), NULL, notice, size);
     if (rc == 0)
         rc = kept_pictures_open(&crops->pictures, crops->lease, source, most, config->keep.ns);
     if (rc == -ENOMEM && driver->device_bytes)

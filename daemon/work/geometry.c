@@ -178,17 +178,21 @@ static size_t results_bytes(const struct geometry *geometry, const struct subscr
     return bytes;
 }
 
-// `leaves_room`: only in memory that cameras can do without.
-static int open_plan(struct geometry *geometry, const struct device_lease *lease, size_t bytes,
-                     bool leaves_room, char *notice, size_t size)
+// `lasting`: bytes to reserve beside the plan's. `leaves_room`: only in memory that cameras can do
+// without.
+static int open_plan(struct geometry *geometry, const struct device_lease *lease, size_t lasting,
+                     struct geometry *former, bool leaves_room, char *notice, size_t size)
 {
     const struct backend_driver *driver = lease->driver;
     const int depth = frames_in_flight(driver);
     const struct op *ops[PLAN_OPS_MAX];
-    size_t left = 0;
+    size_t common = former ? former->lasting : 0, left = 0;
+    if (common > lasting)
+        common = lasting;
     for (int i = 0; i < geometry->n; i++)
         ops[i] = &geometry->elements[i].op;
-    bytes += driver->plan_need(&geometry->source, ops, geometry->n, depth).device;
+    const size_t bytes =
+        lasting - common + driver->plan_need(&geometry->source, ops, geometry->n, depth).device;
     int rc = leaves_room ? device_reserve_spare(lease, bytes, &left)
                          : device_reserve(lease, bytes, &left);
     if (rc == 0) {
@@ -196,6 +200,13 @@ static int open_plan(struct geometry *geometry, const struct device_lease *lease
         left = 0;
         rc = driver->plan_open(lease->backend, &geometry->plan, &geometry->source, ops, geometry->n,
                                depth);
+    }
+    if (rc == 0)
+        geometry->lasting = lasting;
+    if (rc == 0 && former) {
+        geometry->reserved += common;
+        former->reserved -= common;
+        former->lasting -= common;
     }
     if (rc == -ENOMEM && driver->device_bytes)
         rc = -ENOSPC;
@@ -209,14 +220,15 @@ static int open_plan(struct geometry *geometry, const struct device_lease *lease
 // `unviewed`: why outputs for viewers are left out; 0: they are not.
 static int open_geometry(struct geometry *geometry, const struct device_lease *lease,
                          const struct subscription *list, int n, const struct image *source,
-                         size_t bytes, int unviewed, char *notice, size_t size)
+                         size_t bytes, struct geometry *former, int unviewed, char *notice,
+                         size_t size)
 {
     geometry->source = *source;
     int rc = open_all(geometry, list, n, unviewed, notice, size);
     for (int i = 0; i < n && rc == 0 && lease->driver->export_open; i++)
         bytes += results_bytes(geometry, list, i);
     if (rc == 0 && geometry->n > 0)
-        rc = open_plan(geometry, lease, bytes, unviewed == 0, notice, size);
+        rc = open_plan(geometry, lease, bytes, former, unviewed == 0, notice, size);
     if (rc < 0)
         geometry_close(geometry, lease);
     return rc;
@@ -224,15 +236,15 @@ static int open_geometry(struct geometry *geometry, const struct device_lease *l
 
 int geometry_open(struct geometry *geometry, const struct device_lease *lease,
                   const struct subscription *list, int n, const struct image *source, size_t bytes,
-                  char *notice, size_t size)
+                  struct geometry *former, char *notice, size_t size)
 {
     const size_t before = strlen(notice);
     int rc = -ENOSPC;
     if (n > 0 && list[n - 1].output->demand)
-        rc = open_geometry(geometry, lease, list, n, source, bytes, 0, notice, size);
+        rc = open_geometry(geometry, lease, list, n, source, bytes, former, 0, notice, size);
     if (rc < 0) {
         notice[before] = 0;
-        rc = open_geometry(geometry, lease, list, n, source, bytes, rc, notice, size);
+        rc = open_geometry(geometry, lease, list, n, source, bytes, former, rc, notice, size);
     }
     return rc;
 }

@@ -24,7 +24,8 @@ struct geometry {
     int first[SUBSCRIPTIONS_MAX + 1];
     struct job_result *results; // n per frame in flight, FRAMES_IN_FLIGHT_MAX times
     struct plan *plan;          // NULL: no output can be made
-    size_t reserved;            // bytes of the lease's device
+    size_t reserved;            // bytes of the lease's device: the plan's, and
+    size_t lasting;             // those of results and of NVDEC's surfaces
 };
 
 // True if ops and plans made for one also fit the other.
@@ -33,11 +34,13 @@ bool geometry_fits(const struct geometry *, const struct image *source);
 // Opens a closed geometry for pictures like this one, and for the n outputs of the list. An output
 // that cannot be made gets no element; one with crops gets as many as its batch has, each of the
 // whole picture, which jobs replace; those for viewers, which are last, get none if the device has
-// too little room for them. Reserves the device memory of it all, and `bytes` more. `notice` gets a
-// sentence about outputs without elements, or about a device without room. Returns 0, -ENOSPC (the
-// device has no room) or another negative errno. Closed on error.
+// too little room for them. Reserves the device memory of it all, and `bytes` more; takes over what
+// `former` (NULL: none) has reserved for results and surfaces. `notice` gets a sentence about
+// outputs without elements, or about a device without room. Returns 0, -ENOSPC (the device has no
+// room) or another negative errno. Closed on error.
 int geometry_open(struct geometry *, const struct device_lease *, const struct subscription *list,
-                  int n, const struct image *, size_t bytes, char *notice, size_t size);
+                  int n, const struct image *, size_t bytes, struct geometry *former, char *notice,
+                  size_t size);
 // Returns in *ret the parameters of the subscription's first element for such a picture. 0, or
 // -EINVAL if it has none.
 int geometry_first(struct op_params *ret, const struct subscription *, const struct image *source);

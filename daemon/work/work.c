@@ -142,6 +142,7 @@ static void close_former(struct camera_work *work)
 
 static int open_geometry(struct camera_work *work, struct output_set *set)
 {
+    struct output_set *former = set == present(work) ? NULL : present(work);
     const struct frame *shape = &work->shape;
     const struct image *image = &shape->image;
     int num = shape->rate_num, den = shape->rate_den;
@@ -152,9 +153,9 @@ static int open_geometry(struct camera_work *work, struct output_set *set)
     if (image->memory == MEMORY_CUDA)
         surfaces = budget_nvdec(shape->codec, image->width, image->height,
                                 image->format == PIXEL_P010 ? 10 : 8, shape->surfaces);
-    int rc =
-        geometry_open(&set->geometry, work->context.lease, set->outputs->list,
-                      set->outputs->n_pictures, image, surfaces, work->notice, sizeof work->notice);
+    int rc = geometry_open(&set->geometry, work->context.lease, set->outputs->list,
+                           set->outputs->n_pictures, image, surfaces,
+                           former ? &former->geometry : NULL, work->notice, sizeof work->notice);
     rate_limit(&work->rate, &num, &den);
     if (rc == 0)
         rc = crops_prepare(work->crops, image, num, den, work->notice, sizeof work->notice);
@@ -226,13 +227,19 @@ void work_drain(struct camera_work *work)
     crops_drain(work->crops);
 }
 
-// Without room for a second geometry, the next frame waits for the jobs of the former one.
+// Without room for a second geometry, the next frame waits for the jobs of the former one. That is
+// not worth a notice.
 static void open_beside(struct camera_work *work, struct output_set *set)
 {
     const int64_t begun_ns = monotonic_ns();
+    const bool noticed = work->noticed;
+    char before[sizeof work->notice];
+    strcpy(before, work->notice);
     if (open_geometry(work, set) < 0) {
         leave_batches(work, NULL);
         geometry_close(&set->geometry, work->context.lease);
+        strcpy(work->notice, before);
+        work->noticed = noticed;
     }
     work_delayed(work, monotonic_ns() - begun_ns);
 }
@@ -668,7 +675,8 @@ static int claim_demanded(struct in_flight *flight, int subscription, struct res
     }
     rc = claim_result(flight, output, &elements, ret);
     if (rc < 0) {
-        atomic_store(&demand->due, due);
+        if (due) // else the loop may have set it meanwhile
+            atomic_store(&demand->due, true);
         return rc;
     }
     demand->source[(*ret)->number] = flight->frame.image;
@@ -810,9 +818,12 @@ static int submit_thinned(struct camera_work *work, struct frame *frame)
     const struct subscriptions *outputs = present(work)->outputs;
     const int n = outputs->n_pictures;
     struct in_flight *flight = NULL;
+    int rc = -EAGAIN;
     stats_outputs_lose(outputs, LOSS_THINNED);
     lose_frame(outputs, LOSS_THINNED);
-    if (n > 0 && outputs->list[n - 1].output->demand && update_geometry(work, frame) == 0) {
+    if (n > 0 && outputs->list[n - 1].output->demand)
+        rc = update_geometry(work, frame);
+    if (rc == 0) {
         pthread_mutex_lock(&work->lock);
         flight = take_in_flight(work, 0);
         pthread_mutex_unlock(&work->lock);
@@ -820,7 +831,7 @@ static int submit_thinned(struct camera_work *work, struct frame *frame)
     if (flight)
         return submit_frame(flight, frame, true);
     frame_release(frame);
-    return 0;
+    return rc == -EAGAIN ? 0 : report_failure(work, rc);
 }
 
 int work_submit(struct camera_work *work, struct frame *frame)

@@ -179,6 +179,36 @@ static void test_silence(void)
     close(ends[1]);
 }
 
+static void take_nothing(struct preview_reader *reader, struct preview_picture *picture)
+{
+    (void)reader, (void)picture;
+}
+
+// A viewer who comes after the end gets no picture, and the thread no list: its device may be on
+// its way to be released.
+static void test_viewer_after_the_end(void)
+{
+    struct preview_reader reader = {.kind = {.plane = -1, .width = 64, .fps = 1},
+                                    .take = take_nothing};
+    struct work_queue work = {0};
+    struct previews *previews;
+    struct fixture *f = configure("empty.flv");
+    f->config.demuxer = "flv";
+    run(f, PATIENCE_MS);
+    CHECK(previews_open(&previews, &f->loop, &work) == 0, "previews");
+    f->camera.preview.previews = previews;
+    CHECK(preview_start(&f->camera.preview, &reader) == 0, "start");
+    CHECK(f->camera.served == f->camera.subscriptions, "the list of viewers is served");
+    camera_released(&f->camera);
+    CHECK(f->camera.served == f->camera.subscriptions, "and after the release, too");
+    preview_stop(&reader);
+    camera_close(&f->camera);
+    previews_stop(previews);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    previews_close(previews);
+    end(f);
+}
+
 // A loop over no pictures must not spin.
 static void test_loop_over_nothing(void)
 {
@@ -380,6 +410,7 @@ int main(void)
     clips_open();
     TEST(test_hang_up());
     TEST(test_nothing_in_it());
+    TEST(test_viewer_after_the_end());
     TEST(test_silence());
     TEST(test_loop_over_nothing());
     TEST(test_time_jumps_back());

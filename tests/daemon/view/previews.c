@@ -84,6 +84,11 @@ static void serve(struct preview_source *source)
     camera.served = preview_source_extend(source);
     if (!camera.served)
         camera.served = subscriptions_acquire(camera.outputs);
+    for (int i = 0; i < camera.served->n; i++) {
+        const struct demand *demand = camera.served->list[i].output->demand;
+        CHECK(!demand || !demand->of || subscriptions_have(camera.outputs, demand->of),
+              "the list shows an output that the camera no longer has");
+    }
     work_subscribe(camera.pipeline, camera.served);
     release_list(before);
     camera.changes++;
@@ -338,6 +343,26 @@ static void test_thinned(void)
     close_camera();
 }
 
+// A picture for viewers alone is the first to find that the device has no room.
+static void test_thinned_without_room(void)
+{
+    struct reader reader = {0};
+    struct frame frame = make_frame(2);
+    size_t left;
+    camera_fps = 1;
+    open_camera();
+    camera_fps = 0;
+    CHECK(start(&reader, 64, 25) == 0, "start");
+    offer(1);
+    work_drain(camera.pipeline);
+    CHECK(device_reserve(&camera.lease, ROOM, &left) == 0, "reserve");
+    CHECK(work_submit(camera.pipeline, &frame) == -ENOSPC, "the camera does not get to know");
+    CHECK(work_notice(camera.pipeline) != NULL, "without a notice");
+    device_unreserve(&camera.lease, ROOM);
+    preview_stop(&reader.reader);
+    close_camera();
+}
+
 static void test_refusals(void)
 {
     struct reader many[PREVIEW_KINDS_MAX + 1] = {0}, patient = {0}, output = {0}, plane = {0};
@@ -405,14 +430,15 @@ static void reload(int n)
 // A reload replaces an output, and then removes it.
 static void test_reload(void)
 {
-    struct reader picture = {0}, net = {0};
+    struct reader picture = {0}, net = {0}, plane = {0};
     open_camera();
     struct output *before = camera.outputs->list[NET].output;
     struct output *large = camera.outputs->list[LARGE].output;
     CHECK(start(&picture, 64, 25) == 0 && start_output(&net, "net", -1) == 0, "start");
+    CHECK(start_output(&plane, "net", 0) == 0, "start");
     config[NET].size.width = 48;
     reload(OUTPUTS);
-    CHECK(camera.outputs->list[NET].output != before && viewed() == 2, "replaced");
+    CHECK(camera.outputs->list[NET].output != before && viewed() == 3, "replaced");
     pool_detach(before->pool, &camera.consumer);
     pool_attach(camera.outputs->list[NET].output->pool, &camera.consumer);
     offer(1);
@@ -516,6 +542,7 @@ int main(void)
     TEST(test_newest());
     TEST(test_rate());
     TEST(test_thinned());
+    TEST(test_thinned_without_room());
     TEST(test_refusals());
     TEST(test_large());
     TEST(test_turned());

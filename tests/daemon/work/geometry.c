@@ -57,7 +57,7 @@ static void open_for(struct fixture *f, int width, int height)
     f->notice[0] = 0;
     const int rc =
         geometry_open(&f->geometry, &f->lease, f->subscriptions->list, f->subscriptions->n_pictures,
-                      &f->frame.image, 0, f->notice, sizeof f->notice);
+                      &f->frame.image, 0, NULL, f->notice, sizeof f->notice);
     CHECK(rc == 0, "%dx%d: %d", width, height, rc);
 }
 

@@ -457,6 +457,33 @@ static void test_no_room(void)
     has_no_room(f, 40, "needs 40 MiB of device memory, 0 MiB are left");
 }
 
+// Other outputs of pictures that leave no room for a second plan: the next picture waits for the
+// former plan, and nothing is said.
+static void test_no_room_beside(void)
+{
+    struct fixture *f = configure();
+    f->driver.device_bytes = small_device;
+    f->driver.plan_need = need_by_width;
+    f->top.cuda.memory.n = 95 << 20;
+    start(f, 0);
+    CHECK(submit(f, 60, 16, 0, 0) == 0, "submit");
+    struct subscriptions *before = f->subscriptions;
+    const struct camera_config camera = {.outputs = f->config, .n_outputs = OUTPUTS};
+    CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, before, &f->batches) == 0, "open");
+    work_subscribe(f->pipeline, f->subscriptions);
+    CHECK(work_submit(f->pipeline, &(struct frame){.lost = true}) == 0, "lost");
+    const char *notice = work_notice(f->pipeline);
+    CHECK(!notice, "notice: %s", notice ? notice : "none");
+    CHECK(submit(f, 60, 16, 1, 0) == 0 && !work_notice(f->pipeline), "it has room alone");
+    work_drain(f->pipeline);
+    pass(f, WARP, 2);
+    pass(f, YUV, 2);
+    CHECK(lost(f, WARP, LOSS_BACKEND) == 0, "a picture is lost");
+    if (subscriptions_release(before))
+        subscriptions_close(before, NULL);
+    end(f);
+}
+
 static int no_export(struct backend *backend, struct device_export *ret, enum export_kind kind,
                      size_t bytes)
 {
@@ -514,6 +541,37 @@ static void count_released(struct event *event)
 {
     (void)event;
     lists_released++;
+}
+
+// While a former plan is open, the memory of results and surfaces counts once.
+static void test_slots_count_once(void)
+{
+    struct fixture *f = configure();
+    size_t left = 0;
+    f->driver.device_bytes = small_device;
+    f->driver.plan_need = need_by_width;
+    f->driver.export_open = no_export;
+    f->driver.submit = keep;
+    f->config[WARP].memory = RING_CUDA;
+    f->top.cuda.memory.n = 95 << 20;
+    n_kept = 0;
+    start(f, 0);
+    CHECK(submit(f, 46, 16, 0, 0) == 0 && n_kept == 1, "submit");
+    struct subscriptions *before = f->subscriptions;
+    const struct camera_config camera = {.outputs = f->config, .n_outputs = OUTPUTS};
+    CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, before, &f->batches) == 0, "open");
+    work_subscribe(f->pipeline, f->subscriptions);
+    CHECK(device_reserve(&f->lease, 95 << 20, &left) == -ENOSPC, "nothing is reserved");
+    CHECK(left == 1 << 20, "%zu bytes are left beside two plans", left);
+    CHECK(!subscriptions_release(before), "the job needs the former list");
+    before->released.callback = count_released;
+    kept[0]->done(kept[0], 0);
+    CHECK(submit(f, 46, 16, 1, 0) == 0 && n_kept == 2, "submit");
+    CHECK(device_reserve(&f->lease, 95 << 20, &left) == -ENOSPC && left == 47 << 20,
+          "%zu bytes are left beside one", left);
+    kept[1]->done(kept[1], 0);
+    subscriptions_close(before, NULL);
+    end(f);
 }
 
 static int take_all(struct output *output, struct consumer *consumer)
@@ -1037,10 +1095,12 @@ int main(void)
     TEST(test_withheld());
     TEST(test_failing_device());
     TEST(test_no_room());
+    TEST(test_no_room_beside());
     TEST(test_slots_on_device());
     TEST(test_busy_backend());
     TEST(test_other_outputs());
     TEST(test_many_lists());
+    TEST(test_slots_count_once());
     TEST(test_overflow_and_stop());
     TEST(test_failure_while_waiting());
     TEST(test_hanging_backend());
