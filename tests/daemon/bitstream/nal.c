@@ -76,6 +76,10 @@ static void test_hash(void)
     CHECK(hash.method == HASH_CRC && memcmp(hash.digest[2], "\5\6", 2) == 0, "%d", hash.method);
     hash = hash_of((const uint8_t *)packet, sizeof packet - 4, 0);
     CHECK(hash.method == HASH_NONE, "cut off");
+    uint8_t *cut = memcpy(malloc(9), "\0\0\1\x50\1\0\0\3\x84", 9);
+    hash = hash_of(cut, 9, 0);
+    CHECK(hash.method == HASH_NONE, "cut off before its size");
+    free(cut);
 }
 
 static void test_noise(void)
