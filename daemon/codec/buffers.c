@@ -197,8 +197,8 @@ struct buffer {
 struct buffers {
     struct early_output *early; // of the served context
     struct memory_share share;
-    // By serial. A thread of libavcodec writes the entry of the packet that it decodes, ahead of
-    // the picture's output.
+    // H.265, by serial. A thread of libavcodec writes the entry of the packet that it decodes,
+    // ahead of the picture's output. In VP9, several may decode one packet.
     struct served {
         int64_t serial; // of the packet
         int frames;     // get_buffer2() calls made while decoding the packet
@@ -561,7 +561,8 @@ static int get_buffer(AVCodecContext *context, AVFrame *frame, int flags)
         rc = fill_planes(buffers, frame, width, height, align, context);
     }
     if (rc >= 0) {
-        count_served(buffers, frame);
+        if (context->codec_id == AV_CODEC_ID_HEVC)
+            count_served(buffers, frame);
         early_output_handed(buffers->early, frame);
     }
     return rc;

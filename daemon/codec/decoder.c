@@ -219,14 +219,14 @@ int decoder_send(struct decoder *d, const struct packet *packet)
         return -ENOMEM;
     struct packet_info *info = last_packet(d);
     info->skipped = !wanted;
+    // The numbers of H.264 show a lost reference.
+    info->lacks_reference =
+        packet->reference_lost && !key && d->parameters->codec_id != AV_CODEC_ID_H264;
     if (!wanted) {
         info->done = true;
         d->skipped++;
         return 0;
     }
-    // The numbers of H.264 show a lost reference.
-    info->lacks_reference =
-        packet->reference_lost && !key && d->parameters->codec_id != AV_CODEC_ID_H264;
     if (packet->reference_lost)
         corruption_missing_reference(&d->corruption, info->facts.serial);
     int rc = 0;

@@ -298,7 +298,7 @@ void picture_hash_read(struct picture_hash *ret, const struct nal *suffix_sei)
     static const size_t bytes_of[] = {16, 2, 4};
     struct picture_hash hash = {0};
     struct nal_bits sei;
-    if (!nal_find_sei(suffix_sei, 2, SEI_PICTURE_HASH, &sei))
+    if (!nal_find_sei(suffix_sei, 2, SEI_PICTURE_HASH, &sei) || nal_ended(&sei))
         return;
     const size_t size = suffix_sei->data[sei.at - 1]; // its last byte
     const uint32_t type = nal_u(&sei, 8);

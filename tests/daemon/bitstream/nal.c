@@ -37,15 +37,14 @@ static void test_units(void)
     CHECK(COUNT("\0\0\1\x26", 0, &last) == 1 && hevc_unit_type(&last) == -1, "half a header");
 }
 
-static void test_rbsp(void)
+static void test_bits(void)
 {
     static const uint8_t bytes[] = {0x26, 1, 0, 0, 3, 1, 0, 0, 3, 0, 0, 3, 3, 5};
     static const uint8_t expected[] = {0x26, 1, 0, 0, 1, 0, 0, 0, 0, 3, 5};
-    uint8_t got[sizeof bytes];
-    const struct nal unit = {bytes, sizeof bytes};
-    size_t size = nal_rbsp(&unit, got, sizeof got);
-    CHECK(size == sizeof expected && memcmp(got, expected, size) == 0, "%zu bytes", size);
-    CHECK(nal_rbsp(&unit, got, 3) == 3, "no room");
+    struct nal_bits bits = {.data = bytes, .size = sizeof bytes};
+    for (size_t i = 0; i < sizeof expected; i++)
+        CHECK(nal_u(&bits, 8) == expected[i], "byte %zu", i);
+    CHECK(!nal_ended(&bits) && nal_u(&bits, 1) == 0 && nal_ended(&bits), "the end");
 }
 
 static void test_length_bytes(void)
@@ -76,6 +75,10 @@ static void test_hash(void)
     CHECK(hash.method == HASH_CRC && memcmp(hash.digest[2], "\5\6", 2) == 0, "%d", hash.method);
     hash = hash_of((const uint8_t *)packet, sizeof packet - 4, 0);
     CHECK(hash.method == HASH_NONE, "cut off");
+    uint8_t *cut = memcpy(malloc(9), "\0\0\1\x50\1\0\0\3\x84", 9);
+    hash = hash_of(cut, 9, 0);
+    CHECK(hash.method == HASH_NONE, "cut off before its size");
+    free(cut);
 }
 
 static void test_noise(void)
@@ -168,7 +171,7 @@ static void test_idr(void)
 int main(void)
 {
     TEST(test_units());
-    TEST(test_rbsp());
+    TEST(test_bits());
     TEST(test_length_bytes());
     TEST(test_hash());
     TEST(test_noise());

@@ -126,6 +126,8 @@ static void check_among_all(const char *what)
     CHECK(wrong == 0 && back == 0, "%s: %d wrong, %d go back", what, wrong, back);
 }
 
+static int lost_before = -1; // the packet behind a loss
+
 // Decodes, and requests all pictures from packet `wake` on; returns that packet's pts.
 static int64_t decode_waking(const char *file, double fps, int wake, int *decoded_before)
 {
@@ -143,6 +145,7 @@ static int64_t decode_waking(const char *file, double fps, int wake, int *decode
             *decoded_before = got.n;
             pts_ns = packet.pts_ns;
         }
+        packet.reference_lost = n == lost_before;
         CHECK(decoder_send(run.decoder, &packet) == 0, "%s", file);
         while (decoder_receive(run.decoder, &frame) == 0) {
             CHECK(!frame.lost, "%s: lost behind %d packets", file, n);
@@ -198,6 +201,20 @@ static void test_wake(const char *file)
     }
 }
 
+// Pictures are requested again after a loss among the skipped ones: they are damaged up to the next
+// keyframe.
+static void test_wake_after_loss(const char *file)
+{
+    int before = 0, damaged = 0;
+    options.pictures = PICTURES_AUTO;
+    lost_before = 85;
+    decode_waking(file, 1, 95, &before);
+    lost_before = -1;
+    for (int i = before; i < got.n; i++)
+        damaged += (got.picture[i].flags & FRAMED_FLAG_DAMAGED) != 0;
+    CHECK(damaged >= 4 && damaged <= 8, "%s: %d damaged", file, damaged);
+}
+
 static void test_clip(const char *encoder, const char *file, bool live, bool learns)
 {
     options.low_delay = live;
@@ -225,6 +242,7 @@ int main(void)
         TEST(test_clip(X264 ":open-gop=1", "open.mp4", live, live));
         TEST(test_clip(X265 ":b-pyramid=0:open-gop=0", "closed.mkv", live, true));
         TEST(test_clip(X265 ":b-pyramid=0:open-gop=1", "open.mkv", live, true));
+        TEST(test_wake_after_loss("closed.mkv"));
     }
     clips_close();
     return test_end();
