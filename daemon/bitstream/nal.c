@@ -283,17 +283,17 @@ static uint32_t read_ue(struct sps_bits *b, uint32_t max)
     return value > max ? 0 : value;
 }
 
-static void skip_profile_tier_level(struct sps_bits *b, int sub_layers)
+void hevc_skip_profile_tier_level(struct nal_bits *bits, int sub_layers)
 {
-    size_t bits = 0;
-    nal_skip(&b->bits, 88 + 8);
+    size_t n = 0;
+    nal_skip(bits, 88 + 8);
     for (int i = 0; i < sub_layers; i++) {
-        bits += read_flag(b) ? 88 : 0; // profile
-        bits += read_flag(b) ? 8 : 0;  // level
+        n += nal_u(bits, 1) ? 88 : 0; // profile
+        n += nal_u(bits, 1) ? 8 : 0;  // level
     }
     if (sub_layers > 0)
-        nal_skip(&b->bits, 2 * (size_t)(8 - sub_layers));
-    nal_skip(&b->bits, bits);
+        nal_skip(bits, 2 * (size_t)(8 - sub_layers));
+    nal_skip(bits, n);
 }
 
 static void skip_scaling_lists(struct sps_bits *b)
@@ -361,7 +361,7 @@ static void skip_sps(struct sps_bits *b, struct nal_bits *reordering)
     const int sub_layers = (int)nal_u(&b->bits, 3);
     b->failed |= sub_layers == 7;
     nal_skip(&b->bits, 1);
-    skip_profile_tier_level(b, sub_layers);
+    hevc_skip_profile_tier_level(&b->bits, sub_layers);
     read_ue(b, SPS_ID_MAX);
     if (read_ue(b, 3) == 3) // chroma_format_idc
         nal_skip(&b->bits, 1);

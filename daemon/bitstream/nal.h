@@ -128,6 +128,8 @@ enum hevc_unit { // nal_unit_type
 int hevc_unit_type(const struct nal *);
 // Returns length_bytes from the extradata of an H.265 stream, which may be NULL.
 int hevc_length_bytes(const uint8_t *extradata, size_t size);
+// Skips profile_tier_level() of an SPS; `sub_layers`: sps_max_sub_layers_minus1.
+void hevc_skip_profile_tier_level(struct nal_bits *, int sub_layers);
 
 // Returns true if a unit is an SPS of the base layer, of any profile, that is complete to the end
 // of its reference picture sets and contains only values that the standard allows there.

@@ -255,22 +255,6 @@ static struct nal_facts h265_tell(struct nal_stream *n, const uint8_t *nal, size
     return (struct nal_facts){.piece = piece};
 }
 
-// Reads the id of an SPS, which follows the profiles and levels of its sub-layers.
-static uint32_t read_sps_id(struct nal_bits *bits, int sub_layers)
-{
-    bool profile[8] = {0}, level[8] = {0};
-    nal_skip(bits, 1 + 88 + 8);
-    for (int i = 0; i < sub_layers - 1; i++) {
-        profile[i] = nal_u(bits, 1);
-        level[i] = nal_u(bits, 1);
-    }
-    if (sub_layers > 1)
-        nal_skip(bits, 2 * (size_t)(8 - (sub_layers - 1)));
-    for (int i = 0; i < sub_layers - 1; i++)
-        nal_skip(bits, (profile[i] ? 88 : 0) + (level[i] ? 8 : 0));
-    return nal_ue(bits);
-}
-
 static enum nal_lesson h265_learn(struct nal_stream *n, const uint8_t *nal, size_t bytes)
 {
     const int type = h265_type(nal);
@@ -280,7 +264,9 @@ static enum nal_lesson h265_learn(struct nal_stream *n, const uint8_t *nal, size
     uint32_t id = type == HEVC_UNIT_PPS ? nal_ue(&bits) : nal_u(&bits, 4); // 4 bits: of the VPS
     if (type == HEVC_UNIT_SPS) {
         n->sub_layers = (int)nal_u(&bits, 3) + 1;
-        id = read_sps_id(&bits, n->sub_layers);
+        nal_skip(&bits, 1);
+        hevc_skip_profile_tier_level(&bits, n->sub_layers - 1);
+        id = nal_ue(&bits);
     }
     put_set(n, type, id, nal, bytes);
     return LEARNT_SET;

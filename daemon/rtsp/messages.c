@@ -98,7 +98,6 @@ static bool parse_first_line(struct rtsp_message *message, char *line)
         return message->status > 0;
     }
     message->method = word;
-    message->url = strsep(&rest, " ");
     return true;
 }
 
@@ -138,7 +137,7 @@ static enum rtsp_item take_message(struct rtsp_reader *reader, struct rtsp_messa
         return RTSP_ITEM_INVALID;
     if (bytes < reader->whole)
         return RTSP_ITEM_NONE;
-    *message = (struct rtsp_message){.method = "", .url = "", .reason = "", .body_bytes = body};
+    *message = (struct rtsp_message){.method = "", .reason = "", .body_bytes = body};
     if (!parse_head(message, text, head))
         return RTSP_ITEM_INVALID;
     // The body moves over the head's last byte, to make room for a zero behind it.

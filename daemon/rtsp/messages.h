@@ -17,7 +17,6 @@ struct rtsp_header {
 struct rtsp_message {
     int status;                                   // of a reply; 0: this is a request
     const char *method;                           // of a request
-    const char *url;                              // of a request
     const char *reason;                           // of a reply: "Not Found", for people
     struct rtsp_header headers[RTSP_HEADERS_MAX]; // more are left out
     int n_headers;

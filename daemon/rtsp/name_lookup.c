@@ -137,9 +137,9 @@ int name_lookup_open(struct name_lookup **ret, const char *host, int port)
     lookup->fd = -1;
     snprintf(lookup->host, sizeof lookup->host, "%s", host);
     snprintf(lookup->port, sizeof lookup->port, "%d", port);
-    *ret = lookup;
     if (look_up(lookup, AI_NUMERICHOST) == 0) {
         lookup->done = true;
+        *ret = lookup;
         return 0;
     }
     pthread_mutex_lock(&lookups.lock);
@@ -149,6 +149,8 @@ int name_lookup_open(struct name_lookup **ret, const char *host, int port)
         free_lookup(lookup);
     } else if ((rc = append_lookup(lookup)) < 0) {
         release_lookup(lookup);
+    } else {
+        *ret = lookup;
     }
     pthread_mutex_unlock(&lookups.lock);
     return rc;

@@ -78,8 +78,7 @@ static void check_message(const struct rtsp_message *message)
     MUST(message->n_headers <= RTSP_HEADERS_MAX && message->body_bytes <= RTSP_BODY_MAX);
     MUST(message->body[message->body_bytes] == 0);
     MUST(message->status == 0 || (message->status >= 100 && message->status <= 999));
-    size_t bytes =
-        read_text(message->method) + read_text(message->url) + read_text(message->reason);
+    size_t bytes = read_text(message->method) + read_text(message->reason);
     for (int i = 0; i < message->n_headers; i++) {
         const char *value = message->headers[i].value;
         bytes += read_text(message->headers[i].name) + read_text(value);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "tests/test.h"
 
@@ -104,9 +105,24 @@ static void test_one_host_is_one_lookup(void)
         name_lookup_close(lookups[i]);
 }
 
+// The owner closes what it got: a failed look-up must not be released twice.
+static void test_without_descriptors(void)
+{
+    struct name_lookup *lookup = NULL;
+    struct rlimit limit, none;
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit");
+    none = limit;
+    none.rlim_cur = 0;
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0, "setrlimit");
+    const int rc = name_lookup_open(&lookup, "camera.example", 554);
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+    CHECK(rc == -EMFILE && !lookup, "%d, %p", rc, (void *)lookup);
+}
+
 int main(void)
 {
     TEST(test_threads_are_bounded());
     TEST(test_one_host_is_one_lookup());
+    TEST(test_without_descriptors());
     return test_end();
 }
