@@ -34,9 +34,9 @@
 // - "folder" (daemon/output/writer.c) looks at the folder of a file that is opened, for which the
 //   loop waits at most 500 ms: blocks in the disk.
 // - libuv's threads run short blocking work for the loop (base/loop.h): they read the configuration
-//   of a reload, look up groups, open NVDEC, follow links, scan folders, release the device of a
-//   camera that has ended, and submit the crops of what clients found (work/crops.h), and make
-//   JPEGs for viewers.
+//   of a reload, look up groups, open NVDEC, follow links, scan folders, write the file of
+//   counters, release the device of a camera that has ended, submit the crops of what clients found
+//   (work/crops.h), and make JPEGs for viewers.
 //
 // Frames pass from a camera's thread through the backend into an output's pool, where the loop
 // takes them. Nothing calls an earlier stage. Only data goes back: events in the loop's queue
