@@ -381,22 +381,27 @@ static bool is_looked_at(const char *folder)
     return look;
 }
 
-// Starts a look, unless one at the folder has not come back.
-static struct look *start_look(const char *path, struct look_result *to)
+// Starts a look. Returns 0; -ETIMEDOUT: one at the folder has not come back; or another negative
+// errno.
+static int start_look(struct look **ret, const char *path, struct look_result *to)
 {
     struct look *look = calloc(1, sizeof *look);
     pthread_t thread;
     if (!look)
-        return NULL;
+        return -ENOMEM;
     segment_folder(path, look->folder);
-    if (is_looked_at(look->folder) || pthread_create(&thread, NULL, look_at_folder, look) != 0) {
+    const int rc = is_looked_at(look->folder)
+                       ? -ETIMEDOUT
+                       : -pthread_create(&thread, NULL, look_at_folder, look);
+    if (rc < 0) {
         free(look);
-        return NULL;
+        return rc;
     }
     pthread_detach(thread);
     look->to = to;
     look->next = looks;
-    return looks = look;
+    *ret = looks = look;
+    return 0;
 }
 
 // Sets *ret to the file system of the path's folder. Returns 0, -ETIMEDOUT or another negative
@@ -406,16 +411,17 @@ static int find_device(const char *path, dev_t *ret)
     const int64_t until_ns = monotonic_ns() + LOOK_MAX_NS;
     const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
     struct look_result result = {0};
-    int rc = 0;
+    struct look *look = NULL;
     pthread_mutex_lock(&lock);
-    struct look *look = start_look(path, &result);
-    while (look && !result.over && rc == 0)
-        rc = pthread_cond_clockwait(&look_is_over, &lock, CLOCK_MONOTONIC, &until);
-    if (look && !result.over)
+    int rc = start_look(&look, path, &result);
+    const bool started = rc == 0;
+    while (rc == 0 && !result.over)
+        rc = -pthread_cond_clockwait(&look_is_over, &lock, CLOCK_MONOTONIC, &until);
+    if (started && !result.over)
         look->to = NULL;
     pthread_mutex_unlock(&lock);
     *ret = result.device;
-    return result.over ? result.rc : -ETIMEDOUT;
+    return result.over ? result.rc : rc;
 }
 
 static int explain_path(const char *path, int rc, char *why, size_t size)
