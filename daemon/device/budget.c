@@ -209,7 +209,7 @@ static size_t waiting_bytes(const struct camera_config *camera)
 {
     const struct stream_memory stream = budget_stream(camera);
     size_t bytes = 0;
-    for (int i = 0; !camera->paused.line && i < camera->n_outputs; i++) {
+    for (int i = 0; i < camera->n_outputs; i++) {
         const struct output_config *output = &camera->outputs[i];
         if (output->kernel != KERNEL_COPY)
             continue;

@@ -28,7 +28,7 @@ struct device {
     _Atomic size_t reserved; // bytes of its memory
     _Atomic bool failed;     // a GPU, until it is open again; written under the lock
     // Under the lock; `limit` is constant while there are leases:
-    size_t memory, limit;        // total bytes (0: unknown), and usable bytes
+    size_t limit;                // usable bytes of its memory
     uint8_t uuid[16];            // zeros: unknown
     struct backend *backend;     // NULL: not open
     struct decode_device *nvdec; // NULL: not open
@@ -108,7 +108,6 @@ static int open_backend(struct devices *devices, struct device *device)
     end_busy(devices, device);
     if (rc == 0) {
         device->backend = backend;
-        device->memory = memory;
         device->limit = driver->device_bytes ? budget_limit(devices->config, memory) : SIZE_MAX;
         if (driver->device_uuid)
             memcpy(device->uuid, driver->device_uuid(backend), sizeof device->uuid);

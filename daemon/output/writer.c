@@ -17,40 +17,40 @@ static const int64_t LOOK_MAX_NS = 500000000; // the loop waits no longer for a 
 // --- threads
 
 // A thread and the writers whose jobs wait for it. It ends with its last writer.
-struct lane {
+struct writer_thread {
     bool of_files;
     dev_t device; // of its files
-    pthread_t thread;
+    pthread_t id;
     pthread_cond_t changed;
     int writers;
     struct writer *first, **last;
-    struct lane *next;
+    struct writer_thread *next;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards all lanes, and writers' `ran`
-static struct lane *lanes;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards the threads, and writers' `ran`
+static struct writer_thread *threads;
 
-static struct writer *wait_for_job(struct lane *lane)
+static struct writer *wait_for_job(struct writer_thread *thread)
 {
     struct writer *writer;
-    while (!(writer = lane->first) && lane->writers > 0)
-        pthread_cond_wait(&lane->changed, &lock);
-    if (writer && !(lane->first = writer->next))
-        lane->last = &lane->first;
+    while (!(writer = thread->first) && thread->writers > 0)
+        pthread_cond_wait(&thread->changed, &lock);
+    if (writer && !(thread->first = writer->next))
+        thread->last = &thread->first;
     return writer;
 }
 
 // The loop frees no writer before it has seen `ran`, which takes the lock.
-static void *run_lane(void *opaque)
+static void *run_jobs(void *opaque)
 {
-    struct lane *lane = opaque;
+    struct writer_thread *thread = opaque;
     struct writer *writer;
     char name[16] = "publish";
-    if (lane->of_files)
-        snprintf(name, sizeof name, "disk %u:%u", major(lane->device), minor(lane->device));
+    if (thread->of_files)
+        snprintf(name, sizeof name, "disk %u:%u", major(thread->device), minor(thread->device));
     pthread_setname_np(pthread_self(), name);
     pthread_mutex_lock(&lock);
-    while ((writer = wait_for_job(lane))) {
+    while ((writer = wait_for_job(thread))) {
         pthread_mutex_unlock(&lock);
         writer->run(writer);
         pthread_mutex_lock(&lock);
@@ -61,72 +61,72 @@ static void *run_lane(void *opaque)
     return NULL;
 }
 
-static int start_lane(struct lane **ret, bool of_files, dev_t device)
+static int start_thread(struct writer_thread **ret, bool of_files, dev_t device)
 {
-    struct lane *lane = calloc(1, sizeof *lane);
-    if (!lane)
+    struct writer_thread *thread = calloc(1, sizeof *thread);
+    if (!thread)
         return -ENOMEM;
-    lane->of_files = of_files;
-    lane->device = device;
-    lane->writers = 1;
-    lane->last = &lane->first;
-    pthread_cond_init(&lane->changed, NULL);
-    const int rc = -pthread_create(&lane->thread, NULL, run_lane, lane);
+    thread->of_files = of_files;
+    thread->device = device;
+    thread->writers = 1;
+    thread->last = &thread->first;
+    pthread_cond_init(&thread->changed, NULL);
+    const int rc = -pthread_create(&thread->id, NULL, run_jobs, thread);
     if (rc < 0) {
-        pthread_cond_destroy(&lane->changed);
-        free(lane);
+        pthread_cond_destroy(&thread->changed);
+        free(thread);
         return rc;
     }
-    lane->next = lanes;
-    *ret = lanes = lane;
+    thread->next = threads;
+    *ret = threads = thread;
     return 0;
 }
 
-static int join_lane(struct lane **ret, bool of_files, dev_t device)
+static int acquire_thread(struct writer_thread **ret, bool of_files, dev_t device)
 {
     int rc = 0;
     pthread_mutex_lock(&lock);
-    struct lane *lane = of_files ? lanes : NULL;
-    while (lane && (!lane->of_files || lane->device != device))
-        lane = lane->next;
-    if (lane) {
-        lane->writers++;
-        *ret = lane;
+    struct writer_thread *thread = of_files ? threads : NULL;
+    while (thread && (!thread->of_files || thread->device != device))
+        thread = thread->next;
+    if (thread) {
+        thread->writers++;
+        *ret = thread;
     } else {
-        rc = start_lane(ret, of_files, device);
+        rc = start_thread(ret, of_files, device);
     }
     pthread_mutex_unlock(&lock);
     return rc;
 }
 
 // The thread of the last writer has no job, so that it ends at once.
-static void leave_lane(struct lane *lane)
+static void release_thread(struct writer_thread *thread)
 {
-    struct lane **link = &lanes;
+    struct writer_thread **link = &threads;
     pthread_mutex_lock(&lock);
-    const bool last = --lane->writers == 0;
-    while (last && *link != lane)
+    const bool last = --thread->writers == 0;
+    while (last && *link != thread)
         link = &(*link)->next;
     if (last)
-        *link = lane->next;
-    pthread_cond_signal(&lane->changed);
+        *link = thread->next;
+    pthread_cond_signal(&thread->changed);
     pthread_mutex_unlock(&lock);
     if (!last)
         return;
-    pthread_join(lane->thread, NULL);
-    pthread_cond_destroy(&lane->changed);
-    free(lane);
+    pthread_join(thread->id, NULL);
+    pthread_cond_destroy(&thread->changed);
+    free(thread);
 }
 
 // Another file system may have been mounted at the path.
 static void follow_device(struct writer *writer)
 {
-    struct lane *lane;
-    if (!segment_is_open(&writer->segment) || writer->segment.device == writer->lane->device ||
-        join_lane(&lane, true, writer->segment.device) < 0)
+    struct writer_thread *thread;
+    if (!segment_is_open(&writer->segment) || writer->segment.device == writer->thread->device ||
+        acquire_thread(&thread, true, writer->segment.device) < 0)
         return;
-    leave_lane(writer->lane);
-    writer->lane = lane;
+    release_thread(writer->thread);
+    writer->thread = thread;
 }
 
 static void start_job(struct writer *writer, void (*run)(struct writer *))
@@ -135,9 +135,9 @@ static void start_job(struct writer *writer, void (*run)(struct writer *))
     writer->run = run;
     writer->next = NULL;
     pthread_mutex_lock(&lock);
-    *writer->lane->last = writer;
-    writer->lane->last = &writer->next;
-    pthread_cond_signal(&writer->lane->changed);
+    *writer->thread->last = writer;
+    writer->thread->last = &writer->next;
+    pthread_cond_signal(&writer->thread->changed);
     pthread_mutex_unlock(&lock);
 }
 
@@ -260,7 +260,7 @@ static void close_writer(struct writer *writer)
     stop_writer(writer);
     if (writer->sink.context.pool)
         pool_detach(writer->sink.context.pool, &writer->consumer);
-    leave_lane(writer->lane);
+    release_thread(writer->thread);
     uv_close((uv_handle_t *)&writer->timer, timer_closed);
 }
 
@@ -381,22 +381,27 @@ static bool is_looked_at(const char *folder)
     return look;
 }
 
-// Starts a look, unless one at the folder has not come back.
-static struct look *start_look(const char *path, struct look_result *to)
+// Starts a look. Returns 0; -ETIMEDOUT: one at the folder has not come back; or another negative
+// errno.
+static int start_look(struct look **ret, const char *path, struct look_result *to)
 {
     struct look *look = calloc(1, sizeof *look);
     pthread_t thread;
     if (!look)
-        return NULL;
+        return -ENOMEM;
     segment_folder(path, look->folder);
-    if (is_looked_at(look->folder) || pthread_create(&thread, NULL, look_at_folder, look) != 0) {
+    const int rc = is_looked_at(look->folder)
+                       ? -ETIMEDOUT
+                       : -pthread_create(&thread, NULL, look_at_folder, look);
+    if (rc < 0) {
         free(look);
-        return NULL;
+        return rc;
     }
     pthread_detach(thread);
     look->to = to;
     look->next = looks;
-    return looks = look;
+    *ret = looks = look;
+    return 0;
 }
 
 // Sets *ret to the file system of the path's folder. Returns 0, -ETIMEDOUT or another negative
@@ -406,16 +411,17 @@ static int find_device(const char *path, dev_t *ret)
     const int64_t until_ns = monotonic_ns() + LOOK_MAX_NS;
     const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
     struct look_result result = {0};
-    int rc = 0;
+    struct look *look = NULL;
     pthread_mutex_lock(&lock);
-    struct look *look = start_look(path, &result);
-    while (look && !result.over && rc == 0)
-        rc = pthread_cond_clockwait(&look_is_over, &lock, CLOCK_MONOTONIC, &until);
-    if (look && !result.over)
+    int rc = start_look(&look, path, &result);
+    const bool started = rc == 0;
+    while (rc == 0 && !result.over)
+        rc = -pthread_cond_clockwait(&look_is_over, &lock, CLOCK_MONOTONIC, &until);
+    if (started && !result.over)
         look->to = NULL;
     pthread_mutex_unlock(&lock);
     *ret = result.device;
-    return result.over ? result.rc : -ETIMEDOUT;
+    return result.over ? result.rc : rc;
 }
 
 static int explain_path(const char *path, int rc, char *why, size_t size)
@@ -477,7 +483,7 @@ static int open_writer(struct sink **ret, const struct sink_context *context, ch
     writer->kind = kind;
     writer->segment.fd = -1;
     int rc = writer_is_server(writer) ? 0 : open_files(writer, &device, why, size);
-    if (rc == 0 && (rc = join_lane(&writer->lane, !writer_is_server(writer), device)) < 0)
+    if (rc == 0 && (rc = acquire_thread(&writer->thread, !writer_is_server(writer), device)) < 0)
         snprintf(why, size, "no thread to write: %s", strerror(-rc));
     if (rc < 0) {
         segment_finish(&writer->segment);

@@ -50,7 +50,7 @@ struct writer {
     struct leftovers leftovers; // found by the first job
 
     // Private to writer.c:
-    struct lane *lane;
+    struct writer_thread *thread;
     void (*run)(struct writer *);
     bool ran;
     struct writer *next;

@@ -600,11 +600,11 @@ int metrics_save(const char *path, const char *text, size_t size)
     char *partial = NULL;
     if (asprintf(&partial, "%s.new", path) < 0)
         return -ENOMEM;
-    int rc = 0;
     FILE *file = fopen(partial, "we");
-    if (file)
-        fwrite(text, 1, size, file);
-    if (!file || fclose(file) != 0 || rename(partial, path) != 0)
+    int rc = file && fwrite(text, 1, size, file) == size ? 0 : -errno;
+    if (file && fclose(file) != 0 && rc == 0)
+        rc = -errno;
+    if (rc == 0 && rename(partial, path) != 0)
         rc = -errno;
     if (file && rc < 0)
         unlink(partial);

@@ -1,8 +1,11 @@
-// Counters of batches: by number of pictures, and by reason and time of closing.
+// Counters of batches: by number of pictures, and by reason and time of closing. The file of
+// counters on a full disk.
 #include "daemon/service/metrics.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "config/load.h"
 #include "daemon/supervisor/cameras.h"
@@ -176,8 +179,32 @@ static void test_alerts(void)
     end();
 }
 
+// A full disk leaves the file as it was: stdio writes a large text without its buffer, and closing
+// reports no error then.
+static void test_full_disk(void)
+{
+    static char large[1 << 16];
+    char folder[] = "/tmp/framed-metrics.XXXXXX", file[64], partial[80], kept[8] = "";
+    CHECK(mkdtemp(folder) != NULL, "mkdtemp");
+    snprintf(file, sizeof file, "%s/counters", folder);
+    snprintf(partial, sizeof partial, "%s.new", file);
+    memset(large, 'x', sizeof large);
+    CHECK(metrics_save(file, "before", 6) == 0, "no file");
+    CHECK(symlink("/dev/full", partial) == 0, "symlink");
+    const int rc = metrics_save(file, large, sizeof large);
+    CHECK(rc == -ENOSPC, "%d", rc);
+    FILE *saved = fopen(file, "r");
+    CHECK(saved && fread(kept, 1, 7, saved) == 6 && strcmp(kept, "before") == 0, "'%s'", kept);
+    if (saved)
+        fclose(saved);
+    CHECK(access(partial, F_OK) < 0, "a part is left");
+    unlink(file);
+    rmdir(folder);
+}
+
 int main(void)
 {
+    TEST(test_full_disk());
     TEST(test_batches());
     TEST(test_clients());
     TEST(test_no_camera_is_in_it());
