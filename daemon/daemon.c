@@ -653,7 +653,7 @@ int daemon_run(struct config *config, const struct daemon_options *options)
     log_event(LOG_LEVEL_INFO, "framed %s", FRAMED_VERSION_TEXT);
     warn_of_readers(config);
     reload_warn_of_gone(config);
-    setenv("UV_THREADPOOL_SIZE", "8", 0); // of the kinds of work for the loop, each may hang
+    setenv("UV_THREADPOOL_SIZE", "32", 0); // a driver or folder that hangs keeps a thread
     groups_look_up(config);
     int rc = open_loop(&daemon);
     if (rc < 0) {
