@@ -759,7 +759,7 @@ static int update_geometry(struct camera_work *work, const struct frame *frame)
     if (failed)
         close_failed_plan(work);
     const int64_t begun_ns = monotonic_ns();
-    if (geometry_fits(&present(work)->geometry, &frame->image))
+    if (geometry_is_alike(&present(work)->geometry.source, &frame->image))
         return 0;
     if (begun_ns < work->retry_ns)
         return -EAGAIN;
