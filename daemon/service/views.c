@@ -199,19 +199,14 @@ static void take_picture(struct preview_reader *reader, struct preview_picture *
     put_picture(entry->viewer, (int)(entry - entry->viewer->list), picture);
 }
 
-static int ask_for_entry(struct view_entry *entry, const struct metrics *metrics, char *why,
-                         size_t size)
-{
-    return target_ask(metrics, entry->target.camera, &entry->reader, why, size);
-}
-
 // Requests the pictures of all entries without a request.
 static void ask_for_rest(struct viewer *viewer, const struct metrics *metrics)
 {
     for (int i = 0; i < viewer->n; i++) {
         struct view_entry *entry = &viewer->list[i];
         char why[PREVIEW_WHY_MAX];
-        if (entry->reader.preview || ask_for_entry(entry, metrics, why, sizeof why) == 0)
+        if (entry->reader.preview ||
+            target_ask(metrics, entry->target.camera, &entry->reader, why, sizeof why) == 0)
             continue;
         struct preview_picture *refusal =
             preview_picture_refuse(entry->target.camera, entry->reader.kind.output, why);
@@ -407,7 +402,7 @@ void view_streams_serve_mjpeg(struct view_streams *streams, struct http_exchange
     }
     add_target(viewer, &target);
     streams->context.snapshot(streams->context.opaque, &metrics);
-    const int rc = ask_for_entry(&viewer->list[0], &metrics, why, sizeof why);
+    const int rc = target_ask(&metrics, target.camera, &viewer->list[0].reader, why, sizeof why);
     if (rc < 0)
         refuse_viewer(viewer, rc == -ENOENT ? 404 : 503, why);
     else if (http_stream(exchange, &(struct http_stream){.type = VIEW_PARTS_TYPE,

@@ -203,7 +203,7 @@ static int prepare(struct crops *crops, const struct image *source, int num, int
     const struct crops_config *config = &crops->output->config->crops;
     const struct backend_driver *driver = crops->lease->driver;
     const int most = budget_kept_pictures(config, num, den);
-    if (geometry_fits(&crops->geometry, source))
+    if (geometry_is_alike(&crops->geometry.source, source))
         return 0;
     drain(crops);
     int rc = geometry_open(&crops->geometry, crops->lease, &crops->subscription, 1, source,

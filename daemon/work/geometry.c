@@ -22,11 +22,6 @@ bool geometry_is_alike(const struct image *a, const struct image *b)
            a->colour.siting == b->colour.siting;
 }
 
-bool geometry_fits(const struct geometry *geometry, const struct image *source)
-{
-    return geometry_is_alike(&geometry->source, source);
-}
-
 // Appends a sentence: that the output cannot be made from such a source, and why.
 static void note_failure(const struct image *source, const char *output, int rc, char *notice,
                          size_t size)

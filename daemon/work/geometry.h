@@ -30,7 +30,6 @@ struct geometry {
 
 // True if ops and plans made for one also fit the other.
 bool geometry_is_alike(const struct image *, const struct image *);
-bool geometry_fits(const struct geometry *, const struct image *source);
 // Opens a closed geometry for pictures like this one, and for the n outputs of the list. An output
 // that cannot be made gets no element; one with crops gets as many as its batch has, each of the
 // whole picture, which jobs replace; those for viewers, which are last, get none if the device has

@@ -759,7 +759,7 @@ static int update_geometry(struct camera_work *work, const struct frame *frame)
     if (failed)
         close_failed_plan(work);
     const int64_t begun_ns = monotonic_ns();
-    if (geometry_fits(&present(work)->geometry, &frame->image))
+    if (geometry_is_alike(&present(work)->geometry.source, &frame->image))
         return 0;
     if (begun_ns < work->retry_ns)
         return -EAGAIN;
@@ -906,10 +906,15 @@ void work_resume(struct batch_grant *grant)
     const struct elements elements = elements_of(set, i);
     flight->frame = grant->parked.frame;
     begin_job(flight);
-    elements_describe(grant->result, grant->first, &elements, output_of(set, i),
-                      &flight->frame.info, grant->parked.sequence, grant->parked.ordinal);
-    add_elements(flight, i, grant->result, grant->first);
-    report_failure(work, start_job(flight));
+    if (elements.n == grant->parts) {
+        elements_describe(grant->result, grant->first, &elements, output_of(set, i),
+                          &flight->frame.info, grant->parked.sequence, grant->parked.ordinal);
+        add_elements(flight, i, grant->result, grant->first);
+        report_failure(work, start_job(flight));
+    } else { // other outputs, which came meanwhile, have left the plan no room for it
+        batch_complete(grant->member, grant->result, grant->first, grant->parts, -E2BIG);
+        release_in_flight(flight);
+    }
     pthread_mutex_lock(&work->lock);
     set->users--;
     pthread_cond_broadcast(&work->room);

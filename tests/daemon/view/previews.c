@@ -24,7 +24,7 @@ static struct devices *devices;
 static struct backend_driver driver; // acts as cuda, on the CPU
 static struct output_config config[OUTPUTS];
 static uint8_t pixels[WIDTH * HEIGHT * 3 / 2]; // gray
-static int released;                           // pictures that came back
+static _Atomic int released;                   // pictures that came back
 static double camera_fps;                      // for open_camera
 
 // The camera: this thread is its thread, too.
@@ -165,7 +165,7 @@ static void submit_frame(struct frame frame)
     struct pool *net = camera.outputs->list[NET].output->pool;
     const int before = released;
     CHECK(work_submit(camera.pipeline, &frame) == 0, "submit");
-    while (*(volatile int *)&released == before) // no later than with the job
+    while (released == before) // no later than with the job
         uv_sleep(1);
     while (pool_acquire(net, &camera.consumer))
         pool_release(net, &camera.consumer, true);
@@ -208,7 +208,7 @@ static int start_output(struct reader *reader, const char *output, int plane)
 
 static bool wait_for(const int *count, int n)
 {
-    const int64_t until_ns = monotonic_ns() + 10 * SECOND;
+    const int64_t until_ns = monotonic_ns() + 60 * SECOND;
     while (*count < n && monotonic_ns() < until_ns)
         uv_run(&loop, UV_RUN_NOWAIT);
     return *count == n;

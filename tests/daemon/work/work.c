@@ -880,6 +880,48 @@ static void test_other_outputs_beside_batch(void)
     end(f);
 }
 
+// A picture is parked, and other outputs take all of the plan: it is lost, and the batch goes on.
+static void test_batch_without_room_in_plan(void)
+{
+    struct fixture *f = configure();
+    struct batch_grant grant;
+    f->config[WARP].is_batch = true;
+    f->config[WARP].capacity = f->config[WARP].per_camera = f->config[WARP].slots = 1;
+    f->config[WARP].wait.ns = INT64_C(60000000000);
+    start(f, 0);
+    struct batch *batch = f->output[WARP]->parent->batch;
+    struct subscriptions *before = f->subscriptions;
+    struct output *replaced = f->output[YUV];
+    pool_detach(replaced->pool, &f->consumer[YUV]);
+    for (int i = 0; i < 2; i++)
+        CHECK(submit(f, 16, 16, i, 0) == 0, "submit");
+    struct output_config others[] = {f->config[WARP], f->config[WARP]};
+    others[0].name = "tiles";
+    others[0].is_batch = false;
+    others[0].tiles.size = 2;
+    const struct camera_config camera = {.outputs = others, .n_outputs = OUTPUTS};
+    CHECK(subscriptions_open(&f->subscriptions, "gate", &camera, before, &f->batches) == 0, "open");
+    f->output[YUV] = f->subscriptions->list[0].output;
+    pool_attach(f->output[YUV]->pool, &f->consumer[YUV]);
+    work_subscribe(f->pipeline, f->subscriptions);
+    struct result *result = NULL;
+    for (int k = 0; k < 10000 && !(result = next(f, WARP, 0)); k++)
+        usleep(1000);
+    let_go(f, WARP);
+    while (batch_take(batch, &grant) == 0 && !grant.member)
+        ;
+    work_resume(&grant);
+    for (int i = 0; i < 2; i++) // it is closed, and then over without a picture
+        batch_take(batch, &grant);
+    CHECK(lost(f, WARP, LOSS_BACKEND) == 1, "%d lost", (int)lost(f, WARP, LOSS_BACKEND));
+    batch_stop(batch);
+    batch_take(batch, &grant);
+    work_drain(f->pipeline);
+    subscriptions_close(before, NULL);
+    output_close(replaced);
+    end(f);
+}
+
 // Counts elements of a planar 32x32 tensor that differ from the letterbox of a gray w x h picture.
 static int count_wrong(const uint8_t *element, int w, int h)
 {
@@ -1107,6 +1149,7 @@ int main(void)
     TEST(test_hanging_backend_and_loss());
     TEST(test_batch_beside_hanging_backend());
     TEST(test_other_outputs_beside_batch());
+    TEST(test_batch_without_room_in_plan());
     TEST(test_fill_follows());
     return test_end();
 }
