@@ -51,20 +51,6 @@ bool nal_next(struct nal_reader *reader, struct nal *ret)
     return true;
 }
 
-size_t nal_rbsp(const struct nal *nal, uint8_t *to, size_t room)
-{
-    size_t n = 0;
-    for (size_t i = 0, zeros = 0; i < nal->size && n < room; i++) {
-        if (zeros >= 2 && nal->data[i] == 3) {
-            zeros = 0;
-            continue;
-        }
-        zeros = nal->data[i] ? 0 : zeros + 1;
-        to[n++] = nal->data[i];
-    }
-    return n;
-}
-
 static uint32_t read_bit(struct nal_bits *bits)
 {
     if (bits->left == 0) {

@@ -20,8 +20,6 @@ struct nal_reader {
 };
 
 bool nal_next(struct nal_reader *, struct nal *ret); // false: no more units
-// Copies the unit's bytes without emulation prevention bytes, as many as fit. Returns their number.
-size_t nal_rbsp(const struct nal *, uint8_t *to, size_t room);
 // Returns the offset of the next start code (0 0 1) from `at` on; `size` if there is none.
 size_t nal_find_start(const uint8_t *data, size_t size, size_t at);
 

@@ -37,15 +37,14 @@ static void test_units(void)
     CHECK(COUNT("\0\0\1\x26", 0, &last) == 1 && hevc_unit_type(&last) == -1, "half a header");
 }
 
-static void test_rbsp(void)
+static void test_bits(void)
 {
     static const uint8_t bytes[] = {0x26, 1, 0, 0, 3, 1, 0, 0, 3, 0, 0, 3, 3, 5};
     static const uint8_t expected[] = {0x26, 1, 0, 0, 1, 0, 0, 0, 0, 3, 5};
-    uint8_t got[sizeof bytes];
-    const struct nal unit = {bytes, sizeof bytes};
-    size_t size = nal_rbsp(&unit, got, sizeof got);
-    CHECK(size == sizeof expected && memcmp(got, expected, size) == 0, "%zu bytes", size);
-    CHECK(nal_rbsp(&unit, got, 3) == 3, "no room");
+    struct nal_bits bits = {.data = bytes, .size = sizeof bytes};
+    for (size_t i = 0; i < sizeof expected; i++)
+        CHECK(nal_u(&bits, 8) == expected[i], "byte %zu", i);
+    CHECK(!nal_ended(&bits) && nal_u(&bits, 1) == 0 && nal_ended(&bits), "the end");
 }
 
 static void test_length_bytes(void)
@@ -172,7 +171,7 @@ static void test_idr(void)
 int main(void)
 {
     TEST(test_units());
-    TEST(test_rbsp());
+    TEST(test_bits());
     TEST(test_length_bytes());
     TEST(test_hash());
     TEST(test_noise());
