@@ -239,6 +239,12 @@ static bool lost_start(const struct early_output *early, int poc, int64_t pts)
     return output_order_is_behind(&early->order, poc) && pts > early->highest_pts;
 }
 
+// With keyframes alone, no picture follows that could refer to one before an exact recovery point.
+static bool is_whole_alone(const struct packet_facts *facts, bool keyframes_only)
+{
+    return keyframes_only && facts->recovery == 0;
+}
+
 static struct order_picture place_of(const struct packet_facts *facts)
 {
     return (struct order_picture){
@@ -266,7 +272,8 @@ static int send_served(struct early_output *early, AVCodecContext *context, cons
     if (frames > 0) {
         if (!facts->ordered)
             picture.poc = early->order.newest.poc;
-        if (decoded && sure && early->recovered && !facts->field && !facts->may_be_hidden &&
+        const bool whole = early->recovered || is_whole_alone(facts, keyframes_only);
+        if (decoded && sure && whole && !facts->field && !facts->may_be_hidden &&
             packet->pts != AV_NOPTS_VALUE)
             picture.frame = av_frame_clone(decoded);
         if (picture.frame && early->h264 && facts->recovery == 0)
@@ -370,7 +377,8 @@ static int try_followed(struct early_output *early, AVCodecContext *context,
     int rc = libav_send(context, sent->packet, followed->last);
     if (resets && context->has_b_frames < reordered)
         context->has_b_frames = reordered;
-    if (rc >= 0 && idr && !early->recovered) {
+    if (rc >= 0 && (idr || is_whole_alone(sent->facts, sent->keyframes_only)) &&
+        !early->recovered) {
         early->recovered = true;
         followed->whole = followed->last;
     }

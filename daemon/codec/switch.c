@@ -256,8 +256,10 @@ int switch_join(struct decoder *d, const struct decode_target *target)
 void switch_leave(struct decoder *d)
 {
     switch_end_turn(d);
-    if (codec_on_nvdec(&d->codec))
+    if (codec_on_nvdec(&d->codec)) {
         give_up_codec(d, codec_abandon);
+        d->error = -ENOTSUP; // there is no codec until switch_join
+    }
     pictures_reap(d->pictures);
     buffers_leave(d->buffers);
     d->device = NULL;

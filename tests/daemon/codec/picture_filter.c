@@ -215,6 +215,30 @@ static void test_wake_after_loss(const char *file)
     CHECK(damaged >= 4 && damaged <= 8, "%s: %d damaged", file, damaged);
 }
 
+// A stream that is joined between keyframes, none of them an IDR picture: each is shown at once.
+static void test_joined(const char *file, bool device)
+{
+    struct run run;
+    struct packet packet;
+    struct frame frame;
+    int keyframes = 0, shown = 0, late = 0;
+    options.pictures = PICTURES_KEYFRAMES;
+    options.decode.by = device ? DECODE_NVDEC : DECODE_CPU;
+    if (!run_join(&run, file, &options, device ? &with_device : &no_device))
+        return;
+    for (int n = 0; demux_read(run.demux, &packet) == 0; n++) {
+        if (n < 30)
+            continue;
+        keyframes += packet.keyframe;
+        CHECK(decoder_send(run.decoder, &packet) == 0, "%s", file);
+        for (; decoder_receive(run.decoder, &frame) == 0; frame_release(&frame))
+            shown += !frame.lost;
+        late += shown < keyframes;
+    }
+    CHECK(keyframes == 4 && late == 0, "%s: %d keyframes, %d late", file, keyframes, late);
+    run_close(&run);
+}
+
 static void test_clip(const char *encoder, const char *file, bool live, bool learns)
 {
     options.low_delay = live;
@@ -244,6 +268,10 @@ int main(void)
         TEST(test_clip(X265 ":b-pyramid=0:open-gop=1", "open.mkv", live, true));
         TEST(test_wake_after_loss("closed.mkv"));
     }
+    fake_open();
+    TEST(test_joined("open.mp4", false));
+    TEST(test_joined("open.mp4", true));
+    fake_close();
     clips_close();
     return test_end();
 }

@@ -383,6 +383,21 @@ static void test_not_reopened(const char *file)
     run_close(&run);
 }
 
+// A decoder that has left NVDEC has no codec until it joins again.
+static void test_left(const char *file)
+{
+    struct run run;
+    struct frame frame;
+    got.n = 0;
+    if (!run_join(&run, file, &anywhere, &with_device))
+        return;
+    decode_some(&run, 5);
+    decoder_leave(run.decoder);
+    CHECK(decoder_send(run.decoder, NULL) == -ENOTSUP, "sent");
+    CHECK(decoder_receive(run.decoder, &frame) == -ENOTSUP, "received");
+    run_close(&run);
+}
+
 int main(void)
 {
     av_log_set_level(AV_LOG_QUIET);
@@ -418,6 +433,7 @@ int main(void)
     TEST(test_too_long("longer.mp4", 361));
     clips_make("64x48", 3, "-c:v mjpeg", "none.avi");
     TEST(test_not_reopened("closed.mp4"));
+    TEST(test_left("closed.mp4"));
     TEST(test_options());
     fake_close();
     clips_close();
