@@ -143,7 +143,8 @@ int cuda_analyser_open(struct backend *, struct analyser **ret, const struct ana
 void cuda_analyser_close(struct analyser *);
 int cuda_analyse(struct analyser *, const struct image *src, struct analysis_result *ret);
 
-// cuda_plan_finish frees the memory of cuda_plan_init; no job may be in flight. A failed init frees its own.
+// cuda_plan_finish frees the memory of cuda_plan_init; no job may be in flight. A failed init frees
+// its own.
 struct memory_need cuda_plan_need(const struct image *src, const struct op *const ops[], int n,
                                   int depth);
 int cuda_plan_init(struct plan *, struct backend *, const struct image *src,
