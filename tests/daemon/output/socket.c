@@ -94,7 +94,7 @@ static void test_stalled_beside_fast(enum sink_kind kind, enum overflow overflow
     for (uint64_t i = (uint64_t)before; i < second; i++)
         old += woken.seen[i];
     CHECK(old == 0, "%d frames older than the queue", old);
-    rig_close(&rig, 5000);
+    rig_close(&rig, 30000); // ends once both have all
     pthread_join(fast.thread, NULL);
     pthread_join(woken.thread, NULL);
     CHECK(!fast.broken && !woken.broken, "cut short");
