@@ -5,7 +5,8 @@
 #include "config/config.h"
 #include "daemon/base/stage_watch.h"
 
-// A GPU's hardware context, shared by all of its decoders; wraps its primary CUDA context. *ret is NULL with -ENODEV if there is none.
+// A GPU's hardware context, shared by all of its decoders; wraps its primary CUDA context. *ret is
+// NULL with -ENODEV if there is none.
 struct decode_device;
 // At most `threads` threads are inside NVDEC at a time, first come first served: more would only
 // fight over the context. Decoders are opened one at a time.

@@ -4,8 +4,8 @@
 // fails, its cameras' leases are stale: each camera releases its lease and acquires another, and
 // does so again when its GPU is back. Results are the same bytes on every device.
 //
-// Any thread, also several at once. Most functions here take a lock, but nothing is opened or closed
-// under it: only threads that need that device wait.
+// Any thread, also several at once. Most functions here take a lock, but nothing is opened or
+// closed under it: only threads that need that device wait.
 #ifndef FRAMED_DAEMON_DEVICE_DEVICES_H
 #define FRAMED_DAEMON_DEVICE_DEVICES_H
 

@@ -719,9 +719,9 @@ static void lose_frame(const struct subscriptions *outputs, enum loss reason)
 
 // --- a frame
 
-// Offers the frame in `flight` to every output, as one job. Batches come behind the others: other cameras wait
-// for items claimed there, and a client of an output may take its time. `thinned`: to viewers
-// alone.
+// Offers the frame in `flight` to every output, as one job. Batches come behind the others: other
+// cameras wait for items claimed there, and a client of an output may take its time. `thinned`: to
+// viewers alone.
 static int submit(struct in_flight *flight, bool thinned)
 {
     struct camera_work *work = flight->work;
