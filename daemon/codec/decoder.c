@@ -137,8 +137,7 @@ static int send(struct decoder *d, const AVPacket *packet, struct packet_info *i
         picture_filter_now(&d->filter) == PICTURES_KEYFRAMES || buffers_refused(d->buffers);
     int rc = codec_send(&d->codec, packet, &info->facts);
     switch_end_turn(d);
-    // On the cpu libavcodec's own threads log it too, so find_errors checks instead (H.264:
-    // packet.c).
+    // On the cpu libavcodec's own threads log it too: find_errors and packet.c check instead.
     const bool missing = libav_thread()->data_missing && codec_on_device(&d->codec);
     libav_thread()->data_missing = false;
     if (missing && !d->options.losses_known) {
