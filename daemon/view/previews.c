@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/base/clock.h"
 #include "daemon/view/rendition.h"
@@ -173,13 +172,6 @@ static void hand_out(struct preview *preview, struct preview_picture *picture)
 
 // --- JPEGs
 
-static int64_t thread_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 static struct preview *preview_of_work(struct work *work)
 {
     return (struct preview *)((char *)work - offsetof(struct preview, work));
@@ -189,13 +181,13 @@ static void encode(struct work *work)
 {
     struct preview *preview = preview_of_work(work);
     const struct image *source = &preview->demand.source[preview->result->number];
-    const int64_t begun_ns = thread_ns();
+    const int64_t begun_ns = processor_time_thread_ns();
     const uint8_t *file;
     size_t size;
     int rc = rendition_encode(&preview->rendition, &preview->subscription, source,
                               preview->result->data, &file, &size);
     preview->made = rc < 0 ? refuse(preview, rc) : make_picture(preview, file, size);
-    preview->busy_ns = thread_ns() - begun_ns;
+    preview->busy_ns = processor_time_thread_ns() - begun_ns;
 }
 
 static void begin_jpeg(struct preview *preview)
