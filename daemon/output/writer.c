@@ -347,13 +347,13 @@ struct look {
 };
 
 struct look_result {
+    pthread_cond_t changed; // of `over`
     bool over;
     int rc;
     dev_t device;
 };
 
 static struct look *looks;
-static pthread_cond_t look_is_over = PTHREAD_COND_INITIALIZER;
 
 static void *look_at_folder(void *opaque)
 {
@@ -365,9 +365,12 @@ static void *look_at_folder(void *opaque)
     while (*link != look)
         link = &(*link)->next;
     *link = look->next;
-    if (look->to)
-        *look->to = (struct look_result){true, rc, st.st_dev};
-    pthread_cond_broadcast(&look_is_over);
+    if (look->to) {
+        look->to->over = true;
+        look->to->rc = rc;
+        look->to->device = st.st_dev;
+        pthread_cond_signal(&look->to->changed);
+    }
     pthread_mutex_unlock(&lock);
     free(look);
     return NULL;
@@ -409,17 +412,18 @@ static int start_look(struct look **ret, const char *path, struct look_result *t
 static int find_device(const char *path, dev_t *ret)
 {
     const int64_t until_ns = monotonic_ns() + LOOK_MAX_NS;
-    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
     struct look_result result = {0};
     struct look *look = NULL;
+    condition_init(&result.changed);
     pthread_mutex_lock(&lock);
     int rc = start_look(&look, path, &result);
     const bool started = rc == 0;
     while (rc == 0 && !result.over)
-        rc = -pthread_cond_clockwait(&look_is_over, &lock, CLOCK_MONOTONIC, &until);
+        rc = condition_wait(&result.changed, &lock, until_ns);
     if (started && !result.over)
         look->to = NULL;
     pthread_mutex_unlock(&lock);
+    pthread_cond_destroy(&result.changed);
     *ret = result.device;
     return result.over ? result.rc : rc;
 }
