@@ -397,7 +397,7 @@ static void test_release_is_watched(void)
     f->driver.unpin = note_stage;
     run(f, 10000);
     watched = &f->camera.report.stages;
-    camera_thread_release_device(f->camera.thread);
+    camera_release_device(&f->camera);
     CHECK(stage_of_unpin == STAGE_CHANGE_DEVICE, "in stage %d", stage_of_unpin);
     CHECK(atomic_load(&watched->stage) == STAGE_IDLE, "in stage %d afterwards",
           atomic_load(&watched->stage));
