@@ -165,12 +165,10 @@ void camera_report_stream(struct camera_report *report, const char *decoder, con
     pthread_mutex_unlock(&report->lock);
 }
 
-void camera_report_network(struct camera_report *report, const struct demux *demux)
+void camera_report_network(struct camera_report *report, const struct demux_network *network)
 {
-    struct demux_network now;
-    demux_network(demux, &now);
     pthread_mutex_lock(&report->lock);
-    report->description.network = now;
+    report->description.network = *network;
     pthread_mutex_unlock(&report->lock);
 }
 

@@ -115,7 +115,7 @@ void camera_report_picture(struct camera_report *, const struct frame *,
 // `profile` NULL: unknown.
 void camera_report_stream(struct camera_report *, const char *decoder, const char *stream,
                           const char *profile);
-void camera_report_network(struct camera_report *, const struct demux *);
+void camera_report_network(struct camera_report *, const struct demux_network *);
 void camera_report_error(struct camera_report *, const char *text);
 
 // --- loop thread

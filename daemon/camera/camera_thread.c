@@ -73,7 +73,7 @@ static void note_packet(struct camera *camera, const struct packet *packet)
 {
     camera_report_packet(&camera->report, packet,
                          realtime_ns() - (monotonic_ns() - packet->received_ns));
-    copies_packet(camera->outputs, camera->context.events, packet, demux_parameters(camera->demux),
+    copies_packet(camera->outputs, camera->context.events, packet, camera->demux->parameters,
                   &camera->stop, &camera->report.stages);
 }
 
@@ -87,7 +87,7 @@ static bool is_stalled(struct camera *camera, const struct packet *packet)
         .pictures = decoder_pictures(camera->decoder),
         .failures = decoder_failures(camera->decoder),
         .now_ns = packet->received_ns,
-        .patience_ns = 2 * demux_patience_ns(camera->demux),
+        .patience_ns = 2 * camera->demux->patience_ns,
         .keyframe = packet->keyframe,
     };
     return camera->live && !decoder_waits(camera->decoder) &&
@@ -131,7 +131,7 @@ static int orientation_of_pictures(const struct camera *camera)
     const int orientation = decoder_orientation(camera->decoder);
     if (camera->config->rotate == TURNING_IGNORE)
         return ORIENTATION_UPRIGHT;
-    return orientation == -ENODATA ? demux_orientation(camera->demux) : orientation;
+    return orientation == -ENODATA ? camera->demux->orientation : orientation;
 }
 
 // A camera that keeps failing is logged as running only once it has stayed up.
@@ -140,7 +140,7 @@ static void log_running(struct camera *camera, const struct frame *frame, bool b
     const bool over = outage_is_over(&camera->outage);
     if (over || (begins && !outage_is_quiet(&camera->outage)))
         log_event(LOG_LEVEL_INFO, "running%s: %s, decoder %s, %s%s", over ? " again for 10 s" : "",
-                  demux_describe(camera->demux), decoder_describe(camera->decoder),
+                  camera->demux->description, decoder_describe(camera->decoder),
                   pixel_format_name(frame->image.format),
                   frame->image.memory == MEMORY_CUDA ? " on the device" : "");
 }
@@ -157,14 +157,15 @@ static void describe_frame(struct camera *camera, struct frame *frame)
         log_event(LOG_LEVEL_WARNING, "%s", notice);
     if (frame->lost)
         return;
-    demux_rate(camera->demux, &frame->rate_num, &frame->rate_den);
+    frame->rate_num = camera->demux->rate_num;
+    frame->rate_den = camera->demux->rate_den;
     const enum stream_change change = stream_picture(
         &camera->stream, frame, orientation_of_pictures(camera), rtsp, camera->outputs);
     if (change == STREAM_RESIZED)
         device_reconsider(&camera->lease);
     if (change == STREAM_BEGINS || strcmp(report->description.decoder, decoder) != 0)
-        camera_report_stream(report, decoder, demux_describe(camera->demux),
-                             decoder_profile(demux_parameters(camera->demux)));
+        camera_report_stream(report, decoder, camera->demux->description,
+                             decoder_profile(camera->demux->parameters));
     if (change == STREAM_BEGINS) {
         outage_end(&camera->outage);
         camera_report_state(report, CAMERA_RUNNING, NULL);
@@ -172,12 +173,12 @@ static void describe_frame(struct camera *camera, struct frame *frame)
     log_running(camera, frame, change == STREAM_BEGINS);
     decoder_memory(camera->decoder, &memory);
     memory.packet_bytes =
-        dpb_packet_bytes(demux_parameters(camera->demux), frame->rate_num, frame->rate_den);
+        dpb_packet_bytes(camera->demux->parameters, frame->rate_num, frame->rate_den);
     camera_report_picture(report, frame, &memory);
     atomic_store(&report->decodes, (int)decoder_decodes(camera->decoder));
     atomic_fetch_add(&report->skipped, (uint64_t)decoder_skipped(camera->decoder));
     atomic_fetch_add(&report->fallbacks, (uint64_t)decoder_fallbacks(camera->decoder));
-    camera_report_network(report, camera->demux);
+    camera_report_network(report, &camera->demux->network);
     work_delayed(camera->work, decoder_held_up_ns(camera->decoder));
 }
 
@@ -335,12 +336,12 @@ static int open_decoder(struct camera *camera)
         .check_hashes = config->check_hashes,
         .pictures = config->pictures,
         .low_delay = camera->live,
-        .losses_known = demux_knows_losses(camera->demux),
+        .losses_known = camera->demux->knows_losses,
         .stages = &camera->report.stages,
     };
     if (options.decode.by == DECODE_NVDEC)
         options.decode.by = DECODE_AUTO;
-    return decoder_open(&camera->decoder, demux_parameters(camera->demux), &options);
+    return decoder_open(&camera->decoder, camera->demux->parameters, &options);
 }
 
 static void close_decoder(struct camera *camera)
@@ -356,7 +357,7 @@ static int prepare_decoder(struct camera *camera)
     stage_enter(&camera->report.stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
     int rc = 0;
     bool joins = !camera->lease.device;
-    if (camera->decoder && decoder_accepts(camera->decoder, demux_parameters(camera->demux))) {
+    if (camera->decoder && decoder_accepts(camera->decoder, camera->demux->parameters)) {
         decoder_restart(camera->decoder);
     } else {
         close_decoder(camera);
@@ -375,8 +376,8 @@ static int prepare_decoder(struct camera *camera)
 
 static void explain_end(const struct camera *camera, int rc, char *why, size_t size)
 {
-    if (*demux_why(camera->demux))
-        snprintf(why, size, "%s", demux_why(camera->demux));
+    if (camera->demux->why[0])
+        snprintf(why, size, "%s", camera->demux->why);
     else if (rc == -ETIME)
         snprintf(why, size, "no picture could be decoded for %.0f s",
                  (double)camera->stall.lasted_ns / 1e9);
@@ -401,7 +402,7 @@ int camera_connect(struct camera *camera, char *why, size_t size)
                         &camera->report.stages, why, size);
     if (rc < 0)
         return rc;
-    if (!camera->stream.capture_time.begun && !demux_knows_losses(camera->demux))
+    if (!camera->stream.capture_time.begun && !camera->demux->knows_losses)
         malloc_trim(0); // frees what libavformat decoded to identify the stream
     stream_connect(&camera->stream);
     camera_report_connect(&camera->report);
@@ -410,7 +411,7 @@ int camera_connect(struct camera *camera, char *why, size_t size)
     rc = prepare_decoder(camera);
     if (rc == 0)
         rc = pass_frames(camera);
-    camera_report_network(&camera->report, camera->demux);
+    camera_report_network(&camera->report, &camera->demux->network);
     explain_end(camera, rc, why, size);
     // A decoder that could not decode the stream may be in any state.
     if (camera->stream.width == 0 || rc == -ENOTSUP || rc == -ETIME)

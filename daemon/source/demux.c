@@ -73,57 +73,15 @@ int demux_open(struct demux **ret, const struct camera_config *config, struct de
     return rc == -EMEDIUMTYPE ? open_other_codec(ret, source, &context, why, size) : rc;
 }
 
-const struct AVCodecParameters *demux_parameters(const struct demux *demux)
-{
-    return demux->driver->parameters(demux);
-}
-
-const char *demux_describe(const struct demux *demux)
-{
-    return demux->driver->describe(demux);
-}
-
-int demux_orientation(const struct demux *demux)
-{
-    return demux->driver->orientation ? demux->driver->orientation(demux) : ORIENTATION_UPRIGHT;
-}
-
-void demux_rate(const struct demux *demux, int *num, int *den)
-{
-    demux->driver->rate(demux, num, den);
-}
-
 bool demux_is_live(const char *url)
 {
     const struct url_input *source = url_input_of(url);
     return source && source->live;
 }
 
-bool demux_knows_losses(const struct demux *demux)
-{
-    return demux->driver->knows_losses;
-}
-
-void demux_network(const struct demux *demux, struct demux_network *ret)
-{
-    *ret = (struct demux_network){0};
-    if (demux->driver->network)
-        demux->driver->network(demux, ret);
-}
-
-int64_t demux_patience_ns(const struct demux *demux)
-{
-    return demux->driver->patience_ns(demux);
-}
-
 int demux_read(struct demux *demux, struct packet *ret)
 {
     return demux->driver->read(demux, ret);
-}
-
-const char *demux_why(const struct demux *demux)
-{
-    return demux->driver->why(demux);
 }
 
 int demux_rewind(struct demux *demux)

@@ -512,7 +512,7 @@ static void test_sets_are_of_the_stream(void)
     struct demux *demux = open_demux(&c, false, &memory, 2000);
     if (demux) {
         const int rc = read_for(demux, 300);
-        const AVCodecParameters *stream = demux_parameters(demux);
+        const AVCodecParameters *stream = demux->parameters;
         CHECK(rc == 0 && stream->extradata_size == sizeof sets &&
                   !memcmp(stream->extradata, sets, sizeof sets),
               "%s, %d bytes of sets", strerror(-rc), stream->extradata_size);
