@@ -195,8 +195,6 @@ int camera_open(struct camera *camera, const struct camera_config *config,
     condition_init(&camera->wake);
     int rc = open_outputs(camera, config);
     if (rc == 0)
-        rc = demux_memory_open(&camera->memory);
-    if (rc == 0)
         rc = open_scene(camera);
     if (rc == 0)
         rc = open_work(camera);
@@ -213,7 +211,6 @@ void camera_close(struct camera *camera)
         camera_release_device(camera);
     work_close(camera->work);
     scene_close(camera->scene);
-    demux_memory_close(camera->memory);
     release(camera->outputs);
     event_cancel(&camera->ended);
     release(camera->served);

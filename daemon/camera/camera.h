@@ -83,7 +83,7 @@ struct camera {
     _Atomic(struct subscriptions *) given; // NULL: no change
     // The camera's thread; the loop's before its start and after its end:
     struct subscriptions *outputs;
-    struct demux_memory *memory;
+    struct demux_memory memory;
     struct demux *demux;     // NULL: not connected
     struct decoder *decoder; // kept across connections; NULL: none
     struct scene *scene;

@@ -398,7 +398,7 @@ int camera_connect(struct camera *camera, char *why, size_t size)
     stage_enter(&camera->report.stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
     if (device_is_stale(&camera->lease))
         release_device(camera); // connecting may take long
-    int rc = demux_open(&camera->demux, config, camera->memory, &camera->stop,
+    int rc = demux_open(&camera->demux, config, &camera->memory, &camera->stop,
                         &camera->report.stages, why, size);
     if (rc < 0)
         return rc;
@@ -466,7 +466,7 @@ static void wait_for_next_try(struct camera *camera)
 
 static void note_failure(struct camera *camera, int rc, const char *why)
 {
-    const int64_t ns = outage_begin(&camera->outage, rc, why, camera->memory);
+    const int64_t ns = outage_begin(&camera->outage, rc, why, &camera->memory);
     atomic_store(&camera->report.next_try_ns, monotonic_ns() + ns);
     camera_report_state(&camera->report, CAMERA_RETRYING, why);
 }
@@ -513,7 +513,6 @@ static void *run(void *opaque)
     for (bool again = false;; again = true) {
         wait_for_next_try(camera);
         atomic_fetch_add(&report->reconnects, again);
-        outage_connect(&camera->outage);
         int rc = camera_connect(camera, why, sizeof why);
         state = state_after(camera, rc);
         if (state != CAMERA_RETRYING)

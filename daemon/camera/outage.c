@@ -7,12 +7,15 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/number.h"
-#include "daemon/source/demux.h"
 
-enum { LOGGED_FAILURES = 6 };                              // consecutive ones logged one by one
-static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // of pictures: the camera is steady
-static const int64_t QUIET_NS = 600 * INT64_C(1000000000); // between log lines of later failures
-static const int64_t FORGETS_NS = 1000000000; // extra time for a camera to forget a session
+static const int64_t SECOND_NS = 1000000000;
+static const int64_t STEADY_NS = 10 * SECOND_NS; // of pictures: the camera is steady
+static const int64_t QUIET_NS = 600 * SECOND_NS; // between log lines of later failures
+enum {
+    LOGGED_FAILURES = 6, // consecutive ones logged one by one
+    SESSION_S = 65,      // of live555, the base of most cameras' servers, unless the camera says it
+    FORGETS_S = 1,       // extra time for a camera to forget a session
+};
 
 void outage_open(struct outage *outage, const char *url, struct login_pause *logins)
 {
@@ -31,11 +34,6 @@ int64_t outage_wait_ns(struct outage *outage)
     if (outage->logins && until_ns <= now_ns)
         until_ns = login_pause_until(outage->logins, &outage->login, now_ns);
     return bounds_max(until_ns - now_ns, 0);
-}
-
-void outage_connect(struct outage *outage)
-{
-    outage->running_ns = 0;
 }
 
 bool outage_is_over(struct outage *outage)
@@ -60,7 +58,7 @@ void outage_end(struct outage *outage)
 static void note_refusal(struct outage *outage, const struct demux_memory *memory)
 {
     const bool other_before = outage->has_other_login;
-    outage->has_other_login = demux_memory_has_other_login(memory);
+    outage->has_other_login = memory->rtsp.first_challenge;
     login_pause_refused(outage->logins, &outage->login, outage->has_other_login && !other_before,
                         monotonic_ns());
 }
@@ -70,8 +68,9 @@ static void note_refusal(struct outage *outage, const struct demux_memory *memor
 static int64_t aim_at_room(struct outage *outage, int64_t ns, const struct demux_memory *memory)
 {
     const int64_t now_ns = monotonic_ns();
+    const int64_t session_s = memory->rtsp.session_s ? memory->rtsp.session_s : SESSION_S;
     if (!outage->room_ns)
-        outage->room_ns = now_ns + demux_memory_session_ns(memory) + FORGETS_NS;
+        outage->room_ns = now_ns + (session_s + FORGETS_S) * SECOND_NS;
     const int64_t left_ns = outage->room_ns - now_ns;
     return left_ns > 0 ? bounds_min(left_ns, ns) : ns;
 }
@@ -109,6 +108,7 @@ int64_t outage_begin(struct outage *outage, int rc, const char *why,
         ns = retry_next_ns(&outage->retry, rc == -EPERM || rc == -EACCES);
     if (rc == -EUSERS)
         ns = aim_at_room(outage, ns, memory);
+    outage->running_ns = 0;
     outage->due_ns = monotonic_ns() + ns;
     if (refused)
         ns = outage_wait_ns(outage);

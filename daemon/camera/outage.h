@@ -4,7 +4,7 @@
 #define FRAMED_DAEMON_CAMERA_OUTAGE_H
 
 #include "daemon/base/retry.h"
-#include "daemon/source/demux.h"
+#include "daemon/source/demux_driver.h"
 #include "daemon/source/login_pause.h"
 
 struct outage {
@@ -26,8 +26,7 @@ void outage_open(struct outage *, const char *url, struct login_pause *logins);
 // Returns how long to wait before the next connection; 0: it may begin, and counts as begun. Call
 // it at least once a second to notice a reload, which ends the wait after a refused password.
 int64_t outage_wait_ns(struct outage *);
-void outage_connect(struct outage *); // a connection begins
-void outage_end(struct outage *);     // its first picture arrived
+void outage_end(struct outage *); // the first picture of a connection arrived
 // Records and logs that the connection failed or ended with `rc`, for the reason `why`. Returns the
 // wait for the next try.
 int64_t outage_begin(struct outage *, int rc, const char *why, const struct demux_memory *);

@@ -14,7 +14,7 @@
 struct AVPacket;
 struct AVCodecParameters;
 struct demux_driver;
-struct demux_memory;
+struct demux_memory; // demux_driver.h
 struct url_input;
 
 struct packet {          // of one picture
@@ -34,16 +34,6 @@ struct packet {          // of one picture
     bool waited;         // the demux waited for it; else it may have been ready before received_ns
     bool guessed;        // pts_ns is a guess: the stream's own time is wrong
 };
-
-// State learnt about a camera for its next connections. The owner keeps it as long as the camera;
-// only the thread that uses the camera's demux uses it.
-int demux_memory_open(struct demux_memory **ret); // 0 or -ENOMEM
-void demux_memory_close(struct demux_memory *);   // accepts NULL
-// Returns true if a camera that has just refused the password offers another authentication scheme,
-// which may be tried at once.
-bool demux_memory_has_other_login(const struct demux_memory *);
-// Returns how long the camera may keep an RTSP session whose client is gone.
-int64_t demux_memory_session_ns(const struct demux_memory *);
 
 // RTP statistics of all connections of the camera; packets are RTP packets.
 struct demux_network {

@@ -54,7 +54,8 @@ struct sender_clock { // ready when zeroed
 int64_t sender_clock_read(struct sender_clock *, int64_t report_ns, int64_t start_ns,
                           int64_t pts_ns);
 
-// --- demux_rtsp: the memory of a camera
+// --- demux_rtsp: the memory of a camera for its next connections. The owner keeps it as long as
+// the camera; only the thread that uses the camera's demux uses it. Ready when zeroed.
 
 struct demux_memory {
     struct demux_network network; // counts of past sessions

@@ -57,31 +57,6 @@ struct rtsp_demux {
     struct secrets *secrets;
 };
 
-// --- the memory of a camera
-
-int demux_memory_open(struct demux_memory **ret)
-{
-    *ret = calloc(1, sizeof **ret);
-    return *ret ? 0 : -ENOMEM;
-}
-
-void demux_memory_close(struct demux_memory *memory)
-{
-    free(memory);
-}
-
-bool demux_memory_has_other_login(const struct demux_memory *memory)
-{
-    return memory->rtsp.first_challenge;
-}
-
-int64_t demux_memory_session_ns(const struct demux_memory *memory)
-{
-    static const int otherwise_s = 65; // of live555, the base of most cameras' servers
-    const int seconds = memory->rtsp.session_s;
-    return (seconds ? seconds : otherwise_s) * INT64_C(1000000000);
-}
-
 // --- repeated pictures
 
 static const int64_t CACHED_MAX_NS = 20 * INT64_C(1000000000); // no cache is longer
@@ -422,36 +397,8 @@ static int make_packet(struct rtsp_demux *in, struct packet *ret)
     return 0;
 }
 
-static bool offers_other_codec(const struct rtsp_demux *in)
-{
-    const struct sdp_media *media = in->session ? rtsp_session_media(in->session) : NULL;
-    return media && in->codec != SDP_OTHER && media->codec != in->codec;
-}
-
-// Hides secrets: a password in a malformed URL may look like a host's name.
-static void explain(struct rtsp_demux *in)
-{
-    const bool nothing_new = in->replay.units > 0 && !in->replay.live;
-    const char *said = offers_other_codec(in) ? "the camera offers another codec by now"
-                       : nothing_new          ? "sent nothing but pictures that it had sent before"
-                       : in->session          ? rtsp_session_why(in->session)
-                                              : "";
-    secrets_hide(in->secrets, in->base.why, sizeof in->base.why, said);
-}
-
-// Updates the facts for the owner.
-static void note_facts(struct rtsp_demux *in)
-{
-    struct demux *base = &in->base;
-    snprintf(base->description, sizeof base->description, "%s over rtsp/%s",
-             rtsp_video_describe(in->video), rtsp_session_transport(in->session));
-    rtsp_video_rate(in->video, &base->rate_num, &base->rate_den);
-    base->patience_ns = patience_ns(in, false);
-    base->network = in->memory->network;
-    count_session(&base->network, in->session);
-    base->network.transport = rtsp_session_transport(in->session);
-    base->network.picture_end = picture_end_name(in->memory->rtsp.verdict.end);
-}
+static void explain(struct rtsp_demux *in);
+static void note_facts(struct rtsp_demux *in);
 
 static int rtsp_read(struct demux *demux, struct packet *ret)
 {
@@ -473,6 +420,23 @@ static int rtsp_read(struct demux *demux, struct packet *ret)
         explain(in);
     note_facts(in);
     return rc;
+}
+
+static bool offers_other_codec(const struct rtsp_demux *in)
+{
+    const struct sdp_media *media = in->session ? rtsp_session_media(in->session) : NULL;
+    return media && in->codec != SDP_OTHER && media->codec != in->codec;
+}
+
+// Hides secrets: a password in a malformed URL may look like a host's name.
+static void explain(struct rtsp_demux *in)
+{
+    const bool nothing_new = in->replay.units > 0 && !in->replay.live;
+    const char *said = offers_other_codec(in) ? "the camera offers another codec by now"
+                       : nothing_new          ? "sent nothing but pictures that it had sent before"
+                       : in->session          ? rtsp_session_why(in->session)
+                                              : "";
+    secrets_hide(in->secrets, in->base.why, sizeof in->base.why, said);
 }
 
 // --- opening and closing
@@ -560,6 +524,21 @@ static void rtsp_close(struct demux *demux)
     rtsp_video_close(in->video);
     secrets_close(in->secrets);
     free(in);
+}
+
+// --- what the owner reads
+
+static void note_facts(struct rtsp_demux *in)
+{
+    struct demux *base = &in->base;
+    snprintf(base->description, sizeof base->description, "%s over rtsp/%s",
+             rtsp_video_describe(in->video), rtsp_session_transport(in->session));
+    rtsp_video_rate(in->video, &base->rate_num, &base->rate_den);
+    base->patience_ns = patience_ns(in, false);
+    base->network = in->memory->network;
+    count_session(&base->network, in->session);
+    base->network.transport = rtsp_session_transport(in->session);
+    base->network.picture_end = picture_end_name(in->memory->rtsp.verdict.end);
 }
 
 const struct demux_driver demux_rtsp = {

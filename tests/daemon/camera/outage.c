@@ -5,8 +5,6 @@
 #include <stdlib.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/source/demux.h"
-#include "daemon/source/demux_driver.h"
 #include "tests/test.h"
 
 static const int64_t SECOND = 1000000000;
@@ -15,14 +13,11 @@ static const int64_t SECOND = 1000000000;
 static int second_wait_s(const char *url, int rc, struct login_pause *logins)
 {
     struct outage outage;
-    struct demux_memory *memory;
+    const struct demux_memory memory = {0};
     int64_t next_ns = 0;
-    if (demux_memory_open(&memory) < 0)
-        abort();
     outage_open(&outage, url, logins);
     for (int i = 0; i < 2; i++)
-        next_ns = outage_begin(&outage, rc, "it failed", memory);
-    demux_memory_close(memory);
+        next_ns = outage_begin(&outage, rc, "it failed", &memory);
     return (int)(next_ns / SECOND);
 }
 
@@ -52,16 +47,12 @@ static void test_waits(void)
 // first.
 static bool is_over(struct outage *outage, int failures, int64_t after_ns)
 {
-    struct demux_memory *memory;
-    if (demux_memory_open(&memory) < 0)
-        abort();
+    const struct demux_memory memory = {0};
     outage_open(outage, "rtsp://192.0.2.1/", NULL);
     for (int i = 0; i < failures; i++)
-        outage_begin(outage, -ECONNREFUSED, "it failed", memory);
-    outage_connect(outage);
+        outage_begin(outage, -ECONNREFUSED, "it failed", &memory);
     outage_end(outage);
     outage->running_ns -= after_ns;
-    demux_memory_close(memory);
     return outage_is_over(outage);
 }
 
