@@ -111,21 +111,19 @@ static struct subscriptions *own(struct camera *camera, struct subscriptions *su
     return subscriptions;
 }
 
-// Gives the thread the camera's outputs and its previews'. A list that the thread has used
-// is closed by its event, which comes after the events of its outputs. Without a thread there are
-// no pictures to view, and another one may be releasing the device.
+// Gives the thread the camera's outputs and its previews'. A list that the thread has used is
+// closed by its event, which comes after the events of its outputs. Without a thread there are no
+// pictures to view, and another one may be releasing the device.
 static void serve_outputs(struct camera *camera)
 {
-    struct subscriptions *before = camera->served, *viewed = NULL;
+    struct subscriptions *viewed = NULL;
     if (camera->joined && !camera->released)
         return;
     if (!camera->joined)
         viewed = preview_source_extend(&camera->preview);
-    if (!viewed && before == camera->subscriptions)
-        return;
-    camera->served = viewed ? own(camera, viewed) : subscriptions_acquire(camera->subscriptions);
-    release(before);
-    release(atomic_exchange(&camera->given, subscriptions_acquire(camera->served)));
+    camera->is_viewed = viewed;
+    viewed = viewed ? own(camera, viewed) : subscriptions_acquire(camera->subscriptions);
+    release(atomic_exchange(&camera->given, viewed));
     if (camera->started && !camera->joined)
         camera_wake(camera);
     else
@@ -169,7 +167,6 @@ static int open_outputs(struct camera *camera, const struct camera_config *confi
     if (rc < 0)
         return rc;
     camera->subscriptions = own(camera, subscriptions);
-    camera->served = subscriptions_acquire(subscriptions);
     camera->outputs = subscriptions_acquire(subscriptions);
     camera->preview = (struct preview_source){.previews = camera->context.previews,
                                               .camera = name,
@@ -213,7 +210,6 @@ void camera_close(struct camera *camera)
     scene_close(camera->scene);
     release(camera->outputs);
     event_cancel(&camera->ended);
-    release(camera->served);
     preview_source_close(&camera->preview);
     if (camera->subscriptions)
         subscriptions_close(camera->subscriptions, output_close);
@@ -243,5 +239,6 @@ void camera_join(struct camera *camera)
 void camera_released(struct camera *camera)
 {
     camera->released = true;
-    serve_outputs(camera);
+    if (camera->is_viewed)
+        serve_outputs(camera);
 }

@@ -68,9 +68,9 @@ struct camera {
     // Loop thread:
     struct subscriptions *subscriptions; // its outputs
     struct preview_source preview;
-    struct subscriptions *served; // what the thread got last: those, and previews
     struct event ended;
     bool started, joined, released; // camera_start, camera_join, camera_released was called
+    bool is_viewed;                 // the thread got outputs of previews, too
     struct rate_counter pictures, bytes, spent[STAGES]; // from the report, sampled by the status
     struct availability_share availability;             // updated by the alerts, like:
     unsigned alerts;                                    // raised now: bit 1 << enum alert_kind

@@ -198,9 +198,9 @@ static void test_viewer_after_the_end(void)
     CHECK(previews_open(&previews, &f->loop, &work) == 0, "previews");
     f->camera.preview.previews = previews;
     CHECK(preview_start(&f->camera.preview, &reader) == 0, "start");
-    CHECK(f->camera.served == f->camera.subscriptions, "the list of viewers is served");
+    CHECK(f->camera.outputs == f->camera.subscriptions, "the list of viewers is served");
     camera_released(&f->camera);
-    CHECK(f->camera.served == f->camera.subscriptions, "and after the release, too");
+    CHECK(f->camera.outputs == f->camera.subscriptions, "and after the release, too");
     preview_stop(&reader);
     camera_close(&f->camera);
     previews_stop(previews);
