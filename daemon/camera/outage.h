@@ -4,7 +4,7 @@
 #define FRAMED_DAEMON_CAMERA_OUTAGE_H
 
 #include "daemon/base/retry.h"
-#include "daemon/source/demux_driver.h"
+#include "daemon/source/demux.h"
 #include "daemon/source/login_pause.h"
 
 struct outage {

@@ -17,7 +17,6 @@
 #include "daemon/base/number.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/source/demux.h"
-#include "daemon/source/demux_driver.h"
 #include "daemon/source/libav_log.h"
 #include "daemon/source/libav_version.h"
 

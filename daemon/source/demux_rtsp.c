@@ -13,7 +13,6 @@
 #include "daemon/base/number.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/source/demux.h"
-#include "daemon/source/demux_driver.h"
 #include "daemon/source/rtsp_video.h"
 
 static const int64_t MS = 1000000, SECOND_NS = 1000 * MS;

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/source/demux_driver.h"
 #include "tests/test.h"
 
 static const int64_t MS = 1000000, PICTURE_NS = 40000000;
