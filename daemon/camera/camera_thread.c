@@ -99,13 +99,8 @@ static const char CUT_SHORT[] =
 
 // With `loop` restarts the file, even one that is cut short. Returns 0, or why the stream ends.
 // `input` is the reason for no packets.
-static int end_of_stream(struct camera *camera, int input)
+static int loop_file(struct camera *camera, int input)
 {
-    if (input == -EREMCHG) { // it continues as another stream
-        decoder_restart(camera->decoder);
-        stream_rewind(&camera->stream);
-        return 0;
-    }
     const bool at_end = input == -ENODATA || input == -EPROTO;
     if (!at_end || !camera->config->loop)
         return input;
@@ -115,10 +110,15 @@ static int end_of_stream(struct camera *camera, int input)
     // Looping over a file without a picture would only spin.
     if (!camera->stream.has_picture || atomic_load(&camera->stop))
         return -ENODATA;
-    int rc = demux_rewind(camera->demux);
+    return demux_rewind(camera->demux);
+}
+
+static int end_of_stream(struct camera *camera, int input)
+{
+    const int rc = input == -EREMCHG ? 0 : loop_file(camera, input);
     if (rc < 0)
         return rc;
-    decoder_restart(camera->decoder);
+    decoder_restart(camera->decoder); // it continues as another stream
     stream_rewind(&camera->stream);
     return 0;
 }

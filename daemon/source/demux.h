@@ -183,9 +183,8 @@ void replay_end(const struct replay *, struct replay_memory *, bool silent);
 
 struct sender_clock { // ready when zeroed
     bool seen;        // a report has come
-    bool is_next;     // the time that comes with a packet belongs to the next one
-    bool has_next;
-    int64_t next_ns;
+    bool is_next;     // the time that comes with a packet belongs to the next one:
+    int64_t next_ns;  // 0: unknown
 };
 
 // Call for each packet in turn. `report_ns`: the time since 1970 that came with it (INT64_MIN:

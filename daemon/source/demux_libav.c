@@ -66,8 +66,8 @@ static const int64_t SAME_NS = 1000000; // less than any frame's duration, more 
 int64_t sender_clock_read(struct sender_clock *clock, int64_t report_ns, int64_t start_ns,
                           int64_t pts_ns)
 {
-    int64_t own_ns = clock->has_next ? clock->next_ns : INT64_MIN;
-    clock->has_next = false;
+    int64_t own_ns = clock->next_ns ? clock->next_ns : INT64_MIN;
+    clock->next_ns = 0;
     if (report_ns == INT64_MIN)
         return own_ns;
     if (!clock->seen) {
@@ -77,7 +77,6 @@ int64_t sender_clock_read(struct sender_clock *clock, int64_t report_ns, int64_t
     }
     if (!clock->is_next)
         return report_ns;
-    clock->has_next = true;
     clock->next_ns = report_ns;
     return own_ns;
 }
