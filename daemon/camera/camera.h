@@ -89,7 +89,6 @@ struct camera {
     struct scene *scene;
     struct camera_work *work;
     struct device_lease lease;
-    bool live; // the input can come back
     bool cut_short_logged;
     struct stream stream;
     struct decode_stall stall;

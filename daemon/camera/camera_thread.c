@@ -90,7 +90,7 @@ static bool is_stalled(struct camera *camera, const struct packet *packet)
         .patience_ns = 2 * camera->demux->patience_ns,
         .keyframe = packet->keyframe,
     };
-    return camera->live && !decoder_waits(camera->decoder) &&
+    return camera->demux->source->live && !decoder_waits(camera->decoder) &&
            decode_stall_packet(&camera->stall, &signs);
 }
 
@@ -264,24 +264,6 @@ static void update_subscriptions(struct camera *camera)
         event_post(camera->context.events, &former->released);
 }
 
-static int acquire_device(struct camera *camera)
-{
-    int rc = device_acquire(camera->context.devices, camera->config, &camera->lease);
-    if (rc < 0)
-        return rc;
-    atomic_store(&camera->report.backend, camera->lease.driver->name);
-    atomic_store(&camera->report.gpu, camera->lease.number);
-    work_attach(camera->work);
-    return 0;
-}
-
-static int join_decoder(struct camera *camera)
-{
-    return decoder_join(
-        camera->decoder,
-        &(struct decode_target){camera->lease.driver, camera->lease.backend, camera->lease.nvdec});
-}
-
 static void detach_device(struct camera *camera)
 {
     work_detach(camera->work);
@@ -298,14 +280,31 @@ static void release_device(struct camera *camera)
     detach_device(camera);
 }
 
+// Takes a device, if there is none, and decodes for it. On failure the decoder is kept.
+static int join_device(struct camera *camera)
+{
+    struct device_lease *lease = &camera->lease;
+    if (!lease->device) {
+        const int rc = device_acquire(camera->context.devices, camera->config, lease);
+        if (rc < 0)
+            return rc;
+        atomic_store(&camera->report.backend, lease->driver->name);
+        atomic_store(&camera->report.gpu, lease->number);
+        work_attach(camera->work);
+    }
+    const int rc = decoder_join(
+        camera->decoder, &(struct decode_target){lease->driver, lease->backend, lease->nvdec});
+    if (rc < 0)
+        release_device(camera);
+    return rc;
+}
+
 static int change_device(struct camera *camera)
 {
     const int64_t begun_ns = monotonic_ns();
     stage_enter(&camera->report.stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
     release_device(camera);
-    int rc = acquire_device(camera);
-    if (rc == 0 && (rc = join_decoder(camera)) < 0)
-        release_device(camera);
+    const int rc = join_device(camera);
     work_delayed(camera->work, monotonic_ns() - begun_ns);
     return rc == -EAGAIN ? -ENOMEM : rc; // -EAGAIN would mean that the decoder needs packets
 }
@@ -335,7 +334,7 @@ static int open_decoder(struct camera *camera)
         .damaged = config->damaged,
         .check_hashes = config->check_hashes,
         .pictures = config->pictures,
-        .low_delay = camera->live,
+        .low_delay = camera->demux->source->live,
         .losses_known = camera->demux->knows_losses,
         .stages = &camera->report.stages,
     };
@@ -366,10 +365,8 @@ static int prepare_decoder(struct camera *camera)
     }
     if (rc == 0)
         follow_outputs(camera);
-    if (rc == 0 && !camera->lease.device)
-        rc = acquire_device(camera);
-    if (rc == 0 && joins && (rc = join_decoder(camera)) < 0)
-        release_device(camera); // the decoder is kept; the next connection joins it
+    if (rc == 0 && joins)
+        rc = join_device(camera);
     work_delayed(camera->work, monotonic_ns() - begun_ns);
     return rc;
 }
@@ -394,7 +391,6 @@ static void explain_end(const struct camera *camera, int rc, char *why, size_t s
 int camera_connect(struct camera *camera, char *why, size_t size)
 {
     const struct camera_config *config = camera->config;
-    camera->live = demux_is_live(config->url);
     stage_enter(&camera->report.stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
     if (device_is_stale(&camera->lease))
         release_device(camera); // connecting may take long
@@ -477,7 +473,7 @@ static enum camera_state state_after(struct camera *camera, int rc)
     const struct camera_config *config = camera->config;
     if (atomic_load(&camera->stop))
         return CAMERA_ENDED;
-    if (camera->live || config->loop)
+    if (demux_is_live(config->url) || config->loop)
         return CAMERA_RETRYING;
     if (rc == -ETIMEDOUT && config_url_kind(config->url) == URL_PIPE)
         return CAMERA_RETRYING; // its writer may continue
