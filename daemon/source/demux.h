@@ -143,6 +143,9 @@ struct demux_driver { // see the functions above
 
 extern const struct demux_driver demux_libav, demux_rtsp;
 
+// Sets the description by the other facts. `transport` NULL: none.
+void demux_describe(struct demux *, const char *transport);
+
 // How long an input of unknown picture interval may be silent.
 static const int64_t DEMUX_PATIENCE_NS = 5 * INT64_C(1000000000);
 

@@ -273,29 +273,36 @@ static int choose_track(struct libav_demux *in, char *why, size_t size)
     return 0;
 }
 
+void demux_describe(struct demux *demux, const char *transport)
+{
+    const AVCodecParameters *parameters = demux->parameters;
+    char pixels[32] = "", fps[32] = "";
+    if (parameters->width > 0) // otherwise the first picture has it
+        snprintf(pixels, sizeof pixels, " %dx%d", parameters->width, parameters->height);
+    if (demux->rate_den > 0)
+        snprintf(fps, sizeof fps, " %.4g fps", (double)demux->rate_num / demux->rate_den);
+    snprintf(demux->description, sizeof demux->description, "%s%s%s %s%s%s",
+             avcodec_get_name(parameters->codec_id), pixels, fps, demux->source->name,
+             transport ? "/" : "", transport ? transport : "");
+}
+
 static void note_facts(struct libav_demux *in)
 {
     static const char *const transports[] = {
-        [TRANSPORT_TCP] = "/tcp", [TRANSPORT_UDP] = "/udp", [TRANSPORT_MULTICAST] = "/multicast"};
+        [TRANSPORT_TCP] = "tcp", [TRANSPORT_UDP] = "udp", [TRANSPORT_MULTICAST] = "multicast"};
     struct demux *base = &in->base;
-    const AVCodecParameters *parameters = in->stream->codecpar;
     const AVRational rate = av_guess_frame_rate(in->format, in->stream, NULL);
-    char pixels[32] = "", fps[32] = "";
     size_t size;
     const void *matrix = libav_side_data(in->stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
-    base->parameters = parameters;
+    base->parameters = in->stream->codecpar;
     if (matrix && size >= ORIENTATION_MATRIX_BYTES)
         base->orientation = orientation_of(matrix);
     if (rate.num > 0 && rate.den > 0 && av_q2d(rate) <= RATE_MAX) {
         base->rate_num = rate.num;
         base->rate_den = rate.den;
-        snprintf(fps, sizeof fps, " %.4g fps", av_q2d(rate));
     }
-    if (parameters->width > 0) // otherwise the first picture has it
-        snprintf(pixels, sizeof pixels, " %dx%d", parameters->width, parameters->height);
-    snprintf(base->description, sizeof base->description, "%s%s%s %s%s",
-             avcodec_get_name(parameters->codec_id), pixels, fps, base->source->name,
-             base->source->kind == URL_RTSP ? transports[in->context.config->transport] : "");
+    const bool rtsp = base->source->kind == URL_RTSP;
+    demux_describe(base, rtsp ? transports[in->context.config->transport] : NULL);
 }
 
 static void explain(const struct libav_demux *in, int error, char *why, size_t size)

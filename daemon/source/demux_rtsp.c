@@ -530,9 +530,8 @@ static void rtsp_close(struct demux *demux)
 static void note_facts(struct rtsp_demux *in)
 {
     struct demux *base = &in->base;
-    snprintf(base->description, sizeof base->description, "%s over rtsp/%s",
-             rtsp_video_describe(in->video), rtsp_session_transport(in->session));
     rtsp_video_rate(in->video, &base->rate_num, &base->rate_den);
+    demux_describe(base, rtsp_session_transport(in->session));
     base->patience_ns = patience_ns(in, false);
     base->network = in->memory->network;
     count_session(&base->network, in->session);
