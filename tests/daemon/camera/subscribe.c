@@ -1,9 +1,11 @@
 // The outputs that a camera's thread switches to, and the end of an output's subscribers.
 #include "daemon/camera/camera.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/clock.h"
 #include "tests/test.h"
 
 enum { OUTPUTS = 3 };
@@ -162,6 +164,24 @@ static void test_same(void)
     end(&f);
 }
 
+// A camera whose fence has expired takes the outputs, and ends before its next picture.
+static void test_fence(void)
+{
+    struct fixture f;
+    _Atomic int64_t fence_ns = INT64_MAX;
+    start(&f);
+    f.camera.config->fence_ns = &fence_ns;
+    update(&f);
+    give(&f, "AB");
+    atomic_store(&fence_ns, boottime_ns());
+    CHECK(camera_take_orders(&f.camera) == -ECANCELED, "it goes on");
+    uv_run(&f.loop, UV_RUN_NOWAIT);
+    check(&f, 1, 1, 0, "taken");
+    atomic_store(&fence_ns, INT64_MAX);
+    CHECK(camera_take_orders(&f.camera) == -ECANCELED, "it goes on later");
+    end(&f);
+}
+
 static bool waits_for_retry(struct fixture *f, uint64_t *tries)
 {
     for (int i = 0; i < 5000; i++) {
@@ -212,6 +232,7 @@ int main(void)
     TEST(test_one_after_another());
     TEST(test_overtaken());
     TEST(test_same());
+    TEST(test_fence());
     TEST(test_taken_while_it_waits());
     return test_end();
 }
