@@ -445,10 +445,9 @@ static void wait_for_next_try(struct camera *camera)
     while (!atomic_load(&camera->stop) && (ns = outage_wait_ns(&camera->outage)) > 0) {
         const int64_t now_ns = monotonic_ns();
         atomic_store(&report->next_try_ns, now_ns + ns);
-        camera_report_state(report, CAMERA_RETRYING,
-                            atomic_load(&report->state) == CAMERA_RETRYING
-                                ? NULL
-                                : "its password was refused: it is not tried again yet");
+        if (ns > LOOK_NS && atomic_load(&report->state) != CAMERA_RETRYING)
+            camera_report_state(report, CAMERA_RETRYING,
+                                "its password was refused: it is not tried again yet");
         stage_enter(&report->stages, STAGE_PAUSE, ns);
         if (ns > WARM_NS) {
             drain(camera);
