@@ -97,17 +97,16 @@ bool camera_report_take_change(struct camera_report *report, struct camera_chang
 
 void camera_report_connect(struct camera_report *report)
 {
-    report->has_key = false;
+    report->key_pts_ns = INT64_MAX;
     atomic_store(&report->has_clock, false);
 }
 
 // A file that restarts goes back in time: the distance of its keyframes is unknown then.
 static void read_keyframe(struct camera_report *report, int64_t pts_ns)
 {
-    if (report->has_key && pts_ns > report->key_pts_ns)
+    if (pts_ns > report->key_pts_ns)
         atomic_store(&report->keyframe_ns, pts_ns - report->key_pts_ns);
-    report->has_key = pts_ns != INT64_MIN;
-    report->key_pts_ns = pts_ns;
+    report->key_pts_ns = pts_ns == INT64_MIN ? INT64_MAX : pts_ns;
 }
 
 static void read_clock(struct camera_report *report, int64_t off_ns)

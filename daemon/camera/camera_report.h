@@ -93,8 +93,7 @@ struct camera_report {
     struct camera_change last; // change of the state
     int64_t down_ns;           // CLOCK_MONOTONIC: since when it retries; 0: it does not
     unsigned alarms;           // bit 1 << enum alarm
-    bool has_key;              // a keyframe came, with the time:
-    int64_t key_pts_ns;
+    int64_t key_pts_ns;        // of the connection's last keyframe; INT64_MAX: unknown
 };
 
 // `changed`: callback of the event; NULL: none, nor a queue. The report must be zeroed.

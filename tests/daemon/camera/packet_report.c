@@ -25,6 +25,7 @@ static void expect_distance(const struct camera_report *report, int64_t ms)
 static void test_keyframes(void)
 {
     struct camera_report report = {0};
+    camera_report_connect(&report);
     const struct packet between = {.bytes = 7, .pts_ns = 500 * MS};
     key(&report, 0);
     expect_distance(&report, 0);
@@ -65,6 +66,7 @@ static void expect_clock(const struct camera_report *report, int64_t offset_ns, 
 static void test_clock(void)
 {
     struct camera_report report = {0};
+    camera_report_connect(&report);
     at(&report, -3000 * MS, false);
     CHECK(!atomic_load(&report.has_clock), "a clock without reports");
     at(&report, -35 * MS, true);
