@@ -10,16 +10,14 @@ void stage_enter(struct stage_watch *watch, enum stage stage, int64_t limit_ns)
     if (!watch)
         return;
     const int64_t now_ns = monotonic_ns();
-    const int before = atomic_load_explicit(&watch->stage, memory_order_relaxed);
-    atomic_fetch_add_explicit(&watch->spent_ns[before], (uint64_t)(now_ns - watch->counted_ns),
-                              memory_order_relaxed);
+    const int before = atomic_load(&watch->stage);
+    atomic_fetch_add(&watch->spent_ns[before], (uint64_t)(now_ns - watch->counted_ns));
     watch->counted_ns = now_ns;
     if (before != (int)stage) {
-        atomic_store_explicit(&watch->since_ns, now_ns, memory_order_relaxed);
-        atomic_store_explicit(&watch->stage, (int)stage, memory_order_relaxed);
+        atomic_store(&watch->since_ns, now_ns);
+        atomic_store(&watch->stage, (int)stage);
     }
-    atomic_store_explicit(&watch->due_ns, limit_ns == STAGE_NO_LIMIT ? 0 : now_ns + limit_ns,
-                          memory_order_relaxed);
+    atomic_store(&watch->due_ns, limit_ns == STAGE_NO_LIMIT ? 0 : now_ns + limit_ns);
 }
 
 int64_t stage_since_ns(const struct stage_watch *watch, enum stage stage)
@@ -59,8 +57,7 @@ const char *stage_hangs(const struct stage_watch *watch, int64_t patience_ns)
     const int64_t now_ns = monotonic_ns();
     if (atomic_load(&watch->jobs) > 0 && now_ns - atomic_load(&watch->job_ns) > patience_ns)
         return "waiting for the backend";
-    const int64_t due_ns = atomic_load_explicit(&watch->due_ns, memory_order_relaxed);
-    if (due_ns == 0 || now_ns - due_ns <= patience_ns)
-        return NULL;
-    return names[atomic_load_explicit(&watch->stage, memory_order_relaxed)];
+    const int64_t due_ns = atomic_load(&watch->due_ns);
+    const bool hangs = due_ns > 0 && now_ns - due_ns > patience_ns;
+    return hangs ? names[atomic_load(&watch->stage)] : NULL;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/object.h"
+#include "daemon/base/clock.h"
 
 // --- availability
 
@@ -87,12 +88,6 @@ void availability_sum(const struct availability *a, int64_t realtime_ns,
 
 // --- the camera
 
-static void close_released(struct subscriptions *released)
-{
-    if (released)
-        subscriptions_close(released, NULL);
-}
-
 static void release(struct subscriptions *subscriptions)
 {
     if (subscriptions && subscriptions_release(subscriptions))
@@ -116,23 +111,23 @@ static struct subscriptions *own(struct camera *camera, struct subscriptions *su
     return subscriptions;
 }
 
-// Gives the thread the camera's outputs and its previews'. A list that the thread has used
-// is closed by its event, which comes after the events of its outputs. Without a thread there are
-// no pictures to view, and another one may be releasing the device.
+// Gives the thread the camera's outputs and its previews'. A list that the thread has used is
+// closed by its event, which comes after the events of its outputs. Without a thread there are no
+// pictures to view, and another one may be releasing the device.
 static void serve_outputs(struct camera *camera)
 {
-    struct subscriptions *before = camera->served, *viewed = NULL;
+    struct subscriptions *viewed = NULL;
     if (camera->joined && !camera->released)
         return;
     if (!camera->joined)
         viewed = preview_source_extend(&camera->preview);
-    if (!viewed && before == camera->subscriptions)
-        return;
-    camera->served = viewed ? own(camera, viewed) : subscriptions_acquire(camera->subscriptions);
-    release(before);
-    close_released(camera_thread_subscribe(camera->thread, camera->served));
-    if (!camera->started || camera->joined)
-        close_released(camera_thread_update(camera->thread));
+    camera->is_viewed = viewed;
+    viewed = viewed ? own(camera, viewed) : subscriptions_acquire(camera->subscriptions);
+    release(atomic_exchange(&camera->given, viewed));
+    if (camera->started && !camera->joined)
+        camera_wake(camera);
+    else
+        release(camera_switch(camera));
 }
 
 static void previews_changed(struct preview_source *source)
@@ -140,47 +135,66 @@ static void previews_changed(struct preview_source *source)
     serve_outputs((struct camera *)((char *)source - offsetof(struct camera, preview)));
 }
 
-static int open_thread(struct camera *camera)
+static int open_scene(struct camera *camera)
 {
-    const struct camera_context *context = &camera->context;
-    return camera_thread_open(&camera->thread, &(struct camera_thread_context){
-                                                   .config = camera->config,
-                                                   .devices = context->devices,
-                                                   .logins = context->logins,
-                                                   .events = context->events,
-                                                   .subscriptions = camera->subscriptions,
-                                                   .decode = context->decode,
-                                                   .process = context->process,
-                                                   .report = &camera->report,
-                                                   .ended = &camera->ended,
-                                               });
+    return scene_open(&camera->scene, &(struct scene_context){
+                                          .config = camera->config,
+                                          .lease = &camera->lease,
+                                          .report = &camera->report.scene,
+                                      });
+}
+
+static int open_work(struct camera *camera)
+{
+    return work_open(&camera->work, &(struct work_context){
+                                        .lease = &camera->lease,
+                                        .events = camera->context.events,
+                                        .subscriptions = camera->outputs,
+                                        .fps = camera->config->fps,
+                                        .scene = camera->scene,
+                                        .stop = &camera->stop,
+                                        .stages = &camera->report.stages,
+                                        .decode = camera->context.decode,
+                                        .process = camera->context.process,
+                                    });
+}
+
+static int open_outputs(struct camera *camera, const struct camera_config *config)
+{
+    const char *name = camera->config->name;
+    struct subscriptions *subscriptions;
+    int rc = subscriptions_open(&subscriptions, name, config, NULL, camera->context.batches);
+    if (rc < 0)
+        return rc;
+    camera->subscriptions = own(camera, subscriptions);
+    camera->outputs = subscriptions_acquire(subscriptions);
+    camera->preview = (struct preview_source){.previews = camera->context.previews,
+                                              .camera = name,
+                                              .outputs = subscriptions,
+                                              .changed = previews_changed};
+    return 0;
 }
 
 int camera_open(struct camera *camera, const struct camera_config *config,
                 const struct camera_context *context)
 {
-    struct subscriptions *subscriptions;
     *camera = (struct camera){.config = config_copy_camera(config),
                               .context = *context,
                               .ended.callback = context->ended};
     if (!camera->config)
         return -ENOMEM;
-    camera_report_open(&camera->report);
-    if (camera->config->paused.line)
+    camera_report_open(&camera->report, context->changed, context->events);
+    if (config->paused.line)
         atomic_store(&camera->report.state, CAMERA_PAUSED);
-    camera->report.changes.posted.callback = context->changed;
-    camera->report.changes.events = context->changed ? context->events : NULL;
-    int rc =
-        subscriptions_open(&subscriptions, camera->config->name, config, NULL, context->batches);
-    if (rc == 0) {
-        camera->subscriptions = own(camera, subscriptions);
-        camera->served = subscriptions_acquire(subscriptions);
-        camera->preview = (struct preview_source){.previews = context->previews,
-                                                  .camera = camera->config->name,
-                                                  .outputs = subscriptions,
-                                                  .changed = previews_changed};
-        rc = open_thread(camera);
-    }
+    camera->stream.epoch = config->generation << 16;
+    outage_open(&camera->outage, config->url, context->logins);
+    pthread_mutex_init(&camera->lock, NULL);
+    condition_init(&camera->wake);
+    int rc = open_outputs(camera, config);
+    if (rc == 0)
+        rc = open_scene(camera);
+    if (rc == 0)
+        rc = open_work(camera);
     if (rc < 0)
         camera_close(camera);
     return rc;
@@ -190,22 +204,20 @@ void camera_close(struct camera *camera)
 {
     if (!camera->config)
         return;
-    camera_thread_close(camera->thread);
+    if (camera->work)
+        camera_release_device(camera);
+    work_close(camera->work);
+    scene_close(camera->scene);
+    release(camera->outputs);
     event_cancel(&camera->ended);
-    release(camera->served);
     preview_source_close(&camera->preview);
     if (camera->subscriptions)
         subscriptions_close(camera->subscriptions, output_close);
     camera_report_close(&camera->report);
+    pthread_cond_destroy(&camera->wake);
+    pthread_mutex_destroy(&camera->lock);
     config_free_camera(camera->config);
     *camera = (struct camera){0};
-}
-
-int camera_start(struct camera *camera)
-{
-    int rc = camera_thread_start(camera->thread);
-    camera->started = rc == 0;
-    return rc;
 }
 
 void camera_subscribe(struct camera *camera, struct subscriptions *subscriptions)
@@ -216,20 +228,17 @@ void camera_subscribe(struct camera *camera, struct subscriptions *subscriptions
     serve_outputs(camera);
 }
 
-void camera_stop(struct camera *camera)
-{
-    camera_thread_stop(camera->thread);
-}
-
 void camera_join(struct camera *camera)
 {
-    camera_thread_join(camera->thread);
+    if (camera->started && !camera->joined)
+        pthread_join(camera->thread, NULL);
     camera->joined = true;
-    close_released(camera_thread_update(camera->thread));
+    release(camera_switch(camera));
 }
 
 void camera_released(struct camera *camera)
 {
     camera->released = true;
-    serve_outputs(camera);
+    if (camera->is_viewed)
+        serve_outputs(camera);
 }

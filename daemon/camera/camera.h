@@ -1,5 +1,5 @@
-// A camera as the loop thread sees it: its configuration, its outputs, its thread and the thread's
-// report. Loop thread only, except for the report.
+// A camera: its configuration, its outputs, its thread and the thread's report. Loop thread only,
+// unless stated otherwise.
 #ifndef FRAMED_DAEMON_CAMERA_CAMERA_H
 #define FRAMED_DAEMON_CAMERA_CAMERA_H
 
@@ -8,8 +8,11 @@
 
 #include "daemon/base/counters.h"
 #include "daemon/camera/camera_report.h"
-#include "daemon/camera/camera_thread.h"
+#include "daemon/camera/outage.h"
+#include "daemon/camera/stream.h"
+#include "daemon/codec/stall.h"
 #include "daemon/view/previews.h"
+#include "daemon/work/work.h"
 
 // --- availability
 // The share of the last seven days in which a camera delivered pictures, in buckets of an hour.
@@ -46,13 +49,13 @@ void availability_set(struct availability *, int64_t hour, struct availability_h
 
 struct camera_context {
     struct devices *devices;
-    struct login_pause *logins; // as in struct camera_thread_context
+    struct login_pause *logins; // of all cameras; NULL: wrong passwords are tried every 30 s
     struct event_queue *events;
     struct previews *previews;          // NULL: its pictures have no previews
     struct output **batches;            // list with the batches of shares (subscriptions_open)
     struct histogram *decode, *process; // as in struct work_context
     void (*ended)(struct event *);      // camera.ended: the thread has ended
-    void (*changed)(struct event *);    // camera.report.changes.posted; never after `ended`
+    void (*changed)(struct event *);    // camera.report.changed; never after `ended`
     // Outputs that the camera had before camera_subscribe may have lost their last subscriber.
     void (*released)(void *opaque);
     void *opaque; // the caller's, kept in camera.context
@@ -61,32 +64,72 @@ struct camera_context {
 struct camera {
     struct camera_config *config;
     struct camera_context context;
+    struct camera_report report;
+    // Loop thread:
     struct subscriptions *subscriptions; // its outputs
     struct preview_source preview;
-    struct subscriptions *served; // what the thread got last: those, and previews
-    struct camera_thread *thread;
-    struct camera_report report;
     struct event ended;
     bool started, joined, released; // camera_start, camera_join, camera_released was called
+    bool is_viewed;                 // the thread got outputs of previews, too
     struct rate_counter pictures, bytes, spent[STAGES]; // from the report, sampled by the status
     struct availability_share availability;             // updated by the alerts, like:
     unsigned alerts;                                    // raised now: bit 1 << enum alert_kind
     struct camera *next;                                // for the caller
+    // From the loop thread to the camera's:
+    pthread_t thread;
+    pthread_mutex_t lock; // guards the wait for the next try
+    pthread_cond_t wake;
+    _Atomic bool stop;
+    _Atomic(struct subscriptions *) given; // NULL: no change
+    // The camera's thread; the loop's before its start and after its end:
+    struct subscriptions *outputs;
+    struct demux_memory memory;
+    struct demux *demux;     // NULL: not connected
+    struct decoder *decoder; // kept across connections; NULL: none
+    struct scene *scene;
+    struct camera_work *work;
+    struct device_lease lease;
+    bool cut_short_logged;
+    struct stream stream;
+    struct decode_stall stall;
+    struct outage outage;
 };
 
 // Opens the camera and its outputs, without sinks, with a copy of the configuration; starts no
-// thread. Returns 0 or a negative errno.
+// thread. The camera must not move in memory. Returns 0 or a negative errno.
 int camera_open(struct camera *, const struct camera_config *, const struct camera_context *);
-int camera_start(struct camera *); // 0 or negative errno
 // Takes over the list: the camera delivers to these outputs from its next frame on. The caller
 // closes outputs that only the former list had, once they have no subscribers.
 void camera_subscribe(struct camera *, struct subscriptions *);
-void camera_stop(struct camera *); // `ended` follows within close_timeout; may be repeated
-// Joins the thread, after `ended` or before camera_start. Outputs stay for their sinks to finish.
-void camera_join(struct camera *);
-// Call after camera_join, once the device is released (camera_thread.h): ends its previews'
-// outputs.
+// Call after camera_join, once the device is released: ends its previews' outputs.
 void camera_released(struct camera *);
 void camera_close(struct camera *); // after camera_join and the sinks' end; accepts a zeroed one
+
+// --- its thread (camera_thread.c): connects, passes pictures from the input through the decoder to
+// the outputs, and reconnects after an outage
+
+int camera_start(struct camera *); // 0 or negative errno
+// Call before camera_start: continues after the epochs of `before`, which has ended.
+void camera_continue(struct camera *, const struct camera *before);
+void camera_stop(struct camera *); // `ended` follows within close_timeout; may be repeated
+void camera_wake(struct camera *); // call after a change of `given`
+// Joins the thread, after `ended` or before camera_start. Outputs stay for their sinks to finish.
+void camera_join(struct camera *);
+// Closes the decoder, releases the device, and takes back results on it. Call after camera_join and
+// once the camera's sinks, which may read these results, are closed. Any thread; blocks. The
+// watchdog notices a driver that hangs here.
+void camera_release_device(struct camera *);
+
+// Camera thread, or another one while it does not run. Switches to the outputs in `given`. Returns
+// the former list, with its reference; NULL: there was no change.
+struct subscriptions *camera_switch(struct camera *);
+// Camera thread, or a test in its place. Follows the loop thread's orders: the stop, other outputs,
+// another device. The connection and the decoder survive all changes. Returns 0; -ECANCELED: the
+// camera is stopped; or another negative errno.
+int camera_take_orders(struct camera *);
+// Camera thread, or a test in its place. Runs one connection, from connecting to the end of the
+// stream. Returns a negative errno, -ENODATA if the stream ended well; `why` gets the reason in
+// words. Decoder, buffers and device stay for the next connection.
+int camera_connect(struct camera *, char *why, size_t size);
 
 #endif

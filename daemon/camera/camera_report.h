@@ -18,12 +18,12 @@
 #include "daemon/scene/scene.h"
 #include "daemon/source/demux.h"
 
-// --- changes
-// Changes of a running camera, on their way from its thread to the loop: its state with the reason,
-// and the alarms of its scene. A repeated failure is one change. The queue is short: if the loop is
-// late, the oldest changes are lost.
-
-enum { CAMERA_CHANGES_MAX = 8, CAMERA_WHY_MAX = 256 };
+enum {
+    CAMERA_CHANGES_MAX = 8,
+    CAMERA_WHY_MAX = 256,
+    CAMERA_TEXT_MAX = 160,
+    CAMERA_PROFILE_MAX = 64
+};
 
 enum camera_state {
     CAMERA_CONNECTING,
@@ -34,6 +34,11 @@ enum camera_state {
     CAMERA_PAUSED, // closed for now on request: it has no thread
 };
 
+// Flags of pictures with a counter each.
+enum counted_flag { COUNTED_DAMAGED, COUNTED_INTERLACED, COUNTED_HDR, COUNTED_FLAGS };
+
+// A change on its way to the loop: the state with its reason, or an alarm of the scene. A repeated
+// failure is one change. The queue is short: if the loop is late, the oldest changes are lost.
 struct camera_change {
     int64_t realtime_ns;
     bool is_alarm; // else a change of state
@@ -43,57 +48,6 @@ struct camera_change {
     enum alarm alarm;
     bool raised; // the alarm; else cleared
 };
-
-struct camera_changes {
-    struct event_queue *events; // for `posted`; NULL: it is not posted
-    struct event posted;        // changes wait
-    pthread_mutex_t lock;       // guards the next three
-    struct camera_change list[CAMERA_CHANGES_MAX];
-    uint64_t added, taken;
-    // camera thread:
-    enum camera_state state; // as reported last, with:
-    char why[CAMERA_WHY_MAX];
-    int64_t down_ns; // CLOCK_MONOTONIC: since when it retries; 0: it does not
-    unsigned alarms; // bit 1 << enum alarm
-};
-
-void camera_changes_open(struct camera_changes *); // must be zeroed
-void camera_changes_close(struct camera_changes *);
-
-// Camera thread. CAMERA_CONNECTING is no change, only its outcome is. `why` NULL: no reason, or the
-// same again.
-void camera_changes_state(struct camera_changes *, enum camera_state, const char *why);
-void camera_changes_alarms(struct camera_changes *, unsigned alarms); // raised now
-
-// Loop thread. Returns false if no change waits.
-bool camera_changes_take(struct camera_changes *, struct camera_change *ret);
-
-// --- packets
-// Figures from a camera's packets: their bytes, the distance of its keyframes, and the offset of
-// its clock from ours. Ready when zeroed.
-
-struct packet_report {
-    _Atomic uint64_t bytes;
-    _Atomic int64_t keyframe_ns; // between the last two keyframes; 0: unknown
-    _Atomic bool has_clock;      // capture times are from sender reports, the next two valid:
-    // Camera's clock minus ours when a picture's first packet arrives; if both clocks are right,
-    // this is minus the transit time. And the mean deviation of single pictures from it.
-    _Atomic int64_t offset_ns, jitter_ns;
-    // Private:
-    bool has_key;
-    int64_t key_pts_ns;
-};
-
-void packet_report_connect(struct packet_report *); // another connection begins
-// `came_ns`: arrival of its first network packet, since 1970.
-void packet_report_read(struct packet_report *, const struct packet *, int64_t came_ns);
-
-// --- report
-
-// Flags of pictures with a counter each.
-enum counted_flag { COUNTED_DAMAGED, COUNTED_INTERLACED, COUNTED_HDR, COUNTED_FLAGS };
-
-enum { CAMERA_TEXT_MAX = 160, CAMERA_PROFILE_MAX = 64 };
 
 struct camera_description {
     // "cpu h264", and the stream in words; empty before the first picture.
@@ -111,8 +65,14 @@ struct camera_report {
     _Atomic int64_t next_try_ns; // CLOCK_MONOTONIC; in CAMERA_RETRYING
     const char *_Atomic backend; // name of its pictures' backend; NULL: none yet
     _Atomic int gpu;             // number of that backend's GPU; -1: none
-    _Atomic uint64_t packets;    // read from the input, one per picture
-    struct latency decoding;     // from received to decoded
+    // From the input, one packet per picture:
+    _Atomic uint64_t packets, bytes;
+    _Atomic int64_t keyframe_ns; // between the last two keyframes; 0: unknown
+    _Atomic bool has_clock;      // capture times are from sender reports, the next two valid:
+    // Camera's clock minus ours when a picture's first packet arrives; if both clocks are right,
+    // this is minus the transit time. And the mean deviation of single pictures from it.
+    _Atomic int64_t offset_ns, jitter_ns;
+    struct latency decoding; // from received to decoded
     // Pictures from the decoder, epoch of the last, and counts by flag:
     _Atomic uint64_t pictures;
     _Atomic uint32_t epoch; // 0: no picture yet
@@ -121,30 +81,45 @@ struct camera_report {
     _Atomic uint64_t skipped;   // packets left out for that reason
     _Atomic uint64_t fallbacks; // times the cpu took over decoding from a device
     _Atomic uint64_t converted; // by libswscale, to a format that kernels read
-    struct packet_report of_packets;
     struct stage_watch stages;
     struct scene_report scene;
-    struct camera_changes changes;
-    pthread_mutex_t lock; // guards `description`
+    struct event_queue *events; // for `changed`; NULL: it is not posted
+    struct event changed;       // changes wait
+    pthread_mutex_t lock;       // guards the next three
     struct camera_description description;
+    struct camera_change changes[CAMERA_CHANGES_MAX];
+    uint64_t added, taken;
+    // Camera thread:
+    struct camera_change last; // change of the state
+    int64_t down_ns;           // CLOCK_MONOTONIC: since when it retries; 0: it does not
+    unsigned alarms;           // bit 1 << enum alarm
+    int64_t key_pts_ns;        // of the connection's last keyframe; INT64_MAX: unknown
 };
 
-void camera_report_open(struct camera_report *);
+// `changed`: callback of the event; NULL: none, nor a queue. The report must be zeroed.
+void camera_report_open(struct camera_report *, void (*changed)(struct event *),
+                        struct event_queue *);
 void camera_report_close(struct camera_report *);
 
 // --- camera thread
-void camera_report_packet(struct camera_report *, const struct packet *);
-// `why`: the reason; NULL: none, or the same again.
+void camera_report_connect(struct camera_report *); // another connection begins
+// `came_ns`: arrival of the packet's first network packet, since 1970.
+void camera_report_packet(struct camera_report *, const struct packet *, int64_t came_ns);
+// CAMERA_CONNECTING is no change, only its outcome is. `why`: the reason; NULL: none, or the same
+// again.
 void camera_report_state(struct camera_report *, enum camera_state, const char *why);
+void camera_report_alarms(struct camera_report *, unsigned alarms); // raised now
 void camera_report_picture(struct camera_report *, const struct frame *,
                            const struct stream_memory *);
-// Sets which pictures are decoded now, and adds the packets left out since the last call.
-void camera_report_skipped(struct camera_report *, enum decoded_pictures, int64_t packets);
 // `profile` NULL: unknown.
 void camera_report_stream(struct camera_report *, const char *decoder, const char *stream,
                           const char *profile);
-void camera_report_network(struct camera_report *, const struct demux *);
+void camera_report_network(struct camera_report *, const struct demux_network *);
 void camera_report_error(struct camera_report *, const char *text);
+
+// --- loop thread
+// Returns false if no change waits.
+bool camera_report_take_change(struct camera_report *, struct camera_change *ret);
 
 // --- any thread
 struct camera_description camera_report_describe(const struct camera_report *);

@@ -1,4 +1,4 @@
-#include "daemon/camera/camera_thread.h"
+#include "daemon/camera/camera.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -6,114 +6,92 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/config.h"
 #include "config/url.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/camera/outage.h"
-#include "daemon/camera/stream.h"
+#include "daemon/base/number.h"
 #include "daemon/codec/buffers.h"
 #include "daemon/codec/decoder.h"
-#include "daemon/codec/stall.h"
 #include "daemon/device/budget.h"
-#include "daemon/output/subscriptions.h"
-#include "daemon/source/demux.h"
 
-static const int64_t LOGIN_NS = INT64_C(1000000000);    // between checks for a reload
-static const int64_t WARM_NS = 2500 * INT64_C(1000000); // of a pause, with everything kept open
+static const int64_t LOOK_NS = INT64_C(1000000000);     // between checks for a reload
+static const int64_t WARM_NS = 2500 * INT64_C(1000000); // longest pause with everything kept open
 // Long, since all cameras of a device that fails move to another one at once.
 static const int64_t CHANGE_DEVICE_NS = 60 * INT64_C(1000000000);
 
-struct camera_thread {
-    struct camera_thread_context context;
-    pthread_t id;
-    bool running; // id must be joined
-    struct subscriptions *subscriptions;
-    _Atomic(struct subscriptions *) next_subscriptions; // from the loop thread; NULL: no change
-    struct demux_memory *memory;
-    struct demux *demux;     // NULL: not connected
-    struct decoder *decoder; // kept across connections; NULL: none
-    struct scene *scene;
-    struct camera_work *work;
-    struct device_lease lease;
-    bool live; // the input can come back
-    bool cut_short_logged;
-    struct stream stream;
-    struct decode_stall stall;
-    struct outage outage;
-    _Atomic bool stop;
-    pthread_mutex_t lock; // guards the wait for the next try
-    pthread_cond_t wake;
-};
-
 // --- the way of a frame
 
-static bool is_fenced(struct camera_thread *t);
-static bool is_stalled(struct camera_thread *t, const struct packet *packet);
-static int camera_update(struct camera_thread *t);
-static void describe_frame(struct camera_thread *t, struct frame *frame);
-static void note_submitted(struct camera_thread *t, int rc);
-static int end_of_stream(struct camera_thread *t, int input);
+static bool is_stopped(struct camera *camera);
+static void note_packet(struct camera *camera, const struct packet *packet);
+static bool is_stalled(struct camera *camera, const struct packet *packet);
+static void describe_frame(struct camera *camera, struct frame *frame);
+static void note_submitted(struct camera *camera, int rc);
+static int end_of_stream(struct camera *camera, int input);
 
 // Passes frames on until the stream ends or breaks. Packets received before are complete, so the
 // decoder is drained. Returns -ENODATA at the end, -ECANCELED, -ETIME if no picture was decoded for
 // too long, or another negative errno.
-static int pass_frames(struct camera_thread *t)
+static int pass_frames(struct camera *camera)
 {
     struct packet packet;
     struct frame frame;
     int rc = 0;
     while (rc == 0) {
-        const int input = demux_read(t->demux, &packet); // 0, or the reason for no packet
-        if (input == -ECANCELED || is_fenced(t))
+        const int input = demux_read(camera->demux, &packet); // 0, or the reason for no packet
+        if (is_stopped(camera))
             return -ECANCELED;
-        if (input == 0) {
-            camera_report_packet(t->context.report, &packet);
-            copies_packet(t->subscriptions, t->context.events, &packet, demux_parameters(t->demux),
-                          &t->stop, &t->context.report->stages);
-        }
-        if (input == 0 && is_stalled(t, &packet))
+        if (input == 0)
+            note_packet(camera, &packet);
+        if (input == 0 && is_stalled(camera, &packet))
             return -ETIME;
-        rc = decoder_send(t->decoder, input == 0 ? &packet : NULL); // NULL: the end
-        while (rc == 0 && (rc = camera_update(t)) == 0 &&
-               (rc = is_fenced(t) ? -ECANCELED : decoder_receive(t->decoder, &frame)) == 0) {
-            describe_frame(t, &frame);
-            note_submitted(t, work_submit(t->work, &frame)); // takes the frame
-            camera_changes_alarms(&t->context.report->changes,
-                                  atomic_load(&t->context.report->scene.alarms));
+        rc = decoder_send(camera->decoder, input == 0 ? &packet : NULL); // NULL: the end
+        while (rc == 0 && (rc = camera_take_orders(camera)) == 0 &&
+               (rc = decoder_receive(camera->decoder, &frame)) == 0) {
+            describe_frame(camera, &frame);
+            note_submitted(camera, work_submit(camera->work, &frame)); // takes the frame
+            camera_report_alarms(&camera->report, atomic_load(&camera->report.scene.alarms));
         }
         if (rc == -EAGAIN) // the decoder needs packets
             rc = 0;
         else if (rc == -ENODATA) // the decoder is drained
-            rc = end_of_stream(t, input);
+            rc = end_of_stream(camera, input);
     }
     return rc;
 }
 
 // After the fence another node may show the camera, even if this process was frozen or hung.
-static bool is_fenced(struct camera_thread *t)
+static bool is_stopped(struct camera *camera)
 {
-    const _Atomic int64_t *fence_ns = t->context.config->fence_ns;
+    const _Atomic int64_t *fence_ns = camera->config->fence_ns;
     const int64_t now_ns = boottime_ns(); // before the fence is read, which may be moved
-    if (!fence_ns || now_ns < atomic_load(fence_ns))
-        return false;
-    atomic_store(&t->stop, true);
-    return true;
+    if (fence_ns && now_ns >= atomic_load(fence_ns))
+        atomic_store(&camera->stop, true);
+    return atomic_load(&camera->stop);
+}
+
+static void note_packet(struct camera *camera, const struct packet *packet)
+{
+    camera_report_packet(&camera->report, packet,
+                         realtime_ns() - (monotonic_ns() - packet->received_ns));
+    copies_packet(camera->outputs, camera->context.events, packet, camera->demux->parameters,
+                  &camera->stop, &camera->report.stages);
 }
 
 // Another connection may begin with a keyframe, or announce another codec. A file never changes.
-static bool is_stalled(struct camera_thread *t, const struct packet *packet)
+static bool is_stalled(struct camera *camera, const struct packet *packet)
 {
-    if (packet->old || (!packet->keyframe && decoder_decodes(t->decoder) == PICTURES_KEYFRAMES))
+    if (packet->old ||
+        (!packet->keyframe && decoder_decodes(camera->decoder) == PICTURES_KEYFRAMES))
         return false;
     const struct decode_signs signs = {
-        .pictures = decoder_pictures(t->decoder),
-        .failures = decoder_failures(t->decoder),
+        .pictures = decoder_pictures(camera->decoder),
+        .failures = decoder_failures(camera->decoder),
         .now_ns = packet->received_ns,
-        .patience_ns = 2 * demux_patience_ns(t->demux),
+        .patience_ns = 2 * camera->demux->patience_ns,
         .keyframe = packet->keyframe,
     };
-    return t->live && !decoder_waits(t->decoder) && decode_stall_packet(&t->stall, &signs);
+    return camera->demux->source->live && !decoder_waits(camera->decoder) &&
+           decode_stall_packet(&camera->stall, &signs);
 }
 
 static const char CUT_SHORT[] =
@@ -121,131 +99,134 @@ static const char CUT_SHORT[] =
 
 // With `loop` restarts the file, even one that is cut short. Returns 0, or why the stream ends.
 // `input` is the reason for no packets.
-static int end_of_stream(struct camera_thread *t, int input)
+static int loop_file(struct camera *camera, int input)
 {
-    if (input == -EREMCHG) { // it continues as another stream
-        decoder_restart(t->decoder);
-        stream_rewind(&t->stream);
-        return 0;
-    }
     const bool at_end = input == -ENODATA || input == -EPROTO;
-    if (!at_end || !t->context.config->loop)
+    if (!at_end || !camera->config->loop)
         return input;
-    if (input == -EPROTO && !t->cut_short_logged)
+    if (input == -EPROTO && !camera->cut_short_logged)
         log_event(LOG_LEVEL_WARNING, "%s", CUT_SHORT);
-    t->cut_short_logged |= input == -EPROTO;
+    camera->cut_short_logged |= input == -EPROTO;
     // Looping over a file without a picture would only spin.
-    if (!t->stream.has_picture || atomic_load(&t->stop))
+    if (!camera->stream.has_picture || atomic_load(&camera->stop))
         return -ENODATA;
-    int rc = demux_rewind(t->demux);
+    return demux_rewind(camera->demux);
+}
+
+static int end_of_stream(struct camera *camera, int input)
+{
+    const int rc = input == -EREMCHG ? 0 : loop_file(camera, input);
     if (rc < 0)
         return rc;
-    decoder_restart(t->decoder);
-    stream_rewind(&t->stream);
+    decoder_restart(camera->decoder); // it continues as another stream
+    stream_rewind(&camera->stream);
     return 0;
 }
 
 // --- a picture
 
 // The orientation in the pictures takes precedence over the container's.
-static int orientation_of_pictures(const struct camera_thread *t)
+static int orientation_of_pictures(const struct camera *camera)
 {
-    const int orientation = decoder_orientation(t->decoder);
-    if (t->context.config->rotate == TURNING_IGNORE)
+    const int orientation = decoder_orientation(camera->decoder);
+    if (camera->config->rotate == TURNING_IGNORE)
         return ORIENTATION_UPRIGHT;
-    return orientation == -ENODATA ? demux_orientation(t->demux) : orientation;
+    return orientation == -ENODATA ? camera->demux->orientation : orientation;
 }
 
 // A camera that keeps failing is logged as running only once it has stayed up.
-static void log_running(struct camera_thread *t, const struct frame *frame, bool begins)
+static void log_running(struct camera *camera, const struct frame *frame, bool begins)
 {
-    const bool over = outage_is_over(&t->outage);
-    if (over || (begins && !outage_is_quiet(&t->outage)))
+    const bool over = outage_is_over(&camera->outage);
+    if (over || (begins && !outage_is_quiet(&camera->outage)))
         log_event(LOG_LEVEL_INFO, "running%s: %s, decoder %s, %s%s", over ? " again for 10 s" : "",
-                  demux_describe(t->demux), decoder_describe(t->decoder),
+                  camera->demux->description, decoder_describe(camera->decoder),
                   pixel_format_name(frame->image.format),
                   frame->image.memory == MEMORY_CUDA ? " on the device" : "");
 }
 
 // Completes the frame's metadata, and updates the camera's report from it.
-static void describe_frame(struct camera_thread *t, struct frame *frame)
+static void describe_frame(struct camera *camera, struct frame *frame)
 {
-    struct camera_report *report = t->context.report;
-    const bool rtsp = config_url_kind(t->context.config->url) == URL_RTSP;
+    struct camera_report *report = &camera->report;
+    const bool rtsp = config_url_kind(camera->config->url) == URL_RTSP;
     struct stream_memory memory = {0};
-    const char *notice = decoder_notice(t->decoder), *decoder = decoder_describe(t->decoder);
+    const char *notice = decoder_notice(camera->decoder),
+               *decoder = decoder_describe(camera->decoder);
     if (notice)
         log_event(LOG_LEVEL_WARNING, "%s", notice);
     if (frame->lost)
         return;
-    demux_rate(t->demux, &frame->rate_num, &frame->rate_den);
-    const enum stream_change change =
-        stream_picture(&t->stream, frame, orientation_of_pictures(t), rtsp, t->subscriptions);
+    frame->rate_num = camera->demux->rate_num;
+    frame->rate_den = camera->demux->rate_den;
+    const enum stream_change change = stream_picture(
+        &camera->stream, frame, orientation_of_pictures(camera), rtsp, camera->outputs);
     if (change == STREAM_RESIZED)
-        device_reconsider(&t->lease);
+        device_reconsider(&camera->lease);
     if (change == STREAM_BEGINS || strcmp(report->description.decoder, decoder) != 0)
-        camera_report_stream(report, decoder, demux_describe(t->demux),
-                             decoder_profile(demux_parameters(t->demux)));
+        camera_report_stream(report, decoder, camera->demux->description,
+                             decoder_profile(camera->demux->parameters));
     if (change == STREAM_BEGINS) {
-        outage_end(&t->outage);
+        outage_end(&camera->outage);
         camera_report_state(report, CAMERA_RUNNING, NULL);
     }
-    log_running(t, frame, change == STREAM_BEGINS);
-    decoder_memory(t->decoder, &memory);
+    log_running(camera, frame, change == STREAM_BEGINS);
+    decoder_memory(camera->decoder, &memory);
     memory.packet_bytes =
-        dpb_packet_bytes(demux_parameters(t->demux), frame->rate_num, frame->rate_den);
+        dpb_packet_bytes(camera->demux->parameters, frame->rate_num, frame->rate_den);
     camera_report_picture(report, frame, &memory);
-    camera_report_skipped(report, decoder_decodes(t->decoder), decoder_skipped(t->decoder));
-    atomic_fetch_add(&report->fallbacks, (uint64_t)decoder_fallbacks(t->decoder));
-    camera_report_network(report, t->demux);
-    work_delayed(t->work, decoder_held_up_ns(t->decoder));
+    atomic_store(&report->decodes, (int)decoder_decodes(camera->decoder));
+    atomic_fetch_add(&report->skipped, (uint64_t)decoder_skipped(camera->decoder));
+    atomic_fetch_add(&report->fallbacks, (uint64_t)decoder_fallbacks(camera->decoder));
+    camera_report_network(report, &camera->demux->network);
+    work_delayed(camera->work, decoder_held_up_ns(camera->decoder));
 }
 
-static void log_error(struct camera_thread *t, const char *what)
+static void log_error(struct camera *camera, const char *what)
 {
     log_event(LOG_LEVEL_ERROR, "%s", what);
-    camera_report_error(t->context.report, what);
+    camera_report_error(&camera->report, what);
 }
 
 // `rc` is the result of work_submit. On failure the frame is lost and the camera goes on.
-static void note_submitted(struct camera_thread *t, int rc)
+static void note_submitted(struct camera *camera, int rc)
 {
     char what[128];
-    const char *notice = work_notice(t->work);
+    const char *notice = work_notice(camera->work);
     if (notice)
-        log_error(t, notice);
+        log_error(camera, notice);
     if (rc == -ENOSPC) {
-        device_avoid(&t->lease); // in this connection, for pictures of this size
+        device_avoid(&camera->lease); // in this connection, for pictures of this size
     } else if (rc < 0) {
-        snprintf(what, sizeof what, "backend %s failed: %s", t->lease.driver->name, strerror(-rc));
-        log_error(t, what);
+        snprintf(what, sizeof what, "backend %s failed: %s", camera->lease.driver->name,
+                 strerror(-rc));
+        log_error(camera, what);
     }
 }
 
 // --- between two pictures: other outputs, another device
 
-struct subscriptions *camera_thread_update(struct camera_thread *t)
+struct subscriptions *camera_switch(struct camera *camera)
 {
-    if (!atomic_load(&t->next_subscriptions))
+    struct subscriptions *given = atomic_exchange(&camera->given, NULL), *former = camera->outputs;
+    if (!given)
         return NULL;
-    struct subscriptions *former = t->subscriptions;
-    t->subscriptions = atomic_exchange(&t->next_subscriptions, NULL);
-    work_subscribe(t->work, t->subscriptions);
-    return subscriptions_release(former) ? former : NULL;
+    camera->outputs = given;
+    work_subscribe(camera->work, given);
+    return former;
 }
 
 // Returns the most pictures per second that the analysis or any output needs; 0: all; -1: none.
 // Nothing is decoded for viewers alone.
-static double wanted_fps(const struct camera_thread *t)
+static double wanted_fps(const struct camera *camera)
 {
-    const double fps = t->context.config->fps;
+    const double fps = camera->config->fps;
     double most = -1;
-    if (t->context.config->stats)
+    if (camera->config->stats)
         return fps;
-    for (int i = 0; i < t->subscriptions->n; i++) {
-        const struct output *output = t->subscriptions->list[i].output;
-        if (output->demand ||
-            (i >= t->subscriptions->n_pictures && i < t->subscriptions->n_packets))
+    for (int i = 0; i < camera->outputs->n; i++) {
+        const struct output *output = camera->outputs->list[i].output;
+        if (output->demand || (i >= camera->outputs->n_pictures && i < camera->outputs->n_packets))
             continue;
         const double own = output->rate.fps;
         if (own <= 0)
@@ -256,141 +237,147 @@ static double wanted_fps(const struct camera_thread *t)
 }
 
 // True if an output needs the analysis of the pictures.
-static bool wants_analysis(const struct camera_thread *t)
+static bool wants_analysis(const struct camera *camera)
 {
-    const struct subscriptions *outputs = t->subscriptions;
+    const struct subscriptions *outputs = camera->outputs;
     for (int i = 0; i < outputs->n_pictures; i++)
         if (output_config_has_gate(outputs->list[i].output->config))
             return true;
     return outputs->n > outputs->n_packets;
 }
 
-static void update_subscriptions(struct camera_thread *t)
+// Sets what is decoded and analysed for the outputs.
+static void follow_outputs(struct camera *camera)
 {
-    struct subscriptions *released = camera_thread_update(t);
-    scene_want(t->scene, wants_analysis(t));
-    if (t->decoder)
-        decoder_set_fps(t->decoder, wanted_fps(t));
-    if (released)
-        event_post(t->context.events, &released->released);
+    scene_want(camera->scene, wants_analysis(camera));
+    if (camera->decoder)
+        decoder_set_fps(camera->decoder, wanted_fps(camera));
 }
 
-static int acquire_device(struct camera_thread *t)
+static void update_subscriptions(struct camera *camera)
 {
-    const struct camera_thread_context *context = &t->context;
-    int rc = device_acquire(context->devices, context->config, &t->lease);
+    struct subscriptions *former = camera_switch(camera);
+    if (!former)
+        return;
+    follow_outputs(camera);
+    if (subscriptions_release(former))
+        event_post(camera->context.events, &former->released);
+}
+
+static void detach_device(struct camera *camera)
+{
+    work_detach(camera->work);
+    scene_detach(camera->scene);
+    device_release(&camera->lease);
+}
+
+// Keeps the decoder, which decodes what was not given out again on the next device.
+static void release_device(struct camera *camera)
+{
+    work_drain(camera->work);
+    if (camera->decoder)
+        decoder_leave(camera->decoder);
+    detach_device(camera);
+}
+
+// Takes a device, if there is none, and decodes for it. On failure the decoder is kept.
+static int join_device(struct camera *camera)
+{
+    struct device_lease *lease = &camera->lease;
+    if (!lease->device) {
+        const int rc = device_acquire(camera->context.devices, camera->config, lease);
+        if (rc < 0)
+            return rc;
+        atomic_store(&camera->report.backend, lease->driver->name);
+        atomic_store(&camera->report.gpu, lease->number);
+        work_attach(camera->work);
+    }
+    const int rc = decoder_join(
+        camera->decoder, &(struct decode_target){lease->driver, lease->backend, lease->nvdec});
     if (rc < 0)
-        return rc;
-    atomic_store(&context->report->backend, t->lease.driver->name);
-    atomic_store(&context->report->gpu, t->lease.number);
-    work_attach(t->work);
-    return 0;
+        release_device(camera);
+    return rc;
 }
 
-static int join_decoder(struct camera_thread *t)
-{
-    return decoder_join(t->decoder,
-                        &(struct decode_target){t->lease.driver, t->lease.backend, t->lease.nvdec});
-}
-
-static void detach_device(struct camera_thread *t)
-{
-    work_detach(t->work);
-    scene_detach(t->scene);
-    device_release(&t->lease);
-}
-
-static void release_device(struct camera_thread *t)
-{
-    work_drain(t->work);
-    if (t->decoder)
-        decoder_leave(t->decoder);
-    detach_device(t);
-}
-
-static int change_device(struct camera_thread *t)
+static int change_device(struct camera *camera)
 {
     const int64_t begun_ns = monotonic_ns();
-    stage_enter(&t->context.report->stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
-    release_device(t);
-    int rc = acquire_device(t);
-    if (rc == 0 && (rc = join_decoder(t)) < 0)
-        release_device(t);
-    work_delayed(t->work, monotonic_ns() - begun_ns);
+    stage_enter(&camera->report.stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
+    release_device(camera);
+    const int rc = join_device(camera);
+    work_delayed(camera->work, monotonic_ns() - begun_ns);
     return rc == -EAGAIN ? -ENOMEM : rc; // -EAGAIN would mean that the decoder needs packets
 }
 
-// The connection and the decoder survive all of these changes.
-static int camera_update(struct camera_thread *t)
+int camera_take_orders(struct camera *camera)
 {
-    if (atomic_load(&t->stop))
+    if (atomic_load(&camera->stop))
         return -ECANCELED;
-    update_subscriptions(t);
-    return device_is_stale(&t->lease) ? change_device(t) : 0;
+    update_subscriptions(camera);
+    const int rc = device_is_stale(&camera->lease) ? change_device(camera) : 0;
+    return is_stopped(camera) ? -ECANCELED : rc; // changing devices takes time
 }
 
 // --- one connection
 
-static int open_decoder(struct camera_thread *t)
+static int open_decoder(struct camera *camera)
 {
-    const struct camera_config *config = t->context.config;
+    const struct camera_config *config = camera->config;
     struct decode_options options = {
         // The start has checked for NVDEC; if it fails later, the cpu takes over.
         .decode = config->decode,
-        .verified = devices_verified_decoders(t->context.devices),
+        .verified = devices_verified_decoders(camera->context.devices),
         .threads = config->threads,
         .in_flight = FRAMES_HELD_MAX,
-        .memory = devices_memory_reserve(t->context.devices),
+        .memory = devices_memory_reserve(camera->context.devices),
         .planned = budget_decoder(config),
         .damaged = config->damaged,
         .check_hashes = config->check_hashes,
         .pictures = config->pictures,
-        .low_delay = t->live,
-        .losses_known = demux_knows_losses(t->demux),
-        .stages = &t->context.report->stages,
+        .low_delay = camera->demux->source->live,
+        .losses_known = camera->demux->knows_losses,
+        .stages = &camera->report.stages,
     };
     if (options.decode.by == DECODE_NVDEC)
         options.decode.by = DECODE_AUTO;
-    return decoder_open(&t->decoder, demux_parameters(t->demux), &options);
+    return decoder_open(&camera->decoder, camera->demux->parameters, &options);
 }
 
-static void close_decoder(struct camera_thread *t)
+static void close_decoder(struct camera *camera)
 {
-    decoder_close(t->decoder);
-    t->decoder = NULL;
+    decoder_close(camera->decoder);
+    camera->decoder = NULL;
 }
 
 // Keeps the decoder of the previous connection if it fits: NVDEC takes long to open.
-static int prepare_decoder(struct camera_thread *t)
+static int prepare_decoder(struct camera *camera)
 {
     const int64_t begun_ns = monotonic_ns();
-    stage_enter(&t->context.report->stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
+    stage_enter(&camera->report.stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
     int rc = 0;
-    bool joins = !t->lease.device;
-    if (t->decoder && decoder_accepts(t->decoder, demux_parameters(t->demux))) {
-        decoder_restart(t->decoder);
+    bool joins = !camera->lease.device;
+    if (camera->decoder && decoder_accepts(camera->decoder, camera->demux->parameters)) {
+        decoder_restart(camera->decoder);
     } else {
-        close_decoder(t);
-        rc = open_decoder(t);
+        close_decoder(camera);
+        rc = open_decoder(camera);
         joins = true;
     }
     if (rc == 0)
-        decoder_set_fps(t->decoder, wanted_fps(t));
-    if (rc == 0 && !t->lease.device)
-        rc = acquire_device(t);
-    if (rc == 0 && joins && (rc = join_decoder(t)) < 0)
-        release_device(t); // the decoder is kept; the next connection joins it
-    work_delayed(t->work, monotonic_ns() - begun_ns);
+        follow_outputs(camera);
+    if (rc == 0 && joins)
+        rc = join_device(camera);
+    work_delayed(camera->work, monotonic_ns() - begun_ns);
     return rc;
 }
 
-static void explain_end(const struct camera_thread *t, int rc, char *why, size_t size)
+static void explain_end(const struct camera *camera, int rc, char *why, size_t size)
 {
-    if (*demux_why(t->demux))
-        snprintf(why, size, "%s", demux_why(t->demux));
+    if (camera->demux->why[0])
+        snprintf(why, size, "%s", camera->demux->why);
     else if (rc == -ETIME)
         snprintf(why, size, "no picture could be decoded for %.0f s",
-                 (double)t->stall.lasted_ns / 1e9);
+                 (double)camera->stall.lasted_ns / 1e9);
     else
         snprintf(why, size, "%s",
                  rc == -ENODATA     ? "the stream ended"
@@ -401,115 +388,91 @@ static void explain_end(const struct camera_thread *t, int rc, char *why, size_t
                                     : strerror(-rc));
 }
 
-int camera_thread_connect(struct camera_thread *t, char *why, size_t size)
+int camera_connect(struct camera *camera, char *why, size_t size)
 {
-    const struct camera_config *config = t->context.config;
-    t->live = demux_is_live(config->url);
-    stage_enter(&t->context.report->stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
-    update_subscriptions(t);
-    if (device_is_stale(&t->lease))
-        release_device(t); // connecting may take long
-    int rc =
-        demux_open(&t->demux, config, t->memory, &t->stop, &t->context.report->stages, why, size);
+    const struct camera_config *config = camera->config;
+    stage_enter(&camera->report.stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
+    if (device_is_stale(&camera->lease))
+        release_device(camera); // connecting may take long
+    int rc = demux_open(&camera->demux, config, &camera->memory, &camera->stop,
+                        &camera->report.stages, why, size);
     if (rc < 0)
         return rc;
-    if (!t->stream.capture_time.begun && !demux_knows_losses(t->demux))
+    if (!camera->stream.capture_time.begun && !camera->demux->knows_losses)
         malloc_trim(0); // frees what libavformat decoded to identify the stream
-    stream_connect(&t->stream);
-    packet_report_connect(&t->context.report->of_packets);
-    decode_stall_connect(&t->stall);
-    device_reconsider(&t->lease);
-    rc = prepare_decoder(t);
+    stream_connect(&camera->stream);
+    camera_report_connect(&camera->report);
+    decode_stall_connect(&camera->stall);
+    device_reconsider(&camera->lease);
+    rc = prepare_decoder(camera);
     if (rc == 0)
-        rc = pass_frames(t);
-    camera_report_network(t->context.report, t->demux);
-    explain_end(t, rc, why, size);
+        rc = pass_frames(camera);
+    camera_report_network(&camera->report, &camera->demux->network);
+    explain_end(camera, rc, why, size);
     // A decoder that could not decode the stream may be in any state.
-    if (t->stream.width == 0 || rc == -ENOTSUP || rc == -ETIME)
-        close_decoder(t);
-    demux_close(t->demux);
-    t->demux = NULL;
+    if (camera->stream.width == 0 || rc == -ENOTSUP || rc == -ETIME)
+        close_decoder(camera);
+    demux_close(camera->demux);
+    camera->demux = NULL;
     return rc;
 }
 
 // --- from one connection to the next
 
-// Waits `ns`, or less if the camera is stopped. Takes new outputs meanwhile, since the former ones
-// keep their memory until then.
-static void wait_for_next_try(struct camera_thread *t, int64_t ns)
+static void drain(struct camera *camera)
 {
-    const int64_t due_ns = monotonic_ns() + ns;
-    int rc = 0;
-    pthread_mutex_lock(&t->lock);
-    while (!atomic_load(&t->stop) && rc == 0) {
-        if (atomic_load(&t->next_subscriptions)) {
-            pthread_mutex_unlock(&t->lock);
-            update_subscriptions(t);
-            pthread_mutex_lock(&t->lock);
-        } else {
-            rc = condition_wait(&t->wake, &t->lock, due_ns);
-        }
-    }
-    pthread_mutex_unlock(&t->lock);
+    work_drain(camera->work);
+    close_decoder(camera);
 }
 
-static void drain(struct camera_thread *t)
+// Follows orders, and waits for more until CLOCK_MONOTONIC reaches `until_ns`. Takes new outputs
+// because the former ones keep their memory until then.
+static void wait_for_orders(struct camera *camera, int64_t until_ns)
 {
-    work_drain(t->work);
-    close_decoder(t);
+    update_subscriptions(camera);
+    pthread_mutex_lock(&camera->lock);
+    if (!atomic_load(&camera->stop) && !atomic_load(&camera->given))
+        condition_wait(&camera->wake, &camera->lock, until_ns);
+    pthread_mutex_unlock(&camera->lock);
 }
 
-// Keeps decoder and buffers through a short outage. Holds nothing of the device in a long one: it
-// may have failed, or others need the room.
-static void pause_between_tries(struct camera_thread *t, int64_t ns)
+// Waits until the next connection may begin. Keeps decoder and buffers in a short pause. Holds
+// nothing of the device in a long one: it may have failed, or others need the room.
+static void wait_for_next_try(struct camera *camera)
 {
-    stage_enter(&t->context.report->stages, STAGE_PAUSE, ns);
-    wait_for_next_try(t, ns < WARM_NS ? ns : WARM_NS);
-    if (ns <= WARM_NS)
-        return;
-    drain(t);
-    detach_device(t);
-    wait_for_next_try(t, ns - WARM_NS);
-}
-
-// Waits out a refused password, longer than after any other failure; a reload ends the wait.
-static void wait_for_login(struct camera_thread *t)
-{
-    struct camera_report *report = t->context.report;
+    struct camera_report *report = &camera->report;
     int64_t ns;
-    while (!atomic_load(&t->stop) && (ns = outage_login_ns(&t->outage)) > 0) {
-        atomic_store(&report->next_try_ns, monotonic_ns() + ns);
-        camera_report_state(report, CAMERA_RETRYING,
-                            atomic_load(&report->state) == CAMERA_RETRYING
-                                ? NULL
-                                : "its password was refused: it is not tried again yet");
+    while (!atomic_load(&camera->stop) && (ns = outage_wait_ns(&camera->outage)) > 0) {
+        const int64_t now_ns = monotonic_ns();
+        atomic_store(&report->next_try_ns, now_ns + ns);
+        if (ns > LOOK_NS && atomic_load(&report->state) != CAMERA_RETRYING)
+            camera_report_state(report, CAMERA_RETRYING,
+                                "its password was refused: it is not tried again yet");
+        stage_enter(&report->stages, STAGE_PAUSE, ns);
         if (ns > WARM_NS) {
-            drain(t);
-            detach_device(t);
+            drain(camera);
+            detach_device(camera);
         }
-        pause_between_tries(t, ns < LOGIN_NS ? ns : LOGIN_NS);
+        wait_for_orders(camera, now_ns + bounds_min(ns, LOOK_NS));
     }
+    update_subscriptions(camera);
     camera_report_state(report, CAMERA_CONNECTING, NULL);
 }
 
-static void wait_and_retry(struct camera_thread *t, int rc, const char *why)
+static void note_failure(struct camera *camera, int rc, const char *why)
 {
-    struct camera_report *report = t->context.report;
-    int64_t next_ns;
-    const int64_t ns = outage_begin(&t->outage, rc, why, t->memory, &next_ns);
-    atomic_store(&report->next_try_ns, monotonic_ns() + next_ns);
-    camera_report_state(report, CAMERA_RETRYING, why);
-    pause_between_tries(t, ns);
-    atomic_fetch_add(&report->reconnects, 1);
+    const int64_t ns = outage_begin(&camera->outage, rc, why, &camera->memory);
+    atomic_store(&camera->report.next_try_ns, monotonic_ns() + ns);
+    camera_report_state(&camera->report, CAMERA_RETRYING, why);
 }
 
 // Returns CAMERA_RETRYING, or the final state of a camera whose connection ended with `rc`.
-static enum camera_state state_after(struct camera_thread *t, int rc)
+static enum camera_state state_after(struct camera *camera, int rc)
 {
-    const struct camera_config *config = t->context.config;
-    if (atomic_load(&t->stop))
+    const struct camera_config *config = camera->config;
+    if (atomic_load(&camera->stop))
         return CAMERA_ENDED;
-    if (t->live || config->loop)
+    if (demux_is_live(config->url) || config->loop)
         return CAMERA_RETRYING;
     if (rc == -ETIMEDOUT && config_url_kind(config->url) == URL_PIPE)
         return CAMERA_RETRYING; // its writer may continue
@@ -517,11 +480,12 @@ static enum camera_state state_after(struct camera_thread *t, int rc)
 }
 
 // Waits after the end of the input: clients still look at its last pictures.
-static void wait_for_results(struct camera_thread *t)
+static void wait_for_results(struct camera *camera)
 {
-    const int64_t ns = work_keeps_ns(t->work);
-    stage_enter(&t->context.report->stages, STAGE_PAUSE, ns);
-    wait_for_next_try(t, ns);
+    const int64_t ns = work_keeps_ns(camera->work), until_ns = monotonic_ns() + ns;
+    stage_enter(&camera->report.stages, STAGE_PAUSE, ns);
+    while (!atomic_load(&camera->stop) && monotonic_ns() < until_ns)
+        wait_for_orders(camera, until_ns);
 }
 
 // For `top -H` and debuggers; the kernel takes 15 characters.
@@ -534,146 +498,67 @@ static void name_thread(const char *name)
 
 static void *run(void *opaque)
 {
-    struct camera_thread *t = opaque;
-    const struct camera_thread_context *context = &t->context;
+    struct camera *camera = opaque;
+    struct camera_report *report = &camera->report;
     enum camera_state state;
     char why[DEMUX_WHY_MAX];
 
-    log_camera(context->config->name);
-    name_thread(context->config->name);
-    for (;;) {
-        wait_for_login(t);
-        outage_connect(&t->outage);
-        int rc = camera_thread_connect(t, why, sizeof why);
-        state = state_after(t, rc);
+    log_camera(camera->config->name);
+    name_thread(camera->config->name);
+    for (bool again = false;; again = true) {
+        wait_for_next_try(camera);
+        atomic_fetch_add(&report->reconnects, again);
+        int rc = camera_connect(camera, why, sizeof why);
+        state = state_after(camera, rc);
         if (state != CAMERA_RETRYING)
             break;
-        wait_and_retry(t, rc, why);
+        note_failure(camera, rc, why);
     }
-    wait_for_results(t);
-    drain(t);
-    stage_enter(&context->report->stages, STAGE_IDLE, STAGE_NO_LIMIT);
-    if (atomic_load(&t->stop))
+    wait_for_results(camera);
+    drain(camera);
+    stage_enter(&report->stages, STAGE_IDLE, STAGE_NO_LIMIT);
+    if (atomic_load(&camera->stop))
         strcpy(why, "stopped");
-    camera_report_state(context->report, state, why);
+    camera_report_state(report, state, why);
     log_event(state == CAMERA_FAILED ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "%s: %s",
               camera_state_name((int)state), why);
-    event_post(context->events, context->ended);
+    event_post(camera->context.events, &camera->ended);
     return NULL;
 }
 
 // --- the loop thread's side
 
-static int open_scene(struct camera_thread *t)
+int camera_start(struct camera *camera)
 {
-    return scene_open(&t->scene, &(struct scene_context){
-                                     .config = t->context.config,
-                                     .lease = &t->lease,
-                                     .report = &t->context.report->scene,
-                                 });
-}
-
-static int open_work(struct camera_thread *t)
-{
-    const struct camera_thread_context *context = &t->context;
-    return work_open(&t->work, &(struct work_context){
-                                   .lease = &t->lease,
-                                   .events = context->events,
-                                   .subscriptions = t->subscriptions,
-                                   .fps = context->config->fps,
-                                   .scene = t->scene,
-                                   .stop = &t->stop,
-                                   .stages = &context->report->stages,
-                                   .decode = context->decode,
-                                   .process = context->process,
-                               });
-}
-
-int camera_thread_open(struct camera_thread **ret, const struct camera_thread_context *context)
-{
-    struct camera_thread *t = calloc(1, sizeof *t);
-    if (!t)
-        return -ENOMEM;
-    t->context = *context;
-    t->stream.epoch = context->config->generation << 16;
-    outage_open(&t->outage, context->config->url, context->logins);
-    t->subscriptions = subscriptions_acquire(context->subscriptions);
-    pthread_mutex_init(&t->lock, NULL);
-    condition_init(&t->wake);
-    int rc = demux_memory_open(&t->memory);
-    if (rc == 0)
-        rc = open_scene(t);
-    if (rc == 0)
-        rc = open_work(t);
-    if (rc < 0) {
-        camera_thread_close(t);
-        return rc;
-    }
-    *ret = t;
-    return 0;
-}
-
-void camera_thread_close(struct camera_thread *t)
-{
-    if (!t)
-        return;
-    if (t->work) {
-        drain(t);
-        detach_device(t);
-    }
-    work_close(t->work);
-    scene_close(t->scene);
-    subscriptions_release(t->subscriptions);
-    demux_memory_close(t->memory);
-    pthread_cond_destroy(&t->wake);
-    pthread_mutex_destroy(&t->lock);
-    free(t);
-}
-
-int camera_thread_start(struct camera_thread *t)
-{
-    int rc = -pthread_create(&t->id, NULL, run, t);
-    t->running = rc == 0;
+    int rc = -pthread_create(&camera->thread, NULL, run, camera);
+    camera->started = rc == 0;
     return rc;
 }
 
-void camera_thread_stop(struct camera_thread *t)
+void camera_continue(struct camera *camera, const struct camera *before)
 {
-    pthread_mutex_lock(&t->lock);
-    atomic_store(&t->stop, true);
-    pthread_cond_broadcast(&t->wake);
-    pthread_mutex_unlock(&t->lock);
-    work_wake(t->work);
+    if ((int32_t)(camera->stream.epoch - before->stream.epoch) <= 0) // epochs are serial numbers
+        camera->stream.epoch = before->stream.epoch + 1;
 }
 
-struct subscriptions *camera_thread_subscribe(struct camera_thread *t,
-                                              struct subscriptions *subscriptions)
+void camera_wake(struct camera *camera)
 {
-    struct subscriptions *never_taken =
-        atomic_exchange(&t->next_subscriptions, subscriptions_acquire(subscriptions));
-    pthread_mutex_lock(&t->lock);
-    pthread_cond_broadcast(&t->wake);
-    pthread_mutex_unlock(&t->lock);
-    return never_taken && subscriptions_release(never_taken) ? never_taken : NULL;
+    pthread_mutex_lock(&camera->lock);
+    pthread_cond_broadcast(&camera->wake);
+    pthread_mutex_unlock(&camera->lock);
 }
 
-void camera_thread_join(struct camera_thread *t)
+void camera_stop(struct camera *camera)
 {
-    if (t->running)
-        pthread_join(t->id, NULL);
-    t->running = false;
+    atomic_store(&camera->stop, true);
+    camera_wake(camera);
+    work_wake(camera->work);
 }
 
-void camera_thread_release_device(struct camera_thread *t)
+void camera_release_device(struct camera *camera)
 {
-    struct stage_watch *stages = &t->context.report->stages;
-    stage_enter(stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
-    detach_device(t);
-    stage_enter(stages, STAGE_IDLE, STAGE_NO_LIMIT);
-}
-
-void camera_thread_continue(struct camera_thread *t, const struct camera_thread *before)
-{
-    if ((int32_t)(t->stream.epoch - before->stream.epoch) <= 0) // epochs are serial numbers
-        t->stream.epoch = before->stream.epoch + 1;
+    stage_enter(&camera->report.stages, STAGE_CHANGE_DEVICE, CHANGE_DEVICE_NS);
+    drain(camera);
+    detach_device(camera);
+    stage_enter(&camera->report.stages, STAGE_IDLE, STAGE_NO_LIMIT);
 }

@@ -6,12 +6,16 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/source/demux.h"
+#include "daemon/base/number.h"
 
-enum { LOGGED_FAILURES = 6 };                              // consecutive ones logged one by one
-static const int64_t STEADY_NS = 10 * INT64_C(1000000000); // of pictures: the camera is steady
-static const int64_t QUIET_NS = 600 * INT64_C(1000000000); // between log lines of later failures
-static const int64_t FORGETS_NS = 1000000000; // extra time for a camera to forget a session
+static const int64_t SECOND_NS = 1000000000;
+static const int64_t STEADY_NS = 10 * SECOND_NS; // of pictures: the camera is steady
+static const int64_t QUIET_NS = 600 * SECOND_NS; // between log lines of later failures
+enum {
+    LOGGED_FAILURES = 6, // consecutive ones logged one by one
+    SESSION_S = 65,      // of live555, the base of most cameras' servers, unless the camera says it
+    FORGETS_S = 1,       // extra time for a camera to forget a session
+};
 
 void outage_open(struct outage *outage, const char *url, struct login_pause *logins)
 {
@@ -23,18 +27,13 @@ void outage_open(struct outage *outage, const char *url, struct login_pause *log
         login_pause_identify(logins, url, &outage->login);
 }
 
-int64_t outage_login_ns(struct outage *outage)
+int64_t outage_wait_ns(struct outage *outage)
 {
     const int64_t now_ns = monotonic_ns();
-    if (!outage->logins)
-        return 0;
-    const int64_t until_ns = login_pause_until(outage->logins, &outage->login, now_ns);
-    return until_ns > now_ns ? until_ns - now_ns : 0;
-}
-
-void outage_connect(struct outage *outage)
-{
-    outage->running_ns = 0;
+    int64_t until_ns = outage->due_ns;
+    if (outage->logins && until_ns <= now_ns)
+        until_ns = login_pause_until(outage->logins, &outage->login, now_ns);
+    return bounds_max(until_ns - now_ns, 0);
 }
 
 bool outage_is_over(struct outage *outage)
@@ -56,14 +55,12 @@ void outage_end(struct outage *outage)
 
 // Cameras lock accounts and addresses after a few wrong passwords. Another authentication scheme is
 // tried at once.
-static int64_t note_refusal(struct outage *outage, const struct demux_memory *memory)
+static void note_refusal(struct outage *outage, const struct demux_memory *memory)
 {
     const bool other_before = outage->has_other_login;
-    outage->has_other_login = demux_memory_has_other_login(memory);
-    if (outage->logins)
-        login_pause_refused(outage->logins, &outage->login,
-                            outage->has_other_login && !other_before, monotonic_ns());
-    return outage_login_ns(outage);
+    outage->has_other_login = memory->rtsp.first_challenge;
+    login_pause_refused(outage->logins, &outage->login, outage->has_other_login && !other_before,
+                        monotonic_ns());
 }
 
 // A camera without room may still hold a session of ours, from a framed that was killed or a
@@ -71,10 +68,11 @@ static int64_t note_refusal(struct outage *outage, const struct demux_memory *me
 static int64_t aim_at_room(struct outage *outage, int64_t ns, const struct demux_memory *memory)
 {
     const int64_t now_ns = monotonic_ns();
+    const int64_t session_s = memory->rtsp.session_s ? memory->rtsp.session_s : SESSION_S;
     if (!outage->room_ns)
-        outage->room_ns = now_ns + demux_memory_session_ns(memory) + FORGETS_NS;
+        outage->room_ns = now_ns + (session_s + FORGETS_S) * SECOND_NS;
     const int64_t left_ns = outage->room_ns - now_ns;
-    return left_ns > 0 && left_ns < ns ? left_ns : ns;
+    return left_ns > 0 ? bounds_min(left_ns, ns) : ns;
 }
 
 // Logs a camera that stays away, or keeps hanging up after a picture, every ten minutes instead of
@@ -96,21 +94,25 @@ static void log_failure(struct outage *outage, const char *why, int64_t pause_ns
 }
 
 int64_t outage_begin(struct outage *outage, int rc, const char *why,
-                     const struct demux_memory *memory, int64_t *next_ns)
+                     const struct demux_memory *memory)
 {
-    const int64_t login_ns = rc == -EACCES ? note_refusal(outage, memory) : 0;
-    const bool pauses = outage->logins && outage->login.host[0];
+    const bool refused = rc == -EACCES && outage->logins && outage->login.host[0];
     if (outage->running_ns && monotonic_ns() - outage->running_ns >= STEADY_NS)
         outage->failures = 0;
     // A camera that has just sent packets is there: retry at once.
     const bool sent = rc == -ETIME || (rc == -ETIMEDOUT && outage->running_ns);
-    const bool at_once = sent && outage->failures == 0;
-    const bool refused = rc == -EPERM || (rc == -EACCES && !pauses);
-    int64_t ns = at_once ? 0 : retry_next_ns(&outage->retry, refused);
+    int64_t ns = 0;
+    if (refused)
+        note_refusal(outage, memory);
+    else if (!sent || outage->failures > 0)
+        ns = retry_next_ns(&outage->retry, rc == -EPERM || rc == -EACCES);
     if (rc == -EUSERS)
         ns = aim_at_room(outage, ns, memory);
-    *next_ns = login_ns > ns ? login_ns : ns;
-    log_failure(outage, why, *next_ns, login_ns > ns);
+    outage->running_ns = 0;
+    outage->due_ns = monotonic_ns() + ns;
+    if (refused)
+        ns = outage_wait_ns(outage);
+    log_failure(outage, why, ns, refused && ns > 0);
     return ns;
 }
 

@@ -170,11 +170,11 @@ static const double MIB = 1 << 20;
 
 static void print_stream(const struct stream_probe *probe, FILE *to)
 {
-    const AVCodecParameters *parameters = demux_parameters(probe->demux);
+    const AVCodecParameters *parameters = probe->demux->parameters;
     const char *profile = avcodec_profile_name(parameters->codec_id, parameters->profile);
     const double seconds = stream_probe_seconds(probe);
-    fprintf(to, "stream         %s%s%s\n", demux_describe(probe->demux),
-            profile ? ", profile " : "", profile ? profile : "");
+    fprintf(to, "stream         %s%s%s\n", probe->demux->description, profile ? ", profile " : "",
+            profile ? profile : "");
     fprintf(to, "picture        %dx%d\n", probe->width, probe->height);
     if (seconds > 0)
         fprintf(to, "bit rate       %.2f Mbit/s, %.4g pictures/s\n",
@@ -192,8 +192,7 @@ static void print_stream(const struct stream_probe *probe, FILE *to)
 
 static void print_network(const struct stream_probe *probe, FILE *to)
 {
-    struct demux_network network;
-    demux_network(probe->demux, &network);
+    const struct demux_network network = probe->demux->network;
     if (network.transport) {
         fprintf(to, "packets        %llu, %llu lost, %llu late, %llu foreign\n",
                 (unsigned long long)network.packets, (unsigned long long)network.lost,
@@ -265,8 +264,7 @@ static json_t *presets_json(void)
 
 static json_t *network_json(const struct stream_probe *probe)
 {
-    struct demux_network network;
-    demux_network(probe->demux, &network);
+    const struct demux_network network = probe->demux->network;
     if (!network.transport)
         return json_null();
     return json_pack("{s:s, s:I, s:I, s:I, s:f}", "transport", network.transport, "packets",
@@ -276,7 +274,7 @@ static json_t *network_json(const struct stream_probe *probe)
 
 static json_t *stream_json(const struct stream_probe *probe)
 {
-    const AVCodecParameters *parameters = demux_parameters(probe->demux);
+    const AVCodecParameters *parameters = probe->demux->parameters;
     const double seconds = stream_probe_seconds(probe);
     return json_pack(
         "{s:s, s:s?, s:i, s:i, s:f, s:o, s:o, s:i, s:b, s:f, s:I, s:I, s:f, s:o}", "codec",
@@ -351,8 +349,7 @@ static int refuse(const struct probe_options *options, int rc, const char *sente
 // Prints the report with the lines of a configuration, which are parsed as from a file.
 static int report(const struct probe_options *options, const struct stream_probe *probe)
 {
-    struct demux_network network;
-    demux_network(probe->demux, &network);
+    const struct demux_network network = probe->demux->network;
     struct camera_lines lines = options->lines;
     lines.url = probe->camera.url;
     lines.transport = network.transport;

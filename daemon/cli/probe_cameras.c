@@ -45,7 +45,7 @@ static void set_orientation(struct frame *frame, const struct camera_config *cam
 {
     int orientation = decoder_orientation(decoder);
     if (orientation == -ENODATA)
-        orientation = demux_orientation(demux);
+        orientation = demux->orientation;
     if (camera->rotate == TURNING_AUTO && orientation >= 0)
         frame->image.orientation = (enum orientation)orientation;
 }
@@ -74,7 +74,7 @@ static void describe_picture(struct probe *probe, const struct demux *demux,
                              const struct image *picture)
 {
     const struct dimensions *planned = &probe->camera->picture;
-    const char *stream = demux_describe(demux);
+    const char *stream = demux->description;
     char size[32], more[96] = "";
     snprintf(size, sizeof size, " %dx%d", picture->width, picture->height);
     if (planned->width > 0 &&
@@ -104,8 +104,7 @@ static int decode_first(struct probes *probes, struct probe *probe, struct demux
     const struct decode_target use = {.driver = &cpu_backend};
     struct decoder *decoder = NULL;
     struct frame frame = {0};
-    int rate_num, rate_den;
-    int rc = decoder_open(&decoder, demux_parameters(demux), &options);
+    int rc = decoder_open(&decoder, demux->parameters, &options);
     if (rc == 0)
         rc = decoder_join(decoder, &use);
     if (rc == 0)
@@ -115,11 +114,11 @@ static int decode_first(struct probes *probes, struct probe *probe, struct demux
         describe_picture(probe, demux, &frame.image);
         check_picture(probes, probe, &frame.image);
         decoder_memory(decoder, &camera->stream);
-        demux_rate(demux, &rate_num, &rate_den);
-        camera->stream.packet_bytes = dpb_packet_bytes(demux_parameters(demux), rate_num, rate_den);
+        camera->stream.packet_bytes =
+            dpb_packet_bytes(demux->parameters, demux->rate_num, demux->rate_den);
         frame_release(&frame);
     } else {
-        snprintf(probe->text, sizeof probe->text, "%s: %s", demux_describe(demux),
+        snprintf(probe->text, sizeof probe->text, "%s: %s", demux->description,
                  rc == -ENODATA     ? "it ends without a picture"
                  : rc == -ETIMEDOUT ? "gave no picture in time (connect_timeout, media_timeout)"
                  : rc == -ENOTSUP   ? "no decoder for this stream"

@@ -101,7 +101,6 @@ static int measure(struct stream_probe *probe, double seconds)
         rc = decode_packet(probe, &packet);
     }
     measure_others(probe, begun_ns, all_ns, own_ns);
-    demux_rate(probe->demux, &probe->rate_num, &probe->rate_den);
     if (rc == -ENODATA && probe->packets > 0)
         rc = decode_packet(probe, NULL);
     return rc == -ENODATA ? 0 : rc;
@@ -115,13 +114,13 @@ static int open_decoder(struct stream_probe *probe)
         .decode = probe->camera.decode,
         .threads = probe->camera.threads,
         .low_delay = demux_is_live(probe->camera.url),
-        .losses_known = demux_knows_losses(probe->demux),
+        .losses_known = probe->demux->knows_losses,
         .in_flight = 1,
         .damaged = DAMAGED_FLAG,
     };
     int rc = device_acquire(probe->devices, &probe->camera, &probe->lease);
     if (rc == 0)
-        rc = decoder_open(&probe->decoder, demux_parameters(probe->demux), &options);
+        rc = decoder_open(&probe->decoder, probe->demux->parameters, &options);
     if (rc == 0)
         rc = decoder_join(
             probe->decoder,
@@ -148,8 +147,8 @@ static int open_probe(struct stream_probe *probe, const char *url)
 static void explain(struct stream_probe *probe, int rc)
 {
     char url[256];
-    if (probe->demux && *demux_why(probe->demux))
-        snprintf(probe->why, sizeof probe->why, "%s", demux_why(probe->demux));
+    if (probe->demux && probe->demux->why[0])
+        snprintf(probe->why, sizeof probe->why, "%s", probe->demux->why);
     if (!*probe->why)
         snprintf(probe->why, sizeof probe->why, "%s: %s",
                  config_camera_url(&probe->camera, url, sizeof url),
@@ -193,8 +192,8 @@ double stream_probe_seconds(const struct stream_probe *probe)
 double stream_probe_rate(const struct stream_probe *probe)
 {
     const double seconds = stream_probe_seconds(probe);
-    if (probe->rate_den > 0)
-        return (double)probe->rate_num / probe->rate_den;
+    if (probe->demux->rate_den > 0)
+        return (double)probe->demux->rate_num / probe->demux->rate_den;
     return seconds > 0 ? (double)(probe->packets - 1) / seconds : 0;
 }
 

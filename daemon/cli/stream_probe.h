@@ -25,7 +25,6 @@ struct stream_probe {
     int behind, b_frames; // consecutive packets shown before an earlier one; the most of them
     bool clock;           // a sender report came
     int width, height;
-    int rate_num, rate_den;
     double others; // processors busy with other programs; -1: unknown
 };
 

@@ -226,7 +226,7 @@ static int open_file(struct image_file *file, const char *path, char *why, size_
         return -ENOMEM;
     int rc = demux_open(&file->demux, &file->camera, NULL, &never, NULL, why, size);
     if (rc == 0)
-        rc = decoder_open(&file->decoder, demux_parameters(file->demux), &options);
+        rc = decoder_open(&file->decoder, file->demux->parameters, &options);
     if (rc == 0)
         rc = cpu_backend.open(&file->backend, &(struct backend_options){.workers = 1});
     if (rc == 0)
@@ -267,7 +267,7 @@ static int decode_first(struct image_file *file)
     }
     int orientation = decoder_orientation(file->decoder);
     if (orientation == -ENODATA)
-        orientation = demux_orientation(file->demux);
+        orientation = file->demux->orientation;
     file->frame.image.orientation =
         orientation < 0 ? ORIENTATION_UPRIGHT : (enum orientation)orientation;
     return rc;

@@ -124,7 +124,7 @@ static int open_pass(struct pass *pass, const struct decoder_choice *choice, cha
         return -ENODEV;
     int rc = demux_open(&pass->demux, &pass->camera, NULL, &never, NULL, why, size);
     if (rc == 0)
-        rc = decoder_open(&pass->decoder, demux_parameters(pass->demux), &options);
+        rc = decoder_open(&pass->decoder, pass->demux->parameters, &options);
     if (rc == 0)
         rc = decoder_join(pass->decoder, &(struct decode_target){&cpu_backend, NULL, pass->nvdec});
     return rc;

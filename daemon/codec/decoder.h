@@ -69,7 +69,7 @@ void decoder_close(struct decoder *); // frames that are out stay valid; accepts
 
 // Returns the memory that the stream takes in *ret, which is unchanged before the first picture.
 void decoder_memory(const struct decoder *, struct stream_memory *ret);
-// Returns the orientation that pictures since the last keyframe carry, as demux_orientation;
+// Returns the orientation that pictures since the last keyframe carry, as demux.orientation;
 // -ENODATA: none.
 int decoder_orientation(const struct decoder *);
 // Returns "nvdec h264", "vaapi h264" or "cpu h264", which may change while decoding.

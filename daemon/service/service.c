@@ -290,7 +290,7 @@ void service_commit(struct service *service)
 void service_camera_changed(struct service *service, struct camera *camera)
 {
     struct camera_change change;
-    while (service && camera_changes_take(&camera->report.changes, &change))
+    while (service && camera_report_take_change(&camera->report, &change))
         event_log_change(service->events, camera->config->name, &change);
 }
 

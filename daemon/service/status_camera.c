@@ -31,7 +31,7 @@ void status_camera_sample(struct camera *camera, int64_t now, bool turn)
 {
     const struct camera_report *report = &camera->report;
     rate_counter_sample(&camera->pictures, atomic_load(&report->pictures), now);
-    rate_counter_sample(&camera->bytes, atomic_load(&report->of_packets.bytes), now);
+    rate_counter_sample(&camera->bytes, atomic_load(&report->bytes), now);
     for (int i = 0; i < STAGES; i++)
         rate_counter_sample(&camera->spent[i], atomic_load(&report->stages.spent_ns[i]), now);
     for (int i = 0; i < camera->subscriptions->n; i++)
@@ -349,18 +349,18 @@ static json_t *picture_json(const struct stream_memory *picture)
     return json_pack("{s:i, s:i}", "width", picture->width, "height", picture->height);
 }
 
-static json_t *keyframe_json(const struct packet_report *packets)
+static json_t *keyframe_json(const struct camera_report *report)
 {
-    const int64_t ns = atomic_load(&packets->keyframe_ns);
+    const int64_t ns = atomic_load(&report->keyframe_ns);
     return seconds(ns > 0 ? ns : -1);
 }
 
-static json_t *clock_json(const struct packet_report *packets)
+static json_t *clock_json(const struct camera_report *report)
 {
-    if (!atomic_load(&packets->has_clock))
+    if (!atomic_load(&report->has_clock))
         return json_null();
-    return json_pack("{s:f, s:f}", "offset_s", (double)atomic_load(&packets->offset_ns) / 1e9,
-                     "jitter_s", (double)atomic_load(&packets->jitter_ns) / 1e9);
+    return json_pack("{s:f, s:f}", "offset_s", (double)atomic_load(&report->offset_ns) / 1e9,
+                     "jitter_s", (double)atomic_load(&report->jitter_ns) / 1e9);
 }
 
 static json_t *flagged_json(const struct camera_report *report)
@@ -451,9 +451,9 @@ json_t *status_camera_json(struct camera *camera, int64_t now)
         status_string_or_null(description.stream), "codec",
         status_string_or_null(codec ? codec : ""), "profile",
         status_string_or_null(description.profile), "bits_per_second",
-        8 * rate_counter_rate(&camera->bytes), "keyframe_s", keyframe_json(&report->of_packets),
-        "clock", clock_json(&report->of_packets), "picture", picture_json(&description.memory),
-        "decoder", status_string_or_null(description.decoder), "decoder_fallbacks",
+        8 * rate_counter_rate(&camera->bytes), "keyframe_s", keyframe_json(report), "clock",
+        clock_json(report), "picture", picture_json(&description.memory), "decoder",
+        status_string_or_null(description.decoder), "decoder_fallbacks",
         (json_int_t)atomic_load(&camera->report.fallbacks), "backend", backend, "device",
         backend && gpu >= 0 ? json_integer(gpu) : json_null(), "fps_in",
         rate_counter_rate(&camera->pictures), "pictures",

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "config/url.h"
+#include "daemon/base/number.h"
 
 static const struct url_input sources[] = {
     {URL_RTSP, false, true, "rtsp,rtp,tcp,udp,tls", "over rtsp"},
@@ -73,57 +74,15 @@ int demux_open(struct demux **ret, const struct camera_config *config, struct de
     return rc == -EMEDIUMTYPE ? open_other_codec(ret, source, &context, why, size) : rc;
 }
 
-const struct AVCodecParameters *demux_parameters(const struct demux *demux)
-{
-    return demux->driver->parameters(demux);
-}
-
-const char *demux_describe(const struct demux *demux)
-{
-    return demux->driver->describe(demux);
-}
-
-int demux_orientation(const struct demux *demux)
-{
-    return demux->driver->orientation ? demux->driver->orientation(demux) : ORIENTATION_UPRIGHT;
-}
-
-void demux_rate(const struct demux *demux, int *num, int *den)
-{
-    demux->driver->rate(demux, num, den);
-}
-
 bool demux_is_live(const char *url)
 {
     const struct url_input *source = url_input_of(url);
     return source && source->live;
 }
 
-bool demux_knows_losses(const struct demux *demux)
-{
-    return demux->driver->knows_losses;
-}
-
-void demux_network(const struct demux *demux, struct demux_network *ret)
-{
-    *ret = (struct demux_network){0};
-    if (demux->driver->network)
-        demux->driver->network(demux, ret);
-}
-
-int64_t demux_patience_ns(const struct demux *demux)
-{
-    return demux->driver->patience_ns(demux);
-}
-
 int demux_read(struct demux *demux, struct packet *ret)
 {
     return demux->driver->read(demux, ret);
-}
-
-const char *demux_why(const struct demux *demux)
-{
-    return demux->driver->why(demux);
 }
 
 int demux_rewind(struct demux *demux)
@@ -139,27 +98,20 @@ void demux_close(struct demux *demux)
 
 // --- the orientation
 
-// Returns true if `part` is tiny next to `whole`: matrices are computed from angles and rounded.
-static bool negligible(int64_t part, int64_t whole)
-{
-    return llabs(part) * 256 < llabs(whole);
-}
-
 int orientation_of(const int32_t matrix[9])
 {
     // A pixel at (x, y) is shown at (a*x + b*y, c*x + d*y).
     const int64_t a = matrix[0], b = matrix[3], c = matrix[1], d = matrix[4];
+    const bool quarter = llabs(b) > llabs(a);
+    const int64_t right = quarter ? b : a, down = quarter ? c : d;
+    const int64_t rest = bounds_max(llabs(quarter ? a : b), llabs(quarter ? d : c));
     if (!a && !b && !c && !d) // from muxers that leave the field empty
         return ORIENTATION_UPRIGHT;
-    if (negligible(b, a) && negligible(c, a) && negligible(b, d) && negligible(c, d))
-        return a > 0   ? d > 0 ? ORIENTATION_UPRIGHT : ORIENTATION_MIRRORED | ORIENTATION_HALF
-               : d > 0 ? ORIENTATION_MIRRORED
-                       : ORIENTATION_HALF;
-    if (negligible(a, b) && negligible(d, b) && negligible(a, c) && negligible(d, c))
-        return b < 0   ? c > 0 ? ORIENTATION_QUARTER : ORIENTATION_MIRRORED | ORIENTATION_QUARTER
-               : c > 0 ? ORIENTATION_MIRRORED | ORIENTATION_THREE_QUARTERS
-                       : ORIENTATION_THREE_QUARTERS;
-    return -EINVAL;
+    if (rest * 256 >= bounds_min(llabs(right), llabs(down))) // computed from angles and rounded
+        return -EINVAL;
+    const bool mirrored = ((right > 0) != (down > 0)) != quarter;
+    const bool half = quarter ? right > 0 : down < 0;
+    return quarter + half * ORIENTATION_HALF + mirrored * ORIENTATION_MIRRORED;
 }
 
 const char *orientation_name(enum orientation orientation)

@@ -9,12 +9,14 @@
 #include "config/config.h"
 #include "config/url.h"
 #include "daemon/base/stage_watch.h"
+#include "daemon/rtsp/session.h"
 #include "kernels/image.h"
 
 struct AVPacket;
 struct AVCodecParameters;
-struct demux;
+struct demux_driver;
 struct demux_memory;
+struct url_input;
 
 struct packet {          // of one picture
     struct AVPacket *av; // the demux's own; valid until the next demux_read or demux_close
@@ -34,43 +36,6 @@ struct packet {          // of one picture
     bool guessed;        // pts_ns is a guess: the stream's own time is wrong
 };
 
-// State learnt about a camera for its next connections. The owner keeps it as long as the camera;
-// only the thread that uses the camera's demux uses it.
-int demux_memory_open(struct demux_memory **ret); // 0 or -ENOMEM
-void demux_memory_close(struct demux_memory *);   // accepts NULL
-// Returns true if a camera that has just refused the password offers another authentication scheme,
-// which may be tried at once.
-bool demux_memory_has_other_login(const struct demux_memory *);
-// Returns how long the camera may keep an RTSP session whose client is gone.
-int64_t demux_memory_session_ns(const struct demux_memory *);
-
-enum { DEMUX_WHY_MAX = 512 }; // bytes for a sentence on why an input failed, with a fingerprint
-
-// Connects, or opens a file, within connect_timeout, and chooses the video track. RTSP's answer to
-// PLAY and the first picture may still be on their way. `why` (of `size` bytes) gets one sentence
-// for people on failure, never with a password. Returns 0; -ETIMEDOUT, -ECANCELED (*stop), -EACCES
-// (authentication refused), -EPERM (the camera forbids the stream), -EINVAL (no video track, or an
-// option unknown to the demuxer), -EMEDIUMTYPE (RTSP in a codec that only libavformat reads, but
-// the URL or `tls` does not allow it), or libavformat's error as negative errno: -EIO if it has
-// none, or if the input ends before there is a stream. `memory` (NULL: nothing is remembered)
-// outlives the demux. `stages` (NULL: not watched) is notified of each step that may block, with
-// its deadline.
-int demux_open(struct demux **ret, const struct camera_config *, struct demux_memory *memory,
-               const _Atomic bool *stop, struct stage_watch *stages, char *why, size_t size);
-// Returns the video track's parameters, valid until demux_close; RTSP: no size before a keyframe.
-const struct AVCodecParameters *demux_parameters(const struct demux *);
-// Returns a description for one log line ("h264 1920x1080 25 fps over rtsp/tcp"), complete with the
-// first packet.
-const char *demux_describe(const struct demux *);
-// Returns how to show pictures that have no orientation of their own: enum orientation, or -EINVAL
-// if quarter turns and mirrors cannot express it.
-int demux_orientation(const struct demux *);
-// Returns the nominal frames per second; 0/0: unknown.
-void demux_rate(const struct demux *, int *num, int *den);
-// Returns true for rtsp, sockets and fifos, which can come back: their end is an outage.
-bool demux_is_live(const char *url);
-// Returns true if each packet reports whether data are missing: the decoder need not detect it.
-bool demux_knows_losses(const struct demux *);
 // RTP statistics of all connections of the camera; packets are RTP packets.
 struct demux_network {
     const char *transport;   // "tcp", "udp", "multicast"; NULL: libavformat reads this input
@@ -84,19 +49,47 @@ struct demux_network {
     uint64_t overruns;       // packets dropped by this box's kernel; counted in `lost`, too
     int64_t arrival_ns;      // from a picture's first packet to its last, on average
 };
-void demux_network(const struct demux *, struct demux_network *ret);
-// Returns how long this input may be silent.
-int64_t demux_patience_ns(const struct demux *);
+
+enum { DEMUX_WHY_MAX = 512 }; // bytes for a sentence on why an input failed, with a fingerprint
+
+// The input and what is known of its video track, as of the last demux_read. Callers only read it.
+struct demux {
+    const struct demux_driver *driver;
+    const struct url_input *source;
+    const struct AVCodecParameters *parameters; // RTSP: no size before a keyframe
+    char description[128]; // for a log line, complete with the first packet: "h264 1920x1080 25 fps
+                           // over rtsp/tcp"
+    // How to show pictures that have no orientation of their own: enum orientation, or -EINVAL if
+    // quarter turns and mirrors cannot express it.
+    int orientation;
+    int rate_num, rate_den;  // nominal frames per second; 0/0: unknown
+    int64_t patience_ns;     // how long this input may be silent
+    bool knows_losses;       // each packet reports missing data: the decoder need not detect it
+    char why[DEMUX_WHY_MAX]; // demux_read failed: a sentence without a secret; "": see its error
+    struct demux_network network;
+};
+
+// Connects, or opens a file, within connect_timeout, and chooses the video track. RTSP's answer to
+// PLAY and the first picture may still be on their way. `why` (of `size` bytes) gets one sentence
+// for people on failure, never with a password. Returns 0; -ETIMEDOUT, -ECANCELED (*stop), -EACCES
+// (authentication refused), -EPERM (the camera forbids the stream), -EINVAL (no video track, or an
+// option unknown to the demuxer), -EMEDIUMTYPE (RTSP in a codec that only libavformat reads, but
+// the URL or `tls` does not allow it), or libavformat's error as negative errno: -EIO if it has
+// none, or if the input ends before there is a stream. `memory` (NULL: nothing is remembered)
+// outlives the demux. `stages` (NULL: not watched) is notified of each step that may block, with
+// its deadline.
+int demux_open(struct demux **ret, const struct camera_config *, struct demux_memory *memory,
+               const _Atomic bool *stop, struct stage_watch *stages, char *why, size_t size);
+// Returns true for rtsp, sockets and fifos, which can come back: their end is an outage.
+bool demux_is_live(const char *url);
 // Returns the next packet of the video track: 0; -ENODATA at the end; -EREMCHG: the sender
 // restarted, and the stream continues as another one: everything before is complete, the next
 // packet is a keyframe; -EPROTO at the end of a file that is cut short, as far as its container
-// shows it (MPEG-TS and raw streams do not); -ETIMEDOUT after demux_patience_ns of silence; -ETIME:
+// shows it (MPEG-TS and raw streams do not); -ETIMEDOUT after patience_ns of silence; -ETIME:
 // an RTSP camera sends no pictures of the announced codec; -ERESTART: the packets' numbers went
 // back, and libavformat does not recover from that; -EACCES: the password was refused after all;
 // -ECANCELED; another negative errno.
 int demux_read(struct demux *, struct packet *);
-// Returns why demux_read failed, one sentence without a secret; "": the error is enough.
-const char *demux_why(const struct demux *);
 int demux_rewind(struct demux *); // to the start, for `loop`; negative errno if it cannot seek
 void demux_close(struct demux *); // within close_timeout; accepts NULL
 
@@ -140,27 +133,85 @@ struct demux_context { // arguments of demux_open
     struct stage_watch *stages;
 };
 
-struct demux_driver {
+struct demux_driver { // see the functions above
     int (*open)(struct demux **ret, const struct url_input *, const struct demux_context *,
                 char *why, size_t size);
-    const struct AVCodecParameters *(*parameters)(const struct demux *);
-    const char *(*describe)(const struct demux *);
-    int (*orientation)(const struct demux *); // NULL: upright
-    void (*rate)(const struct demux *, int *num, int *den);
-    void (*network)(const struct demux *, struct demux_network *ret); // NULL: no RTP
-    int64_t (*patience_ns)(const struct demux *);
     int (*read)(struct demux *, struct packet *);
-    const char *(*why)(const struct demux *);
     int (*rewind)(struct demux *); // NULL: it cannot seek
     void (*close)(struct demux *);
-    bool knows_losses;
-};
-
-struct demux { // first member of each kind
-    const struct demux_driver *driver;
-    const struct url_input *source;
 };
 
 extern const struct demux_driver demux_libav, demux_rtsp;
+
+// Sets the description by the other facts. `transport` NULL: none.
+void demux_describe(struct demux *, const char *transport);
+
+// How long an input of unknown picture interval may be silent.
+static const int64_t DEMUX_PATIENCE_NS = 5 * INT64_C(1000000000);
+
+// --- demux_rtsp: repeated pictures: many servers begin each session with a cached second of video,
+// even if the camera behind them is dead.
+//
+// A picture of an earlier session is old if it arrives faster than its timestamp says, or within
+// the length of a session that sent nothing new and fell silent. Pictures that arrive at their pace
+// are live, also from servers that play a clip from the start for each client; the speed of reading
+// ready pictures is no pace. The first old picture looks like such a clip's and counts as old. A
+// picture with missing packets is never new: its bytes are not the sender's.
+
+enum { REPLAY_UNITS = 1024 }; // more than servers cache
+
+// State of one camera, over its sessions; zeroed at first.
+struct replay_memory {
+    uint64_t hashes[REPLAY_UNITS]; // of the last units of all sessions; a ring
+    uint64_t n;                    // units so far
+    int64_t silent_ns; // length of the last session, if it sent nothing new and fell silent; 0: no
+};
+
+// State of one session; zeroed at first.
+struct replay {
+    bool live;      // further units are not old
+    bool news;      // a unit arrived that no earlier session had sent
+    unsigned units; // so far
+    int64_t first_ns, last_ns, last_time_ns;
+};
+
+// Call for each unit in turn. Returns true if it is old. `usual_ns`: the camera's interval; 0:
+// unknown.
+bool replay_add(struct replay *, struct replay_memory *, const struct rtsp_unit *,
+                int64_t usual_ns);
+// Call at the end of a session. `silent`: it was ended because no more units arrived.
+void replay_end(const struct replay *, struct replay_memory *, bool silent);
+
+// --- demux_libav: the wall clock of an RTSP camera's packets, from its sender reports
+
+struct sender_clock { // ready when zeroed
+    bool seen;        // a report has come
+    bool is_next;     // the time that comes with a packet belongs to the next one:
+    int64_t next_ns;  // 0: unknown
+};
+
+// Call for each packet in turn. `report_ns`: the time since 1970 that came with it (INT64_MIN:
+// none); `start_ns`: the time of pts 0 by the first report. Returns the packet's own time since
+// 1970; INT64_MIN before the first report.
+int64_t sender_clock_read(struct sender_clock *, int64_t report_ns, int64_t start_ns,
+                          int64_t pts_ns);
+
+// --- demux_rtsp: the memory of a camera for its next connections. The owner keeps it as long as
+// the camera; only the thread that uses the camera's demux uses it. Ready when zeroed.
+
+struct demux_memory {
+    struct demux_network network; // counts of past sessions
+    struct rtsp_memory rtsp;
+    struct replay_memory replay;
+    bool accepted;       // the last try with user and password delivered a picture
+    bool answers;        // it has answered requests while playing
+    bool deaf;           // a connection that answered none after PLAY was replaced
+    int64_t connect_ns;  // from connecting to the answer to PLAY, the last time
+    int64_t answer_ns;   // how long to wait for an answer; 0: the default
+    int64_t silence_ns;  // how long to wait for a picture while the interval is unknown or the
+                         // camera answers requests; 0: the default
+    int64_t interval_ns; // mean interval of its pictures, by their timestamps
+    int intervals;       // number of intervals in the mean, up to a limit
+};
 
 #endif

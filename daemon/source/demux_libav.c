@@ -17,7 +17,6 @@
 #include "daemon/base/number.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/source/demux.h"
-#include "daemon/source/demux_driver.h"
 #include "daemon/source/libav_log.h"
 #include "daemon/source/libav_version.h"
 
@@ -67,8 +66,8 @@ static const int64_t SAME_NS = 1000000; // less than any frame's duration, more 
 int64_t sender_clock_read(struct sender_clock *clock, int64_t report_ns, int64_t start_ns,
                           int64_t pts_ns)
 {
-    int64_t own_ns = clock->has_next ? clock->next_ns : INT64_MIN;
-    clock->has_next = false;
+    int64_t own_ns = clock->next_ns ? clock->next_ns : INT64_MIN;
+    clock->next_ns = 0;
     if (report_ns == INT64_MIN)
         return own_ns;
     if (!clock->seen) {
@@ -78,7 +77,6 @@ int64_t sender_clock_read(struct sender_clock *clock, int64_t report_ns, int64_t
     }
     if (!clock->is_next)
         return report_ns;
-    clock->has_next = true;
     clock->next_ns = report_ns;
     return own_ns;
 }
@@ -106,10 +104,8 @@ struct libav_demux {
     struct secrets *secrets;
     AVIOContext *io; // ours if a blocking read could not be interrupted; else NULL
     int fd;          // behind io, or -1
-    struct duration connect_timeout, media_timeout, close_timeout;
+    struct demux_context context;
     // State of the interrupt callback, set for every call.
-    const _Atomic bool *stop;
-    struct stage_watch *stages;
     int64_t heed_stop_ns, deadline_ns; // CLOCK_MONOTONIC
     unsigned late;                     // packets dropped before this call
     int interrupted;                   // 0, -ECANCELED, -ETIMEDOUT or -ERESTART
@@ -117,17 +113,15 @@ struct libav_demux {
     bool partial;                      // the last packet is shorter than its container states
     int64_t end_pos;                   // in a y4m file: where the last packet ended
     int64_t read_ns;                   // when the last packet was returned; 0: none so far
-    bool realtime;
     struct pacer pacer;
     struct sender_clock clock;
-    char description[128];
 };
 
 static int interrupted(void *opaque)
 {
     struct libav_demux *in = opaque;
     int64_t now = monotonic_ns();
-    if (atomic_load(in->stop) && now >= in->heed_stop_ns)
+    if (atomic_load(in->context.stop) && now >= in->heed_stop_ns)
         in->interrupted = -ECANCELED;
     else if (now >= in->deadline_ns)
         in->interrupted = -ETIMEDOUT;
@@ -136,11 +130,13 @@ static int interrupted(void *opaque)
     return in->interrupted != 0;
 }
 
-static void set_deadline(struct libav_demux *in, struct duration timeout)
+// Enters a stage of at most `ns`; it may overlook that for `more_ns`.
+static void begin(struct libav_demux *in, enum stage stage, int64_t ns, int64_t more_ns)
 {
+    stage_enter(in->context.stages, stage, ns + more_ns);
     in->interrupted = 0;
     in->late = libav_thread()->packets_late;
-    in->deadline_ns = monotonic_ns() + timeout.ns;
+    in->deadline_ns = monotonic_ns() + ns;
 }
 
 // Returns libavformat's error as negative errno; its own codes are no errno.
@@ -201,9 +197,9 @@ static int open_descriptor(struct libav_demux *in, const char *url)
 }
 
 // Sets our options that have a value, then the camera's own, which override them.
-static int set_options(AVDictionary **options, const struct libav_demux *in,
-                       const struct camera_config *config)
+static int set_options(AVDictionary **options, const struct libav_demux *in)
 {
+    const struct camera_config *config = in->context.config;
     static const char *const transports[] = {
         [TRANSPORT_TCP] = "tcp", [TRANSPORT_UDP] = "udp", [TRANSPORT_MULTICAST] = "udp_multicast"};
     const bool rtsp = in->base.source->kind == URL_RTSP;
@@ -229,9 +225,9 @@ static int set_options(AVDictionary **options, const struct libav_demux *in,
     return rc < 0 ? rc : 0;
 }
 
-static int open_format(struct libav_demux *in, const struct camera_config *config, char *why,
-                       size_t size)
+static int open_format(struct libav_demux *in, char *why, size_t size)
 {
+    const struct camera_config *config = in->context.config;
     AVDictionary *options = NULL;
     const AVInputFormat *demuxer = NULL;
     const AVDictionaryEntry *unknown;
@@ -239,7 +235,7 @@ static int open_format(struct libav_demux *in, const struct camera_config *confi
         snprintf(why, size, "libavformat has no demuxer \"%s\"", config->demuxer);
         return -EINVAL;
     }
-    int rc = set_options(&options, in, config);
+    int rc = set_options(&options, in);
     if (rc < 0 || !(in->format = avformat_alloc_context())) {
         rc = -ENOMEM;
         goto out;
@@ -277,35 +273,41 @@ static int choose_track(struct libav_demux *in, char *why, size_t size)
     return 0;
 }
 
-static void libav_rate(const struct demux *demux, int *num, int *den)
+void demux_describe(struct demux *demux, const char *transport)
 {
-    const struct libav_demux *in = (const void *)demux;
-    AVRational rate = av_guess_frame_rate(in->format, in->stream, NULL);
-    bool known = rate.num > 0 && rate.den > 0 && av_q2d(rate) <= RATE_MAX;
-    *num = known ? rate.num : 0;
-    *den = known ? rate.den : 0;
-}
-
-static void describe(struct libav_demux *in, const struct camera_config *config)
-{
-    const AVCodecParameters *parameters = in->stream->codecpar;
-    char size[32] = "", rate[32] = "";
-    int num, den;
+    const AVCodecParameters *parameters = demux->parameters;
+    char pixels[32] = "", fps[32] = "";
     if (parameters->width > 0) // otherwise the first picture has it
-        snprintf(size, sizeof(size), " %dx%d", parameters->width, parameters->height);
-    libav_rate(&in->base, &num, &den);
-    if (den)
-        snprintf(rate, sizeof(rate), " %.4g fps", (double)num / den);
-    static const char *const transports[] = {
-        [TRANSPORT_TCP] = "/tcp", [TRANSPORT_UDP] = "/udp", [TRANSPORT_MULTICAST] = "/multicast"};
-    snprintf(in->description, sizeof(in->description), "%s%s%s %s%s",
-             avcodec_get_name(parameters->codec_id), size, rate, in->base.source->name,
-             in->base.source->kind == URL_RTSP ? transports[config->transport] : "");
+        snprintf(pixels, sizeof pixels, " %dx%d", parameters->width, parameters->height);
+    if (demux->rate_den > 0)
+        snprintf(fps, sizeof fps, " %.4g fps", (double)demux->rate_num / demux->rate_den);
+    snprintf(demux->description, sizeof demux->description, "%s%s%s %s%s%s",
+             avcodec_get_name(parameters->codec_id), pixels, fps, demux->source->name,
+             transport ? "/" : "", transport ? transport : "");
 }
 
-static void explain(const struct libav_demux *in, const struct camera_config *config, int error,
-                    char *why, size_t size)
+static void note_facts(struct libav_demux *in)
 {
+    static const char *const transports[] = {
+        [TRANSPORT_TCP] = "tcp", [TRANSPORT_UDP] = "udp", [TRANSPORT_MULTICAST] = "multicast"};
+    struct demux *base = &in->base;
+    const AVRational rate = av_guess_frame_rate(in->format, in->stream, NULL);
+    size_t size;
+    const void *matrix = libav_side_data(in->stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
+    base->parameters = in->stream->codecpar;
+    if (matrix && size >= ORIENTATION_MATRIX_BYTES)
+        base->orientation = orientation_of(matrix);
+    if (rate.num > 0 && rate.den > 0 && av_q2d(rate) <= RATE_MAX) {
+        base->rate_num = rate.num;
+        base->rate_den = rate.den;
+    }
+    const bool rtsp = base->source->kind == URL_RTSP;
+    demux_describe(base, rtsp ? transports[in->context.config->transport] : NULL);
+}
+
+static void explain(const struct libav_demux *in, int error, char *why, size_t size)
+{
+    const struct camera_config *config = in->context.config;
     char url[512], text[AV_ERROR_MAX_STRING_SIZE];
     config_camera_url(config, url, sizeof url);
     int rc = errno_of(in, error);
@@ -313,7 +315,7 @@ static void explain(const struct libav_demux *in, const struct camera_config *co
         snprintf(why, size, "stopped while opening %s", url);
     else if (rc == -ETIMEDOUT)
         snprintf(why, size, "%s gave no picture within %g s", url,
-                 (double)in->connect_timeout.ns / 1e9);
+                 (double)config->connect_timeout.ns / 1e9);
     else if (error == AVERROR_HTTP_UNAUTHORIZED || error == AVERROR_HTTP_FORBIDDEN)
         snprintf(why, size, "%s refused the user name or password", url);
     else if (*libav_thread()->last_error)
@@ -323,9 +325,9 @@ static void explain(const struct libav_demux *in, const struct camera_config *co
                  av_make_error_string(text, sizeof(text), error));
 }
 
-static int open_all(struct libav_demux *in, const struct camera_config *config, char *why,
-                    size_t size)
+static int open_all(struct libav_demux *in, char *why, size_t size)
 {
+    const struct camera_config *config = in->context.config;
     if (!(in->packet = av_packet_alloc()) || secrets_open(&in->secrets, config) < 0)
         return -ENOMEM;
     libav_thread()->secrets = in->secrets;
@@ -333,13 +335,13 @@ static int open_all(struct libav_demux *in, const struct camera_config *config, 
         return in->interrupted;
     int rc = open_descriptor(in, config->url);
     if (rc == 0)
-        rc = open_format(in, config, why, size);
+        rc = open_format(in, why, size);
     if (rc == 0)
         rc = choose_track(in, why, size);
     if (in->interrupted)
         return in->interrupted;
     if (rc == 0)
-        describe(in, config);
+        note_facts(in);
     return rc;
 }
 
@@ -354,62 +356,25 @@ static int libav_open(struct demux **ret, const struct url_input *source,
         snprintf(why, size, "out of memory");
         return -ENOMEM;
     }
-    in->base = (struct demux){&demux_libav, source};
+    in->base = (struct demux){
+        .driver = &demux_libav,
+        .source = source,
+        .patience_ns = config->media_timeout.ns ? config->media_timeout.ns : DEMUX_PATIENCE_NS,
+    };
     in->fd = -1;
-    in->stop = context->stop;
-    in->stages = context->stages;
-    in->connect_timeout = config->connect_timeout;
-    in->media_timeout = config->media_timeout;
-    if (in->media_timeout.ns == 0)
-        in->media_timeout.ns = DEMUX_PATIENCE_NS;
-    in->close_timeout = config->close_timeout;
+    in->context = *context;
     *libav_thread() = (struct libav_thread){0};
-    stage_enter(in->stages, STAGE_CONNECT, config->connect_timeout.ns + LOOKUP_NS);
-    set_deadline(in, in->connect_timeout);
-    int rc = open_all(in, config, why, size);
+    begin(in, STAGE_CONNECT, config->connect_timeout.ns, LOOKUP_NS);
+    int rc = open_all(in, why, size);
     if (rc == 0) {
-        in->realtime = config->pace == PACE_REALTIME && !in->base.source->live;
         *ret = &in->base;
         return 0;
     }
     if (!why[0])
-        explain(in, config, rc, why, size);
+        explain(in, rc, why, size);
     rc = errno_of(in, rc);
     libav_close(&in->base);
     return rc == -ENODATA ? -EIO : rc; // the input ended before there was a stream
-}
-
-static const struct AVCodecParameters *libav_parameters(const struct demux *demux)
-{
-    const struct libav_demux *in = (const void *)demux;
-    return in->stream->codecpar;
-}
-
-static const char *libav_describe(const struct demux *demux)
-{
-    const struct libav_demux *in = (const void *)demux;
-    return in->description;
-}
-
-static int libav_orientation(const struct demux *demux)
-{
-    const struct libav_demux *in = (const void *)demux;
-    size_t size;
-    const void *matrix = libav_side_data(in->stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
-    return matrix && size >= ORIENTATION_MATRIX_BYTES ? orientation_of(matrix)
-                                                      : ORIENTATION_UPRIGHT;
-}
-
-static int64_t libav_patience_ns(const struct demux *demux)
-{
-    const struct libav_demux *in = (const void *)demux;
-    return in->media_timeout.ns;
-}
-
-static const char *libav_why(const struct demux *demux)
-{
-    (void)demux;
-    return "";
 }
 
 static int64_t capture_clock(struct libav_demux *in)
@@ -434,10 +399,14 @@ static bool is_cut_short(const struct libav_demux *in)
     return libav_thread()->cut_short || in->partial || half;
 }
 
+static bool is_realtime(const struct libav_demux *in)
+{
+    return in->context.config->pace == PACE_REALTIME && !in->base.source->live;
+}
+
 static void begin_reading(struct libav_demux *in)
 {
-    stage_enter(in->stages, STAGE_READ, in->media_timeout.ns + (in->realtime ? PACER_GAP_NS : 0));
-    set_deadline(in, in->media_timeout);
+    begin(in, STAGE_READ, in->base.patience_ns, is_realtime(in) ? PACER_GAP_NS : 0);
 }
 
 static int read_track(struct libav_demux *in)
@@ -477,7 +446,8 @@ static int libav_read(struct demux *demux, struct packet *ret)
     if (rc < 0)
         return errno_of(in, rc);
     int64_t ts = in->packet->dts != AV_NOPTS_VALUE ? in->packet->dts : in->packet->pts;
-    if (in->realtime && ts != AV_NOPTS_VALUE && (rc = pacer_wait(&in->pacer, ts, in->stop)) < 0)
+    if (is_realtime(in) && ts != AV_NOPTS_VALUE &&
+        (rc = pacer_wait(&in->pacer, ts, in->context.stop)) < 0)
         return rc;
     const int64_t capture_ns = capture_clock(in), now_ns = monotonic_ns();
     *ret = (struct packet){
@@ -517,8 +487,7 @@ static void libav_close(struct demux *demux)
     struct libav_demux *in = (void *)demux;
     // Send TEARDOWN even if the daemon stops: an RTSP server would otherwise keep the session.
     in->heed_stop_ns = monotonic_ns() + GOODBYE_NS;
-    stage_enter(in->stages, STAGE_CLOSE, in->close_timeout.ns);
-    set_deadline(in, in->close_timeout);
+    begin(in, STAGE_CLOSE, in->context.config->close_timeout.ns, 0);
     avformat_close_input(&in->format);
     if (in->io)
         av_freep(&in->io->buffer);
@@ -533,13 +502,7 @@ static void libav_close(struct demux *demux)
 
 const struct demux_driver demux_libav = {
     .open = libav_open,
-    .parameters = libav_parameters,
-    .describe = libav_describe,
-    .orientation = libav_orientation,
-    .rate = libav_rate,
-    .patience_ns = libav_patience_ns,
     .read = libav_read,
-    .why = libav_why,
     .rewind = libav_rewind,
     .close = libav_close,
 };
@@ -566,22 +529,6 @@ static bool any_demuxer_has(const char *option)
     return false;
 }
 
-// The common options of all protocols are in a child of a child of libavformat's own class.
-static bool every_protocol_has(const char *option)
-{
-    const AVClass *io, *protocol;
-    void *i = NULL;
-    while ((io = av_opt_child_class_iterate(avformat_get_class(), &i))) {
-        void *j = NULL;
-        if (strcmp(io->class_name, "AVIOContext") != 0)
-            continue;
-        while ((protocol = av_opt_child_class_iterate(io, &j)))
-            if (class_has(protocol, option))
-                return true;
-    }
-    return false;
-}
-
 // `whitelist`: the allowed protocols, separated by commas; NULL: all.
 static bool any_protocol_has(const char *whitelist, const char *option)
 {
@@ -591,7 +538,7 @@ static bool any_protocol_has(const char *whitelist, const char *option)
         if ((!whitelist || av_match_list(name, whitelist, ',')) &&
             class_has(avio_protocol_get_class(name), option))
             return true;
-    return every_protocol_has(option);
+    return strcmp(option, "rw_timeout") == 0; // an option of all protocols
 }
 
 // framed itself reads pipes and fifos.

@@ -13,7 +13,6 @@
 #include "daemon/base/number.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/source/demux.h"
-#include "daemon/source/demux_driver.h"
 #include "daemon/source/rtsp_video.h"
 
 static const int64_t MS = 1000000, SECOND_NS = 1000 * MS;
@@ -55,33 +54,7 @@ struct rtsp_demux {
     bool silent;         // ended because nothing arrived
     bool mute;           // ended without an answer: TEARDOWN would get none either
     struct secrets *secrets;
-    char description[128], why[DEMUX_WHY_MAX];
 };
-
-// --- the memory of a camera
-
-int demux_memory_open(struct demux_memory **ret)
-{
-    *ret = calloc(1, sizeof **ret);
-    return *ret ? 0 : -ENOMEM;
-}
-
-void demux_memory_close(struct demux_memory *memory)
-{
-    free(memory);
-}
-
-bool demux_memory_has_other_login(const struct demux_memory *memory)
-{
-    return memory->rtsp.first_challenge;
-}
-
-int64_t demux_memory_session_ns(const struct demux_memory *memory)
-{
-    static const int otherwise_s = 65; // of live555, the base of most cameras' servers
-    const int seconds = memory->rtsp.session_s;
-    return (seconds ? seconds : otherwise_s) * INT64_C(1000000000);
-}
 
 // --- repeated pictures
 
@@ -189,11 +162,6 @@ static int64_t patience_ns(const struct rtsp_demux *in, bool alive)
                               bounds_max(DEMUX_PATIENCE_NS, interval_ns * 5 / 2)),
                    PATIENCE_MIN_MS * MS);
     return alive ? bounds_max(own_ns, unknown_ns) : own_ns;
-}
-
-static int64_t rtsp_patience_ns(const struct demux *demux)
-{
-    return patience_ns((const void *)demux, false);
 }
 
 static bool is_alive(const struct rtsp_demux *in, int64_t now_ns)
@@ -428,6 +396,9 @@ static int make_packet(struct rtsp_demux *in, struct packet *ret)
     return 0;
 }
 
+static void explain(struct rtsp_demux *in);
+static void note_facts(struct rtsp_demux *in);
+
 static int rtsp_read(struct demux *demux, struct packet *ret)
 {
     struct rtsp_demux *in = (void *)demux;
@@ -440,10 +411,14 @@ static int rtsp_read(struct demux *demux, struct packet *ret)
         if (rc == -EREMCHG)
             rtsp_video_restart(in->video);
     }
-    if (rc < 0)
-        return rc;
-    in->has_next = false;
-    return make_packet(in, ret);
+    if (rc == 0) {
+        in->has_next = false;
+        rc = make_packet(in, ret);
+    }
+    if (rc < 0 && rc != -EREMCHG)
+        explain(in);
+    note_facts(in);
+    return rc;
 }
 
 static bool offers_other_codec(const struct rtsp_demux *in)
@@ -453,16 +428,14 @@ static bool offers_other_codec(const struct rtsp_demux *in)
 }
 
 // Hides secrets: a password in a malformed URL may look like a host's name.
-static const char *rtsp_why(const struct demux *demux)
+static void explain(struct rtsp_demux *in)
 {
-    struct rtsp_demux *in = (void *)demux;
     const bool nothing_new = in->replay.units > 0 && !in->replay.live;
     const char *said = offers_other_codec(in) ? "the camera offers another codec by now"
                        : nothing_new          ? "sent nothing but pictures that it had sent before"
                        : in->session          ? rtsp_session_why(in->session)
                                               : "";
-    secrets_hide(in->secrets, in->why, sizeof in->why, said);
-    return in->why;
+    secrets_hide(in->secrets, in->base.why, sizeof in->base.why, said);
 }
 
 // --- opening and closing
@@ -471,7 +444,8 @@ static void explain_failure(struct rtsp_demux *in, int rc, char *why, size_t siz
 {
     char url[512];
     config_camera_url(in->context.config, url, sizeof url);
-    const char *said = rtsp_why(&in->base), *mistake = config_url_mistake(in->context.config->url);
+    const char *mistake = config_url_mistake(in->context.config->url);
+    explain(in);
     if (rc == -EINVAL && !in->session)
         snprintf(why, size, "cannot open %s: the URL %s", url,
                  mistake ? mistake : "is not one of RTSP");
@@ -481,7 +455,8 @@ static void explain_failure(struct rtsp_demux *in, int rc, char *why, size_t siz
         snprintf(why, size, "%s gave no picture within %g s", url,
                  (double)in->context.config->connect_timeout.ns / 1e9);
     else
-        snprintf(why, size, "cannot open %s: %s", url, *said ? said : strerror(-rc));
+        snprintf(why, size, "cannot open %s: %s", url,
+                 in->base.why[0] ? in->base.why : strerror(-rc));
 }
 
 static void rtsp_close(struct demux *demux);
@@ -496,7 +471,7 @@ static int rtsp_open(struct demux **ret, const struct url_input *source,
         free(in);
         return -ENOMEM;
     }
-    in->base = (struct demux){&demux_rtsp, source};
+    in->base = (struct demux){.driver = &demux_rtsp, .source = source, .knows_losses = true};
     in->context = *context;
     in->memory = context->memory ? context->memory : &in->own_memory;
     in->due_ns = monotonic_ns() + context->config->connect_timeout.ns;
@@ -514,6 +489,8 @@ static int rtsp_open(struct demux **ret, const struct url_input *source,
         rtsp_close(&in->base);
         return rc == -ENODATA ? -EIO : rc; // the input ended before there was a stream
     }
+    in->base.parameters = rtsp_video_parameters(in->video);
+    note_facts(in);
     *ret = &in->base;
     return 0;
 }
@@ -548,46 +525,22 @@ static void rtsp_close(struct demux *demux)
     free(in);
 }
 
-// --- what is asked of it
+// --- what the owner reads
 
-static const struct AVCodecParameters *rtsp_parameters(const struct demux *demux)
+static void note_facts(struct rtsp_demux *in)
 {
-    const struct rtsp_demux *in = (const void *)demux;
-    return rtsp_video_parameters(in->video);
-}
-
-static const char *rtsp_describe(const struct demux *demux)
-{
-    struct rtsp_demux *in = (void *)demux;
-    snprintf(in->description, sizeof in->description, "%s over rtsp/%s",
-             rtsp_video_describe(in->video), rtsp_session_transport(in->session));
-    return in->description;
-}
-
-static void rtsp_rate(const struct demux *demux, int *num, int *den)
-{
-    const struct rtsp_demux *in = (const void *)demux;
-    rtsp_video_rate(in->video, num, den);
-}
-
-static void rtsp_network(const struct demux *demux, struct demux_network *ret)
-{
-    const struct rtsp_demux *in = (const void *)demux;
-    *ret = in->memory->network;
-    count_session(ret, in->session);
-    ret->transport = rtsp_session_transport(in->session);
-    ret->picture_end = picture_end_name(in->memory->rtsp.verdict.end);
+    struct demux *base = &in->base;
+    rtsp_video_rate(in->video, &base->rate_num, &base->rate_den);
+    demux_describe(base, rtsp_session_transport(in->session));
+    base->patience_ns = patience_ns(in, false);
+    base->network = in->memory->network;
+    count_session(&base->network, in->session);
+    base->network.transport = rtsp_session_transport(in->session);
+    base->network.picture_end = picture_end_name(in->memory->rtsp.verdict.end);
 }
 
 const struct demux_driver demux_rtsp = {
     .open = rtsp_open,
-    .parameters = rtsp_parameters,
-    .describe = rtsp_describe,
-    .rate = rtsp_rate,
-    .network = rtsp_network,
-    .patience_ns = rtsp_patience_ns,
     .read = rtsp_read,
-    .why = rtsp_why,
     .close = rtsp_close,
-    .knows_losses = true,
 };

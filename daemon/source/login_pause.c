@@ -7,6 +7,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,31 +54,26 @@ struct login_pause {
     uint8_t key[KEY_BYTES];  // for the hashes of credentials
     pthread_mutex_t writing; // taken before `lock`; held while the file is written
     bool failed;             // writing failed, and this was logged
-    pthread_mutex_t lock;    // protects the members below
-    struct host *hosts;
+    _Atomic bool changed;    // the file is not up to date
+    pthread_mutex_t lock;    // protects the hosts
     int n_hosts;
-    bool changed; // the file is not up to date
+    struct host hosts[HOSTS_MAX]; // takes memory as they are added
 };
 
-// Returns the host of this name, added if it is new; NULL: no memory. If there are too many, it
-// replaces one without a refusal, else the first.
+// Returns the host of this name, added if it is new. If there are too many, it replaces one without
+// a refusal, else the first.
 static struct host *get_host(struct login_pause *pause, const char *name)
 {
-    struct host *host = pause->hosts, *unused = pause->hosts;
-    for (int i = 0; i < pause->n_hosts; i++, host++) {
+    struct host *unused = pause->hosts, *host = pause->hosts;
+    for (; host < pause->hosts + pause->n_hosts; host++) {
         if (strcmp(host->name, name) == 0)
             return host;
-        unused = unused->n_refused > 0 ? host : unused;
+        unused = host->n_refused > 0 ? unused : host;
     }
-    if (pause->n_hosts == HOSTS_MAX) {
-        host = unused->n_refused > 0 ? pause->hosts : unused;
-    } else {
-        host = realloc(pause->hosts, (size_t)(pause->n_hosts + 1) * sizeof *host);
-        if (!host)
-            return NULL;
-        pause->hosts = host;
-        host += pause->n_hosts++;
-    }
+    if (pause->n_hosts == HOSTS_MAX)
+        host = unused;
+    else
+        pause->n_hosts++;
     *host = (struct host){0};
     snprintf(host->name, sizeof host->name, "%s", name);
     return host;
@@ -92,7 +88,7 @@ static bool is_time(int64_t seconds)
 
 // "host NAME REFUSALS NEXT TIME:CREDENTIALS ...", with times in seconds since 1970. Limits them: a
 // changed clock or a damaged file must not lengthen a pause.
-static int read_host(struct login_pause *pause, const char *line, int64_t now_ns)
+static void read_host(struct login_pause *pause, const char *line, int64_t now_ns)
 {
     struct host read = {0};
     struct refusal *refusal = read.refused;
@@ -100,7 +96,7 @@ static int read_host(struct login_pause *pause, const char *line, int64_t now_ns
     int bytes;
     if (sscanf(line, "host %255s %d %" SCNd64 "%n", read.name, &read.refusals, &s, &bytes) != 3 ||
         read.refusals < 0 || read.refusals >= STEPS || !is_time(s))
-        return 0;
+        return;
     read.next_ns = bounds_min(s * SECOND - pause->ahead_ns, now_ns + PAUSES[STEPS - 1]);
     for (line += bytes; read.n_refused < REFUSED_MAX; line += bytes, read.n_refused++, refusal++) {
         if (sscanf(line, "%" SCNd64 ":%4" SCNx16 "%n", &s, &refusal->credentials, &bytes) != 2 ||
@@ -108,13 +104,8 @@ static int read_host(struct login_pause *pause, const char *line, int64_t now_ns
             break;
         refusal->ns = bounds_min(s * SECOND - pause->ahead_ns, now_ns);
     }
-    if (read.n_refused == 0 || line[strspn(line, " \n")] != 0)
-        return 0;
-    struct host *host = get_host(pause, read.name);
-    if (!host)
-        return -ENOMEM;
-    *host = read;
-    return 0;
+    if (read.n_refused > 0 && line[strspn(line, " \n")] == 0)
+        *get_host(pause, read.name) = read;
 }
 
 static bool read_key(struct login_pause *pause, char *line)
@@ -129,28 +120,19 @@ static bool read_key(struct login_pause *pause, char *line)
     return true;
 }
 
-// Skips unknown lines. Returns 0; -ENOMEM; -ENOENT and others: the file cannot be opened.
-static int read_file(struct login_pause *pause, int64_t now_ns)
+// Skips unknown lines.
+static void read_file(struct login_pause *pause, int64_t now_ns)
 {
     char line[LINE_BYTES];
     FILE *file = fopen(pause->path, "re");
     if (!file)
-        return -errno;
-    int rc = 0;
+        return;
     // Hashes are useless without the key.
     const bool good = fgets(line, sizeof line, file) && strcmp(line, TITLE) == 0 &&
                       fgets(line, sizeof line, file) && read_key(pause, line);
-    for (int i = 0; good && rc == 0 && i < HOSTS_MAX && fgets(line, sizeof line, file); i++)
-        rc = read_host(pause, line, now_ns);
+    for (int i = 0; good && i < HOSTS_MAX && fgets(line, sizeof line, file); i++)
+        read_host(pause, line, now_ns);
     fclose(file);
-    return rc;
-}
-
-static bool can_be_written(const char *name)
-{
-    for (; *name > ' ' && *name < 127; name++)
-        ;
-    return *name == 0;
 }
 
 static int64_t seconds_of(const struct login_pause *pause, int64_t ns)
@@ -170,7 +152,7 @@ static char *file_text(const struct login_pause *pause)
     for (int i = 0; i < KEY_BYTES; i++)
         fprintf(file, "%02x", pause->key[i]);
     for (const struct host *host = pause->hosts; host < pause->hosts + pause->n_hosts; host++) {
-        if (host->n_refused == 0 || !can_be_written(host->name))
+        if (host->n_refused == 0)
             continue;
         fprintf(file, "\nhost %s %d %" PRId64, host->name, host->refusals,
                 seconds_of(pause, host->next_ns));
@@ -189,23 +171,17 @@ static char *file_text(const struct login_pause *pause)
 // Writes the file if it is not up to date. The next call retries a failed write.
 static void write_changes(struct login_pause *pause)
 {
-    char *text = NULL;
+    if (!pause->path || !atomic_load(&pause->changed))
+        return;
     pthread_mutex_lock(&pause->writing);
     pthread_mutex_lock(&pause->lock);
-    const bool changed = pause->changed && pause->path;
-    if (changed)
-        text = file_text(pause);
-    pause->changed = false;
+    atomic_store(&pause->changed, false);
+    char *text = file_text(pause);
     pthread_mutex_unlock(&pause->lock);
-    int rc = 0;
-    if (changed)
-        rc = text ? state_file_write(pause->path, text, 0600) : -ENOMEM;
+    const int rc = text ? state_file_write(pause->path, text, 0600) : -ENOMEM;
     free(text);
-    if (rc < 0) {
-        pthread_mutex_lock(&pause->lock);
-        pause->changed = true;
-        pthread_mutex_unlock(&pause->lock);
-    }
+    if (rc < 0)
+        atomic_store(&pause->changed, true);
     if (rc < 0 && !pause->failed)
         log_event(LOG_LEVEL_WARNING,
                   "cannot write %s: %s; after a restart a camera may be tried too soon with a "
@@ -220,24 +196,23 @@ static void write_changes(struct login_pause *pause)
 int login_pause_open(struct login_pause **ret, const char *folder, int64_t now_ns,
                      int64_t realtime_ns)
 {
-    int rc = 0;
     struct login_pause *pause = calloc(1, sizeof *pause);
     if (!pause)
         return -ENOMEM;
     pthread_mutex_init(&pause->lock, NULL);
     pthread_mutex_init(&pause->writing, NULL);
     pause->ahead_ns = realtime_ns - now_ns;
-    if (getrandom(pause->key, KEY_BYTES, 0) != KEY_BYTES)
-        rc = -EIO;
-    else if (folder && asprintf(&pause->path, "%s/login-pauses", folder) < 0)
+    int rc = getrandom(pause->key, KEY_BYTES, 0) == KEY_BYTES ? 0 : -EIO;
+    if (rc == 0 && folder && asprintf(&pause->path, "%s/login-pauses", folder) < 0)
         rc = -ENOMEM;
-    else if (folder && read_file(pause, now_ns) == -ENOMEM)
-        rc = -ENOMEM;
-    if (rc < 0)
+    if (rc < 0) {
         login_pause_close(pause);
-    else
-        *ret = pause;
-    return rc;
+        return rc;
+    }
+    if (folder)
+        read_file(pause, now_ns);
+    *ret = pause;
+    return 0;
 }
 
 void login_pause_close(struct login_pause *pause)
@@ -247,7 +222,6 @@ void login_pause_close(struct login_pause *pause)
     pthread_mutex_destroy(&pause->lock);
     pthread_mutex_destroy(&pause->writing);
     explicit_bzero(pause->key, KEY_BYTES);
-    free(pause->hosts);
     free(pause->path);
     free(pause);
 }
@@ -259,7 +233,8 @@ void login_pause_identify(const struct login_pause *pause, const char *url, stru
     *ret = (struct login){0};
     if (rtsp_url_parse(&parsed, url) == 0 && (parsed.user[0] || parsed.password[0])) {
         for (size_t i = 0; parsed.host[i]; i++)
-            ret->host[i] = (char)tolower((unsigned char)parsed.host[i]);
+            ret->host[i] = // always a word of the file
+                isgraph((unsigned char)parsed.host[i]) ? (char)tolower(parsed.host[i]) : '?';
         const size_t user = strlen(parsed.user) + 1, password = strlen(parsed.password);
         memcpy(text, parsed.user, user);
         memcpy(text + user, parsed.password, password);
@@ -271,24 +246,19 @@ void login_pause_identify(const struct login_pause *pause, const char *url, stru
     explicit_bzero(&parsed, sizeof parsed);
 }
 
-// Returns the login's host, with the lock; NULL, without it: it has none, or there is no memory.
+// Returns the login's host, with the lock; NULL, without it: it has none.
 static struct host *lock_host(struct login_pause *pause, const struct login *login)
 {
     if (!login->host[0])
         return NULL;
     pthread_mutex_lock(&pause->lock);
-    struct host *host = get_host(pause, login->host);
-    if (!host)
-        pthread_mutex_unlock(&pause->lock);
-    return host;
+    return get_host(pause, login->host);
 }
 
 static void unlock_and_write(struct login_pause *pause)
 {
-    const bool changed = pause->changed;
     pthread_mutex_unlock(&pause->lock);
-    if (changed)
-        write_changes(pause);
+    write_changes(pause);
 }
 
 static bool was_refused(const struct host *host, uint16_t credentials)
@@ -341,7 +311,7 @@ void login_pause_refused(struct login_pause *pause, const struct login *login, b
     host->accepted_ns = host->trying_ns = 0;
     host->next_ns = now_ns + (other_scheme ? 0 : PAUSES[host->refusals]);
     host->refusals += !other_scheme && host->refusals < STEPS - 1;
-    pause->changed = true;
+    atomic_store(&pause->changed, true);
     unlock_and_write(pause);
 }
 
@@ -357,7 +327,8 @@ void login_pause_accepted(struct login_pause *pause, const struct login *login, 
             host->refused[host->n_refused++] = host->refused[i];
     if (host->n_refused == 0)
         host->refusals = 0;
-    pause->changed |= host->n_refused != before;
+    if (host->n_refused != before)
+        atomic_store(&pause->changed, true);
     host->accepted = login->credentials;
     host->accepted_ns = now_ns;
     host->trying_ns = 0;
@@ -369,7 +340,8 @@ void login_pause_reload(struct login_pause *pause)
     pthread_mutex_lock(&pause->lock);
     for (int i = 0; i < pause->n_hosts; i++) {
         struct host *host = &pause->hosts[i];
-        pause->changed |= host->n_refused > 0;
+        if (host->n_refused > 0)
+            atomic_store(&pause->changed, true);
         host->refusals = 0;
         host->next_ns = 0;
     }

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <libavcodec/avcodec.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +32,6 @@ struct rtsp_video {
     int units;                    // since the start of the rate measurement
     int64_t first_ns, highest_ns; // of the track's time
     AVRational rate;              // 0/0: unknown
-    char description[96];
 };
 
 static enum AVCodecID codec_of(const struct sdp_media *media)
@@ -57,18 +55,6 @@ static AVRational nominal_rate(double rate)
     if (fabs(rate - whole) < 0.01 * rate)
         return (AVRational){whole, 1};
     return (AVRational){(int)lround(rate * 100), 100};
-}
-
-static void describe_track(struct rtsp_video *video)
-{
-    const AVCodecParameters *parameters = video->parameters;
-    char size[32] = "", rate[32] = "";
-    if (parameters->width > 0)
-        snprintf(size, sizeof size, " %dx%d", parameters->width, parameters->height);
-    if (video->rate.den)
-        snprintf(rate, sizeof rate, " %.4g fps", av_q2d(video->rate));
-    snprintf(video->description, sizeof video->description, "%s%s%s",
-             avcodec_get_name(parameters->codec_id), size, rate);
 }
 
 static bool has_sets(const struct rtsp_video *video, const uint8_t *sets, size_t bytes)
@@ -121,7 +107,6 @@ int rtsp_video_open(struct rtsp_video **ret, const struct sdp_media *media, cons
     }
     if ((video->parser = av_parser_init(video->parameters->codec_id)))
         video->parser->flags |= PARSER_FLAG_COMPLETE_FRAMES;
-    describe_track(video);
     *ret = video;
     return 0;
 }
@@ -202,7 +187,6 @@ static void measure_rate(struct rtsp_video *video, int64_t time_ns)
     if (measured < RATE_MIN || measured > RATE_MAX || fabs(measured - said) <= RATE_LIES * measured)
         return;
     video->rate = nominal_rate(measured);
-    describe_track(video);
 }
 
 static void read_size(struct rtsp_video *video)
@@ -218,7 +202,6 @@ static void read_size(struct rtsp_video *video)
     video->parameters->width = video->parser->width;
     video->parameters->height = video->parser->height;
     video->parameters->profile = video->parsing->profile;
-    describe_track(video);
 }
 
 int rtsp_video_packet(struct rtsp_video *video, const struct rtsp_unit *unit, struct packet *ret)
@@ -260,11 +243,6 @@ int rtsp_video_packet(struct rtsp_video *video, const struct rtsp_unit *unit, st
 void rtsp_video_restart(struct rtsp_video *video)
 {
     video->restarted = true;
-}
-
-const char *rtsp_video_describe(const struct rtsp_video *video)
-{
-    return video->description;
 }
 
 void rtsp_video_rate(const struct rtsp_video *video, int *num, int *den)

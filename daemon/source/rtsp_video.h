@@ -27,8 +27,6 @@ int rtsp_video_packet(struct rtsp_video *, const struct rtsp_unit *, struct pack
 // Announces a unit of a restarted sender: its time follows the last unit's by the difference of
 // their arrivals.
 void rtsp_video_restart(struct rtsp_video *);
-// Returns "h264 1920x1080 25 fps"; the size is available after the first keyframe.
-const char *rtsp_video_describe(const struct rtsp_video *);
 // Returns the frames per second: measured, before that announced by the camera; 0/0: unknown.
 void rtsp_video_rate(const struct rtsp_video *, int *num, int *den);
 

@@ -77,7 +77,7 @@ static void forget_camera(struct cameras *cameras, struct camera *camera)
 {
     struct camera *successor = cameras_find(cameras, camera->config->name);
     if (successor && !successor->started)
-        camera_thread_continue(successor->thread, camera->thread);
+        camera_continue(successor, camera);
     for (int i = 0; i < camera->subscriptions->n; i++)
         output_log_account(camera->subscriptions->list[i].output, false);
     camera_close(camera);
@@ -128,7 +128,7 @@ static struct cameras *cameras_of_release(struct work *work)
 
 static void release_device(struct work *work)
 {
-    camera_thread_release_device(cameras_of_release(work)->releasing->thread);
+    camera_release_device(cameras_of_release(work)->releasing);
 }
 
 static void device_was_released(struct work *work)
@@ -220,7 +220,7 @@ static void camera_ended(struct event *event)
 static void camera_changed(struct event *event)
 {
     struct camera *camera =
-        (struct camera *)((char *)event - offsetof(struct camera, report.changes.posted));
+        (struct camera *)((char *)event - offsetof(struct camera, report.changed));
     const struct cameras *cameras = camera->context.opaque;
     cameras->context.changed(cameras->context.opaque, camera);
 }

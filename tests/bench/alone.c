@@ -47,7 +47,7 @@ static int open_decoder(struct alone *alone)
     }
     rc = device_acquire(alone->devices, alone->config, &alone->lease);
     if (rc == 0)
-        rc = decoder_open(&alone->decoder, demux_parameters(alone->demux), &options);
+        rc = decoder_open(&alone->decoder, alone->demux->parameters, &options);
     return rc == 0 ? decoder_join(alone->decoder,
                                   &(struct decode_target){alone->lease.driver, alone->lease.backend,
                                                           alone->lease.nvdec})

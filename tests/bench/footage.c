@@ -66,7 +66,7 @@ static int open_reel(struct reel *reel, const char *clip, const _Atomic bool *st
     int rc = demux_open(&reel->demux, &config, NULL, stop, NULL, why, size);
     if (rc < 0)
         return rc;
-    rc = decoder_open(&reel->decoder, demux_parameters(reel->demux), &options);
+    rc = decoder_open(&reel->decoder, reel->demux->parameters, &options);
     if (rc == 0)
         rc = decoder_join(reel->decoder, &use);
     if (rc < 0)
@@ -97,8 +97,8 @@ static int open_clip(struct footage *footage, const char *clip)
     if (rc == 0)
         rc = read_clip(footage, &reel);
     if (rc == 0)
-        snprintf(footage->describe, sizeof footage->describe, "%.100s (%s)", clip,
-                 demux_describe(reel.demux));
+        snprintf(footage->describe, sizeof footage->describe, "%.100s (%.90s)", clip,
+                 reel.demux->description);
     else
         snprintf(footage->describe, sizeof footage->describe, "%.60s: %s", clip,
                  *why ? why : strerror(-rc));

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "daemon/base/clock.h"
 #include "tests/daemon/clips.h"
 
 enum { PATIENCE_MS = 600 }; // for the first attempt to end; the next one comes after 800 ms or more
@@ -18,6 +19,7 @@ struct fixture {
     struct backend_driver driver; // acts as cuda: the CPU's, with functions that a test replaces
     struct config top;
     struct devices *devices;
+    struct login_pause *logins;
     struct event_queue *events;
     struct histogram decode, process;
     struct output_config output;
@@ -81,6 +83,7 @@ static void run(struct fixture *f, int limit)
     CHECK(devices_open_with(&f->devices, &f->top, &f->driver, &cpu_backend) == 0, "devices");
     CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
     struct camera_context context = {.devices = f->devices,
+                                     .logins = f->logins,
                                      .events = f->events,
                                      .decode = &f->decode,
                                      .process = &f->process,
@@ -98,6 +101,7 @@ static void run(struct fixture *f, int limit)
 static void end(struct fixture *f)
 {
     camera_close(&f->camera);
+    login_pause_close(f->logins);
     devices_close(f->devices);
     uv_loop_close(&f->loop);
     free(f);
@@ -198,15 +202,26 @@ static void test_viewer_after_the_end(void)
     CHECK(previews_open(&previews, &f->loop, &work) == 0, "previews");
     f->camera.preview.previews = previews;
     CHECK(preview_start(&f->camera.preview, &reader) == 0, "start");
-    CHECK(f->camera.served == f->camera.subscriptions, "the list of viewers is served");
+    CHECK(f->camera.outputs == f->camera.subscriptions, "the list of viewers is served");
     camera_released(&f->camera);
-    CHECK(f->camera.served == f->camera.subscriptions, "and after the release, too");
+    CHECK(f->camera.outputs == f->camera.subscriptions, "and after the release, too");
     preview_stop(&reader);
     camera_close(&f->camera);
     previews_stop(previews);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     previews_close(previews);
     end(f);
+}
+
+// A camera that lets another one of its host try the password first is not said to be refused.
+static void test_waits_for_its_host(void)
+{
+    struct login other;
+    struct fixture *f = configure("rtsp://a:b@127.0.0.1:1/");
+    CHECK(login_pause_open(&f->logins, NULL, monotonic_ns(), realtime_ns()) == 0, "logins");
+    login_pause_identify(f->logins, "rtsp://c:d@127.0.0.1/", &other);
+    login_pause_until(f->logins, &other, monotonic_ns());
+    comes_to(f, CAMERA_CONNECTING);
 }
 
 // A loop over no pictures must not spin.
@@ -397,7 +412,7 @@ static void test_release_is_watched(void)
     f->driver.unpin = note_stage;
     run(f, 10000);
     watched = &f->camera.report.stages;
-    camera_thread_release_device(f->camera.thread);
+    camera_release_device(&f->camera);
     CHECK(stage_of_unpin == STAGE_CHANGE_DEVICE, "in stage %d", stage_of_unpin);
     CHECK(atomic_load(&watched->stage) == STAGE_IDLE, "in stage %d afterwards",
           atomic_load(&watched->stage));
@@ -412,6 +427,7 @@ int main(void)
     TEST(test_nothing_in_it());
     TEST(test_viewer_after_the_end());
     TEST(test_silence());
+    TEST(test_waits_for_its_host());
     TEST(test_loop_over_nothing());
     TEST(test_time_jumps_back());
     TEST(test_large_packets());

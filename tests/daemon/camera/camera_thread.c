@@ -1,6 +1,6 @@
 // A camera's connections: the device that gets its pictures if the device has no room for some of
 // them.
-#include "daemon/camera/camera_thread.h"
+#include "daemon/camera/camera.h"
 
 #include <errno.h>
 
@@ -51,11 +51,9 @@ struct fixture {
     struct devices *devices;
     uv_loop_t loop;
     struct event_queue *events;
-    struct subscriptions *subscriptions;
     struct consumer consumer;
     struct histogram decode, process;
-    struct camera_report report;
-    struct camera_thread *thread;
+    struct camera camera;
 };
 
 static void start(struct fixture *f)
@@ -72,27 +70,19 @@ static void start(struct fixture *f)
     CHECK(devices_open_with(&f->devices, f->config, &f->device, &cpu_backend) == 0, "devices");
     uv_loop_init(&f->loop);
     CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
-    CHECK(subscriptions_open(&f->subscriptions, "c", f->config->cameras, NULL, NULL) == 0,
-          "outputs");
-    pool_attach(f->subscriptions->list[0].output->pool, &f->consumer);
-    camera_report_open(&f->report);
-    struct camera_thread_context context = {
-        .config = f->config->cameras,
+    const struct camera_context context = {
         .devices = f->devices,
         .events = f->events,
-        .subscriptions = f->subscriptions,
         .decode = &f->decode,
         .process = &f->process,
-        .report = &f->report,
     };
-    CHECK(camera_thread_open(&f->thread, &context) == 0, "thread");
+    CHECK(camera_open(&f->camera, f->config->cameras, &context) == 0, "camera");
+    pool_attach(f->camera.subscriptions->list[0].output->pool, &f->consumer);
 }
 
 static void end(struct fixture *f)
 {
-    camera_thread_close(f->thread);
-    camera_report_close(&f->report);
-    subscriptions_close(f->subscriptions, output_close);
+    camera_close(&f->camera);
     devices_close(f->devices);
     event_queue_close(f->events);
     uv_run(&f->loop, UV_RUN_DEFAULT);
@@ -106,7 +96,7 @@ static int connect_to(struct fixture *f, const char *file)
     char why[128];
     int before = on_device;
     clips_run("ln -sf %s clip.mp4", file);
-    int rc = camera_thread_connect(f->thread, why, sizeof why);
+    int rc = camera_connect(&f->camera, why, sizeof why);
     CHECK(rc == -ENODATA, "%s: %s", file, why);
     return on_device - before;
 }

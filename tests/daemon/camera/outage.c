@@ -5,8 +5,6 @@
 #include <stdlib.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/source/demux.h"
-#include "daemon/source/demux_driver.h"
 #include "tests/test.h"
 
 static const int64_t SECOND = 1000000000;
@@ -15,14 +13,11 @@ static const int64_t SECOND = 1000000000;
 static int second_wait_s(const char *url, int rc, struct login_pause *logins)
 {
     struct outage outage;
-    struct demux_memory *memory;
+    const struct demux_memory memory = {0};
     int64_t next_ns = 0;
-    if (demux_memory_open(&memory) < 0)
-        abort();
     outage_open(&outage, url, logins);
     for (int i = 0; i < 2; i++)
-        outage_begin(&outage, rc, "it failed", memory, &next_ns);
-    demux_memory_close(memory);
+        next_ns = outage_begin(&outage, rc, "it failed", &memory);
     return (int)(next_ns / SECOND);
 }
 
@@ -52,17 +47,12 @@ static void test_waits(void)
 // first.
 static bool is_over(struct outage *outage, int failures, int64_t after_ns)
 {
-    struct demux_memory *memory;
-    int64_t next_ns;
-    if (demux_memory_open(&memory) < 0)
-        abort();
+    const struct demux_memory memory = {0};
     outage_open(outage, "rtsp://192.0.2.1/", NULL);
     for (int i = 0; i < failures; i++)
-        outage_begin(outage, -ECONNREFUSED, "it failed", memory, &next_ns);
-    outage_connect(outage);
+        outage_begin(outage, -ECONNREFUSED, "it failed", &memory);
     outage_end(outage);
     outage->running_ns -= after_ns;
-    demux_memory_close(memory);
     return outage_is_over(outage);
 }
 
@@ -91,13 +81,13 @@ static void test_no_room(void)
         int64_t next_ns = 0;
         outage_open(&outage, "rtsp://192.0.2.1/", NULL);
         for (int n = 0; n < 15; n++) {
-            outage_begin(&outage, -EUSERS, "453", &memory, &next_ns);
+            next_ns = outage_begin(&outage, -EUSERS, "453", &memory);
             outage.room_ns -= n == 0 ? cases[i].passed_s * SECOND : 0;
         }
         CHECK(next_ns >= cases[i].least_s * SECOND && next_ns <= cases[i].most_s * SECOND,
               "case %zu: %.1f s", i, (double)next_ns / 1e9);
         outage_end(&outage);
-        outage_begin(&outage, -EUSERS, "453", &memory, &next_ns);
+        outage_begin(&outage, -EUSERS, "453", &memory);
         CHECK(outage.room_ns > monotonic_ns() + 19 * SECOND, "case %zu: the next outage", i);
     }
 }

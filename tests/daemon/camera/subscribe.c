@@ -1,68 +1,68 @@
 // The outputs that a camera's thread switches to, and the end of an output's subscribers.
-#include "daemon/camera/camera_thread.h"
+#include "daemon/camera/camera.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/clock.h"
 #include "tests/test.h"
 
 enum { OUTPUTS = 3 };
 
 struct fixture {
     struct output_config config[OUTPUTS]; // A, B, C
-    struct camera_config camera;
-    struct camera_thread *thread;
-    struct camera_report report;
-    struct subscriptions *last; // of the test, as the loop thread has it
+    struct camera camera;
     struct output *output[OUTPUTS];
     uv_loop_t loop;
     struct event_queue *events;
-    struct event ended;
 };
-
-static void close_when_released(struct event *event)
-{
-    subscriptions_close(
-        (struct subscriptions *)((char *)event - offsetof(struct subscriptions, released)), NULL);
-}
 
 static void thread_ended(struct event *event)
 {
     (void)event;
 }
 
-// Makes a list of these outputs; takes them from the last list, or opens them.
-static struct subscriptions *choose(struct fixture *f, const char *names)
+static void list_released(void *opaque)
 {
-    struct output_config config[OUTPUTS];
-    const struct camera_config camera = {.outputs = config, .n_outputs = (int)strlen(names)};
-    struct subscriptions *ret = NULL;
+    (void)opaque;
+}
+
+// Makes the camera's configuration with these outputs.
+static struct camera_config configure(const struct fixture *f, const char *names,
+                                      struct output_config config[OUTPUTS])
+{
     for (int i = 0; names[i]; i++)
         config[i] = f->config[names[i] - 'A'];
-    CHECK(subscriptions_open(&ret, "gate", &camera, f->last, NULL) == 0, "subscriptions");
-    for (int i = 0; names[i]; i++)
-        f->output[names[i] - 'A'] = ret->list[i].output;
-    ret->released.callback = close_when_released;
-    return ret;
+    return (struct camera_config){.name = "gate",
+                                  .url = "rtsp://127.0.0.1:1/nobody",
+                                  .outputs = config,
+                                  .n_outputs = (int)strlen(names)};
 }
 
-static void close_list(struct subscriptions *released)
+static void note_outputs(struct fixture *f, const char *names)
 {
-    if (released)
-        subscriptions_close(released, NULL);
+    for (int i = 0; names[i]; i++)
+        f->output[names[i] - 'A'] = f->camera.subscriptions->list[i].output;
 }
 
+// Gives the camera these outputs; those of its last list stay.
 static void give(struct fixture *f, const char *names)
 {
-    struct subscriptions *given = choose(f, names);
-    subscriptions_release(f->last);
-    f->last = given;
-    close_list(camera_thread_subscribe(f->thread, given));
+    struct output_config config[OUTPUTS];
+    const struct camera_config camera = configure(f, names, config);
+    struct subscriptions *given;
+    CHECK(subscriptions_open(&given, "gate", &camera, f->camera.subscriptions, NULL) == 0,
+          "subscriptions");
+    camera_subscribe(&f->camera, given);
+    note_outputs(f, names);
 }
 
+// Does what the camera's thread does between two pictures.
 static void update(struct fixture *f)
 {
-    close_list(camera_thread_update(f->thread));
+    CHECK(camera_take_orders(&f->camera) == 0, "orders");
+    uv_run(&f->loop, UV_RUN_NOWAIT);
 }
 
 // Checks the number of lists with A, B and C.
@@ -82,30 +82,30 @@ static void start(struct fixture *f)
     for (int i = 0; i < OUTPUTS; i++)
         f->config[i] = (struct output_config){
             .name = names[i], .kernel = KERNEL_YUV, .slots = 3, .sink = {.kind = SINK_TCP}};
-    f->last = choose(f, "A");
-    camera_report_open(&f->report);
     uv_loop_init(&f->loop);
     CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
-    f->ended.callback = thread_ended;
-    const struct camera_thread_context context = {.config = &f->camera,
-                                                  .subscriptions = f->last,
-                                                  .report = &f->report,
-                                                  .events = f->events,
-                                                  .ended = &f->ended};
-    CHECK(camera_thread_open(&f->thread, &context) == 0, "thread");
+    struct output_config config[OUTPUTS];
+    const struct camera_config camera = configure(f, "A", config);
+    const struct camera_context context = {
+        .events = f->events, .ended = thread_ended, .released = list_released};
+    CHECK(camera_open(&f->camera, &camera, &context) == 0, "camera");
+    note_outputs(f, "A");
+    f->camera.started = true; // as its thread, the test follows orders
 }
 
 static void end(struct fixture *f)
 {
-    camera_thread_close(f->thread);
-    camera_report_close(&f->report);
-    uv_run(&f->loop, UV_RUN_NOWAIT);
+    bool owned[OUTPUTS]; // by the camera
+    for (int i = 0; i < OUTPUTS; i++)
+        owned[i] = subscriptions_have(f->camera.subscriptions, f->output[i]);
+    camera_close(&f->camera);
     event_queue_close(f->events);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     uv_loop_close(&f->loop);
-    subscriptions_close(f->last, NULL);
     for (int i = 0; i < OUTPUTS; i++) {
-        CHECK(!f->output[i] || f->output[i]->subscribers == 0, "%c at the end", 'A' + i);
+        if (!f->output[i] || owned[i])
+            continue;
+        CHECK(f->output[i]->subscribers == 0, "%c at the end", 'A' + i);
         output_close(f->output[i]);
     }
 }
@@ -164,11 +164,29 @@ static void test_same(void)
     end(&f);
 }
 
+// A camera whose fence has expired takes the outputs, and ends before its next picture.
+static void test_fence(void)
+{
+    struct fixture f;
+    _Atomic int64_t fence_ns = INT64_MAX;
+    start(&f);
+    f.camera.config->fence_ns = &fence_ns;
+    update(&f);
+    give(&f, "AB");
+    atomic_store(&fence_ns, boottime_ns());
+    CHECK(camera_take_orders(&f.camera) == -ECANCELED, "it goes on");
+    uv_run(&f.loop, UV_RUN_NOWAIT);
+    check(&f, 1, 1, 0, "taken");
+    atomic_store(&fence_ns, INT64_MAX);
+    CHECK(camera_take_orders(&f.camera) == -ECANCELED, "it goes on later");
+    end(&f);
+}
+
 static bool waits_for_retry(struct fixture *f, uint64_t *tries)
 {
     for (int i = 0; i < 5000; i++) {
-        *tries = atomic_load(&f->report.reconnects);
-        if (atomic_load(&f->report.state) == CAMERA_RETRYING)
+        *tries = atomic_load(&f->camera.report.reconnects);
+        if (atomic_load(&f->camera.report.state) == CAMERA_RETRYING)
             return true;
         usleep(1000);
     }
@@ -182,20 +200,18 @@ static void test_taken_while_it_waits(void)
     struct fixture f;
     bool taken = false;
     start(&f);
-    f.camera.name = "gate";
-    f.camera.url = "rtsp://127.0.0.1:1/nobody";
-    CHECK(camera_thread_start(f.thread) == 0, "start");
+    CHECK(camera_start(&f.camera) == 0, "start");
     // On a slow machine a pause may end between two looks: then the next one shows it.
     for (int round = 0; round < 4 && !taken; round++) {
         uint64_t tries;
         CHECK(waits_for_retry(&f, &tries), "it does not wait");
         give(&f, round % 2 ? "A" : "B");
         const struct output *removed = f.output[round % 2];
-        while (removed->subscribers > 0 && atomic_load(&f.report.reconnects) == tries) {
+        while (removed->subscribers > 0 && atomic_load(&f.camera.report.reconnects) == tries) {
             uv_run(&f.loop, UV_RUN_NOWAIT);
             usleep(1000);
         }
-        taken = removed->subscribers == 0 && atomic_load(&f.report.reconnects) == tries;
+        taken = removed->subscribers == 0 && atomic_load(&f.camera.report.reconnects) == tries;
         while (removed->subscribers > 0) {
             uv_run(&f.loop, UV_RUN_NOWAIT);
             usleep(1000);
@@ -206,8 +222,8 @@ static void test_taken_while_it_waits(void)
         }
     }
     CHECK(taken, "removed outputs stay until the next connection");
-    camera_thread_stop(f.thread);
-    camera_thread_join(f.thread);
+    camera_stop(&f.camera);
+    camera_join(&f.camera);
     end(&f);
 }
 
@@ -216,6 +232,7 @@ int main(void)
     TEST(test_one_after_another());
     TEST(test_overtaken());
     TEST(test_same());
+    TEST(test_fence());
     TEST(test_taken_while_it_waits());
     return test_end();
 }

@@ -75,7 +75,7 @@ static void read_all(struct packets *ret, const char *file)
     *ret = (struct packets){.parameters = avcodec_parameters_alloc()};
     if (!run_open(&run, file, &on_cpu))
         abort();
-    avcodec_parameters_copy(ret->parameters, demux_parameters(run.demux));
+    avcodec_parameters_copy(ret->parameters, run.demux->parameters);
     while (ret->n < SIZE && demux_read(run.demux, &packet) == 0)
         ret->packet[ret->n++] = av_packet_clone(packet.av);
     run_close(&run);

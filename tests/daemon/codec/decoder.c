@@ -453,7 +453,7 @@ static void test_nvdec_missing(void)
     struct decode_options options = {.decode.by = DECODE_NVDEC};
     if (!run_open(&run, "420.mp4", &on_cpu))
         return;
-    int rc = decoder_open(&decoder, demux_parameters(run.demux), &options);
+    int rc = decoder_open(&decoder, run.demux->parameters, &options);
     CHECK(rc == 0, "%s", strerror(-rc));
     rc = decoder_join(decoder, &no_device);
     CHECK(rc == -ENODEV, "%s", strerror(-rc));
@@ -481,10 +481,10 @@ static void test_accepts(void)
         .decode.by = DECODE_CPU, .threads = 1, .in_flight = 4};
     if (!run_open(&same, "420.mp4", &one_thread) || !run_open(&other, "j420.mp4", &one_thread))
         return;
-    CHECK(decoder_accepts(same.decoder, demux_parameters(same.demux)), "itself");
-    CHECK(!decoder_accepts(same.decoder, demux_parameters(other.demux)), "another format");
+    CHECK(decoder_accepts(same.decoder, same.demux->parameters), "itself");
+    CHECK(!decoder_accepts(same.decoder, other.demux->parameters), "another format");
     AVCodecParameters *changed = avcodec_parameters_alloc();
-    avcodec_parameters_copy(changed, demux_parameters(same.demux));
+    avcodec_parameters_copy(changed, same.demux->parameters);
     changed->extradata[changed->extradata_size - 1] ^= 1;
     CHECK(!decoder_accepts(same.decoder, changed), "other headers");
     changed->extradata[changed->extradata_size - 1] ^= 1;
@@ -493,7 +493,7 @@ static void test_accepts(void)
     CHECK(!decoder_accepts(same.decoder, changed), "another size");
     avcodec_parameters_free(&changed);
     send_garbage(&same);
-    CHECK(!decoder_accepts(same.decoder, demux_parameters(same.demux)), "harmed");
+    CHECK(!decoder_accepts(same.decoder, same.demux->parameters), "harmed");
     run_close(&same);
     run_close(&other);
 }

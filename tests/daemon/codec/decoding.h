@@ -37,7 +37,7 @@ static inline bool run_join(struct run *run, const char *file, const struct deco
     *run = (struct run){.last_pts = INT64_MIN};
     int rc = demux_open(&run->demux, &config, NULL, &stop, NULL, why, sizeof(why));
     if (rc == 0)
-        rc = decoder_open(&run->decoder, demux_parameters(run->demux), options);
+        rc = decoder_open(&run->decoder, run->demux->parameters, options);
     if (rc == 0)
         rc = decoder_join(run->decoder, use);
     CHECK(rc == 0, "%s: %s", file, strerror(-rc));

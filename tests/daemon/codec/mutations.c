@@ -6,7 +6,7 @@
 
 #include "config/load.h"
 #include "daemon/base/log.h"
-#include "daemon/camera/camera_thread.h"
+#include "daemon/camera/camera.h"
 #include "daemon/source/libav_log.h"
 #include "tests/daemon/clips.h"
 #include "tests/kernels/picture.h"
@@ -118,12 +118,11 @@ struct fixture {
     struct devices *devices;
     uv_loop_t loop;
     struct event_queue *events;
-    struct subscriptions *subscriptions;
+    struct subscriptions *kept; // the camera's outputs, which live longer
     struct output *output[2];
     struct consumer consumer[2]; // one per output
     struct histogram decode, process;
-    struct camera_report report;
-    struct camera_thread *thread;
+    struct camera camera;
 };
 
 static void start(struct fixture *f, enum damaged damaged, int threads)
@@ -138,23 +137,19 @@ static void start(struct fixture *f, enum damaged damaged, int threads)
     CHECK(devices_open_with(&f->devices, f->config, NULL, &cpu_backend) == 0, "devices");
     uv_loop_init(&f->loop);
     CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
-    CHECK(subscriptions_open(&f->subscriptions, "c", f->config->cameras, NULL, NULL) == 0,
-          "outputs");
-    for (int i = 0; i < 2; i++) {
-        f->output[i] = f->subscriptions->list[i].output;
-        pool_attach(f->output[i]->pool, &f->consumer[i]);
-    }
-    camera_report_open(&f->report);
-    struct camera_thread_context context = {
-        .config = f->config->cameras,
+    const struct camera_context context = {
         .devices = f->devices,
         .events = f->events,
-        .subscriptions = f->subscriptions,
         .decode = &f->decode,
         .process = &f->process,
-        .report = &f->report,
     };
-    CHECK(camera_thread_open(&f->thread, &context) == 0, "thread");
+    CHECK(camera_open(&f->camera, f->config->cameras, &context) == 0, "camera");
+    CHECK(subscriptions_open(&f->kept, "c", f->config->cameras, f->camera.subscriptions, NULL) == 0,
+          "outputs");
+    for (int i = 0; i < 2; i++) {
+        f->output[i] = f->kept->list[i].output;
+        pool_attach(f->output[i]->pool, &f->consumer[i]);
+    }
 }
 
 // A client that takes all frames.
@@ -168,8 +163,7 @@ static void take(struct output *output, struct consumer *consumer)
 static uint64_t end(struct fixture *f, const char *file)
 {
     uint64_t emitted[2];
-    camera_thread_close(f->thread);
-    camera_report_close(&f->report);
+    camera_close(&f->camera);
     for (int i = 0; i < 2; i++) {
         struct ledger *ledger = &f->output[i]->ledger;
         take(f->output[i], &f->consumer[i]);
@@ -182,7 +176,7 @@ static uint64_t end(struct fixture *f, const char *file)
               (unsigned long long)ledger_lost(ledger));
         emitted[i] = ledger->emitted;
     }
-    subscriptions_close(f->subscriptions, output_close);
+    subscriptions_close(f->kept, output_close);
     devices_close(f->devices);
     event_queue_close(f->events);
     uv_run(&f->loop, UV_RUN_DEFAULT);
@@ -206,11 +200,11 @@ static void too_long(int number)
 static int connect_to(struct fixture *f, const char *file)
 {
     char why[256];
-    free(f->config->cameras->url);
-    f->config->cameras->url = strdup(file);
+    free(f->camera.config->url);
+    f->camera.config->url = strdup(file);
     snprintf(current, sizeof current, "%s/%s", clips, file);
     alarm(LIMIT_S);
-    int rc = camera_thread_connect(f->thread, why, sizeof why);
+    int rc = camera_connect(&f->camera, why, sizeof why);
     alarm(0);
     for (int i = 0; i < 2; i++)
         take(f->output[i], &f->consumer[i]);

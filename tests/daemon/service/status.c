@@ -188,7 +188,7 @@ static void test_at_work(void)
             ledger_emit(&output->ledger);
         latency_observe(&output->latency, (i + 1) * INT64_C(1000000));
     }
-    struct packet_report *packets = &rig.camera.report.of_packets;
+    struct camera_report *packets = &rig.camera.report;
     atomic_store(&packets->bytes, 500000);
     atomic_store(&packets->keyframe_ns, 2500000000);
     atomic_store(&packets->offset_ns, -100000000);

@@ -69,15 +69,12 @@ static void test_file(const char *file, const char *describes, int64_t last_pts)
 {
     struct camera_config config = camera(file);
     struct demux *demux = open_ok(&config);
-    int64_t last, num, den;
+    int64_t last;
     if (!demux)
         return;
-    int rate[2];
-    demux_rate(demux, &rate[0], &rate[1]);
-    num = rate[0];
-    den = rate[1];
-    CHECK(num == 25 * den && den > 0, "%s: %d/%d fps", file, rate[0], rate[1]);
-    CHECK(!strcmp(demux_describe(demux), describes), "%s", demux_describe(demux));
+    CHECK(demux->rate_num == 25 * demux->rate_den && demux->rate_den > 0, "%s: %d/%d fps", file,
+          demux->rate_num, demux->rate_den);
+    CHECK(!strcmp(demux->description, describes), "%s", demux->description);
     CHECK(!demux_is_live(file), "%s", file);
     for (int pass = 0; pass < 3; pass++) {
         int n = read_all(demux, &last);

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/source/demux_driver.h"
 #include "tests/test.h"
 
 static const int64_t MS = 1000000, PICTURE_NS = 40000000;
@@ -512,7 +511,7 @@ static void test_sets_are_of_the_stream(void)
     struct demux *demux = open_demux(&c, false, &memory, 2000);
     if (demux) {
         const int rc = read_for(demux, 300);
-        const AVCodecParameters *stream = demux_parameters(demux);
+        const AVCodecParameters *stream = demux->parameters;
         CHECK(rc == 0 && stream->extradata_size == sizeof sets &&
                   !memcmp(stream->extradata, sets, sizeof sets),
               "%s, %d bytes of sets", strerror(-rc), stream->extradata_size);

@@ -1,5 +1,5 @@
 // Sessions that begin with old pictures of earlier ones: detection of those.
-#include "daemon/source/demux_driver.h"
+#include "daemon/source/demux.h"
 
 #include <string.h>
 

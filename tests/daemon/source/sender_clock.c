@@ -1,4 +1,4 @@
-#include "daemon/source/demux_driver.h"
+#include "daemon/source/demux.h"
 
 #include "tests/test.h"
 
