@@ -134,10 +134,10 @@ static int choose_file(struct file_sink *file)
     int rc = 0;
     if (differs && !segment_may_change(segment))
         return -EXFULL;
-    if (segment_is_open(segment) &&
+    if (segment->fd >= 0 &&
         (differs || !segment_continues(segment, time_ns, (int64_t)room_for_piece(file))))
         rc = segment_finish(segment);
-    if (rc == 0 && !segment_is_open(segment))
+    if (rc == 0 && segment->fd < 0)
         rc = segment_open(segment, time_ns);
     return rc;
 }
@@ -183,7 +183,7 @@ static void write_piece(struct writer *writer)
     struct file_sink *file = (struct file_sink *)writer;
     struct segment *segment = &writer->segment;
     int rc = append_piece(file);
-    if (rc == -EFBIG && segment_is_open(segment) && segment->whole > 0) {
+    if (rc == -EFBIG && segment->fd >= 0 && segment->whole > 0) {
         rc = segment_finish(segment);
         if (rc == 0)
             rc = append_piece(file);

@@ -62,7 +62,6 @@ int segment_open(struct segment *, int64_t time_ns);
 // Checks that segment_open can work for the output's path, as far as possible without creating a
 // file. Returns the same errors.
 int segment_check(const struct output_config *);
-bool segment_is_open(const struct segment *);
 // Returns true if `bytes` of that time belong in the open file: of the same run, with room below
 // the size to split at, and the path still names the file.
 bool segment_continues(const struct segment *, int64_t time_ns, int64_t bytes);
@@ -100,10 +99,20 @@ struct leftovers {
 void segment_finish_leftovers(const struct output_config *, struct leftovers *ret);
 // Writes the folder of a path, "." if it names none. Returns the bytes of the path before the name.
 int segment_folder(const char *path, char to[PATH_BYTES]);
-// Calls `each` for the files in the pattern's folder whose names match it, until one returns an
-// error. Returns that error, or a negative errno if the folder cannot be read.
-int segment_each_file(const char *pattern, bool matches(const char *pattern, const char *name),
-                      int each(void *opaque, const char *path), void *opaque);
+
+struct segment_files {
+    struct segment_file {
+        char *path;
+        int64_t bytes, modified_ns; // set by keep_enforce
+    } * list;
+    size_t n;
+};
+
+// Finds the files in the pattern's folder whose names match it; free them in any case. Returns 0 or
+// a negative errno: the folder cannot be read, or -ENOMEM.
+int segment_find_files(struct segment_files *ret, const char *pattern,
+                       bool matches(const char *pattern, const char *name));
+void segment_free_files(struct segment_files *);
 // Returns true if a file of that name, without its folder, is such a leftover.
 bool segment_is_leftover(const char *pattern, const char *name);
 

@@ -122,7 +122,7 @@ static void release_thread(struct writer_thread *thread)
 static void follow_device(struct writer *writer)
 {
     struct writer_thread *thread;
-    if (!segment_is_open(&writer->segment) || writer->segment.device == writer->thread->device ||
+    if (writer->segment.fd < 0 || writer->segment.device == writer->thread->device ||
         acquire_thread(&thread, true, writer->segment.device) < 0)
         return;
     release_thread(writer->thread);
