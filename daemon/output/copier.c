@@ -209,7 +209,7 @@ static int connect_server(struct copier *copier, const struct queued_packet *key
 {
     close_muxer(copier);
     int rc = muxer_open_server(&copier->muxer, writer_config(&copier->writer), keyframe->stream,
-                               &copier->writer.stop, copier->why, sizeof copier->why);
+                               &copier->writer.finishing, copier->why, sizeof copier->why);
     if (rc < 0)
         return rc;
     copier->writer.status = 0;
@@ -384,7 +384,7 @@ static void write_packets(struct writer *writer)
     struct copier *copier = (struct copier *)writer;
     struct queued_packet *packet;
     int rc = 0;
-    while (!(is_server(copier) && atomic_load(&writer->stop)) &&
+    while (!(is_server(copier) && writer->finishing) &&
            (packet = packet_queue_take(packets_of(copier))))
         copy_packet(copier, packet);
     if (is_server(copier))
