@@ -38,9 +38,9 @@ static int write_header(enum protocol protocol, const uint8_t *sets, size_t size
     memcpy(packet->data, clip, clip_size);
     int rc = muxer_open_file(&muxer, protocol, stream, 0, drop_bytes, NULL);
     if (rc == 0)
-        rc = muxer_write(muxer, packet, &(struct packet_times){0, 0}, 40000000);
+        rc = muxer_write(muxer, packet, &(struct packet_times){0, 0});
     if (rc == 0)
-        rc = muxer_flush(muxer);
+        rc = muxer_flush(muxer, 40000000);
     muxer_close(muxer);
     av_packet_free(&packet);
     avcodec_parameters_free(&stream);
