@@ -119,12 +119,13 @@ int packet_queue_open(struct packet_queue **ret, const struct packet_queue_optio
     return 0;
 }
 
-static void lose_waiting(struct packet_queue *queue, enum loss reason)
+// Loses the waiting packets before one of them, or all of them if it is NULL.
+static void lose_waiting(struct packet_queue *queue, const struct queued_packet *before,
+                         enum loss reason)
 {
-    struct queued_packet *packet;
-    while ((packet = list_take(&queue->wait))) {
+    while (queue->wait.first != before) {
         ledger_lose(queue->options.ledger, reason);
-        queued_packet_free(packet);
+        queued_packet_free(list_take(&queue->wait));
     }
 }
 
@@ -133,7 +134,7 @@ void packet_queue_close(struct packet_queue *queue)
     struct queued_packet *packet;
     if (!queue)
         return;
-    lose_waiting(queue, LOSS_STOPPING);
+    lose_waiting(queue, NULL, LOSS_STOPPING);
     while ((packet = list_take(&queue->recent)))
         queued_packet_free(packet);
     pthread_cond_destroy(&queue->room);
@@ -284,7 +285,7 @@ void packet_queue_set_sink(struct packet_queue *queue, enum pool_sink sink)
     pthread_mutex_lock(&queue->lock);
     queue->sink = sink;
     if (sink == POOL_SINK_REFUSED || sink == POOL_SINK_STOPPED)
-        lose_waiting(queue, sink == POOL_SINK_REFUSED ? LOSS_SINK : LOSS_STOPPING);
+        lose_waiting(queue, NULL, sink == POOL_SINK_REFUSED ? LOSS_SINK : LOSS_STOPPING);
     pthread_cond_signal(&queue->room);
     pthread_mutex_unlock(&queue->lock);
 }
@@ -321,10 +322,8 @@ bool packet_queue_skip(struct packet_queue *queue, enum loss reason)
     for (const struct queued_packet *packet = queue->wait.first; packet; packet = packet->next)
         if (is_keyframe(packet))
             newest = packet;
-    while (newest && queue->wait.first != newest) {
-        ledger_lose(queue->options.ledger, reason);
-        queued_packet_free(list_take(&queue->wait));
-    }
+    if (newest)
+        lose_waiting(queue, newest, reason);
     pthread_cond_signal(&queue->room);
     pthread_mutex_unlock(&queue->lock);
     return newest;
