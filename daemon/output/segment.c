@@ -219,17 +219,16 @@ static int own_file(struct segment *segment)
     return 0;
 }
 
-static struct segment_run run_of(const struct output_config *config, int64_t time_ns)
+// Returns the begin of the run of `segment` that a time lies in; 0: there are no runs. Runs are
+// counted in local time: a day's first one begins at midnight.
+static int64_t run_of(const struct output_config *config, int64_t time_ns)
 {
-    struct segment_run run = {0};
-    if (config->segment.ns > 0) {
-        time_t seconds = (time_t)(time_ns / NS);
-        struct tm local;
-        localtime_r(&seconds, &local);
-        run.offset = local.tm_gmtoff;
-        run.number = (time_ns + run.offset * NS) / config->segment.ns;
-    }
-    return run;
+    const time_t seconds = (time_t)(time_ns / NS);
+    struct tm local;
+    if (config->segment.ns == 0)
+        return 0;
+    localtime_r(&seconds, &local);
+    return time_ns - (time_ns + local.tm_gmtoff * NS) % config->segment.ns;
 }
 
 int segment_open(struct segment *segment, int64_t time_ns)
@@ -244,7 +243,7 @@ int segment_open(struct segment *segment, int64_t time_ns)
         segment_close(segment);
         return rc;
     }
-    segment->run = run_of(segment->config, time_ns);
+    segment->run_ns = run_of(segment->config, time_ns);
     return 0;
 }
 
@@ -254,9 +253,8 @@ int segment_open(struct segment *segment, int64_t time_ns)
 // known. Another run begins a file, and so does a change to or from summer time.
 static bool is_of_run(const struct segment *segment, int64_t time_ns)
 {
-    struct segment_run run = run_of(segment->config, time_ns);
-    return run.offset == segment->run.offset &&
-           (run.number == segment->run.number || run.number == segment->run.number - 1);
+    const int64_t later_ns = segment->run_ns - run_of(segment->config, time_ns);
+    return later_ns == 0 || later_ns == segment->config->segment.ns;
 }
 
 static bool has_room(const struct segment *segment, int64_t bytes)

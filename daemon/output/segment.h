@@ -33,12 +33,6 @@ bool keep_is_due(const struct keep *, int64_t writing_bytes);
 void keep_enforce(struct keep *, int64_t writing_bytes);
 
 // --- the file being written
-// Run of `segment` that a time lies in, counted in local time: a day's first begins at midnight.
-struct segment_run {
-    int64_t number;
-    long offset; // of local time from UTC in seconds
-};
-
 struct segment {
     const struct output_config *config; // outlives the segment
     gid_t group;
@@ -47,7 +41,7 @@ struct segment {
     ino_t inode;
     off_t whole; // bytes of whole frames or fragments; the rest may be cut off; 0: no file is open
     char path[PATH_BYTES];
-    struct segment_run run;
+    int64_t run_ns;                     // begin of the run of `segment`, since 1970; 0: none
     struct keep keep;                   // of finished files
     int64_t change_ns;                  // CLOCK_MONOTONIC: private to segment_may_change
     bool refused_change, logged_change; // a change was refused; logged by the caller
