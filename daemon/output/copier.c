@@ -67,12 +67,6 @@ static void close_muxer(struct copier *copier)
 
 // --- files
 
-static int write_part(void *opaque, const void *data, size_t size, int64_t offset)
-{
-    struct copier *copier = opaque;
-    return segment_write(&copier->writer.segment, data, size, offset);
-}
-
 // Gives the file its name. On error it is closed, and the next start names it.
 static int name_file(struct copier *copier)
 {
@@ -95,34 +89,25 @@ static void abandon_file(struct copier *copier, int rc)
     copier->retry_ns = rc == -EFBIG ? 0 : monotonic_ns() + RETRY_NS;
 }
 
-static void mark_flushed(struct copier *copier)
-{
-    copier->writer.segment.whole = muxer_bytes(copier->muxer);
-    copier->writer.status = 0;
-    copier->unflushed_bytes = 0;
-    for (; copier->unflushed > muxer_holds(copier->muxer); copier->unflushed--)
-        ledger_emit(copier->writer.sink.context.ledger);
-}
-
 // `last_ns`: as for muxer_flush.
 static int flush_file(struct copier *copier, int64_t last_ns)
 {
     if (copier->unflushed == (last_ns < 0 && muxer_holds(copier->muxer)))
         return 0;
     int rc = muxer_flush(copier->muxer, last_ns);
-    if (rc == 0)
-        mark_flushed(copier);
-    return rc;
+    if (rc < 0)
+        return rc;
+    copier->writer.status = 0;
+    copier->unflushed_bytes = 0;
+    for (; copier->unflushed > muxer_holds(copier->muxer); copier->unflushed--)
+        ledger_emit(copier->writer.sink.context.ledger);
+    return 0;
 }
 
 static int complete_file(struct copier *copier)
 {
     int rc = flush_file(copier, copier->timeline.interval_ns);
-    if (rc == 0)
-        rc = muxer_finish(copier->muxer);
-    if (rc == 0)
-        mark_flushed(copier);
-    return rc;
+    return rc < 0 ? rc : muxer_finish(copier->muxer);
 }
 
 // -EAGAIN: the stream changes too often, and the open file stays for its own one.
@@ -144,8 +129,7 @@ static int open_file(struct copier *copier, const struct queued_packet *keyframe
     if (rc < 0)
         return rc;
     copier->clip = keyframe->clip;
-    return muxer_open_file(&copier->muxer, writer_config(&copier->writer)->protocol,
-                           keyframe->stream, keyframe->capture_ns, write_part, copier);
+    return muxer_open_file(&copier->muxer, segment, keyframe->stream, keyframe->capture_ns);
 }
 
 static int write_packet(struct copier *copier, const struct queued_packet *packet,

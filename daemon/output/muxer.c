@@ -33,8 +33,7 @@ struct muxer {
     int64_t begin_ns; // pts of the first packet
     int error;        // first write error, negative errno; nothing is written after it
     // Files:
-    muxer_write_fn *write;
-    void *opaque;
+    struct segment *segment;
     AVIOContext *io;
     int64_t at, end;         // next write position; size of the file
     struct mp4_index *index; // MP4 only, else NULL
@@ -163,7 +162,7 @@ static int write_bytes(void *opaque, libav_written *data, int size)
 {
     struct muxer *muxer = opaque;
     if (muxer->error == 0)
-        muxer->error = muxer->write(muxer->opaque, data, (size_t)size, muxer->at);
+        muxer->error = segment_write(muxer->segment, data, (size_t)size, muxer->at);
     muxer->at += size;
     if (muxer->at > muxer->end)
         muxer->end = muxer->at;
@@ -189,11 +188,6 @@ static int64_t seek_bytes(void *opaque, int64_t offset, int whence)
     if ((whence & ~AVSEEK_FORCE) != SEEK_SET)
         return AVERROR(EINVAL);
     return muxer->at = offset;
-}
-
-int64_t muxer_bytes(const struct muxer *muxer)
-{
-    return muxer->end;
 }
 
 // --- opening
@@ -293,18 +287,17 @@ static bool has_readable_sets(const AVCodecParameters *stream)
     return readable;
 }
 
-int muxer_open_file(struct muxer **ret, enum protocol protocol, const AVCodecParameters *stream,
-                    int64_t begin_ns, muxer_write_fn *write, void *opaque)
+int muxer_open_file(struct muxer **ret, struct segment *segment, const AVCodecParameters *stream,
+                    int64_t begin_ns)
 {
-    const bool mp4 = protocol == PROTOCOL_MP4;
+    const bool mp4 = segment->config->protocol == PROTOCOL_MP4;
     AVDictionary *options = NULL;
     if (stream->width <= 0 || !has_readable_sets(stream))
         return -EINVAL;
     struct muxer *muxer = make_muxer(mp4 ? "mp4" : "matroska", NULL, stream);
     if (!muxer)
         return -ENOMEM;
-    muxer->write = write;
-    muxer->opaque = opaque;
+    muxer->segment = segment;
     int rc = open_io(muxer, mp4);
     if (rc == 0)
         rc = set_begin(muxer, begin_ns);
@@ -433,7 +426,10 @@ int muxer_flush(struct muxer *muxer, int64_t last_ns)
     if (rc >= 0 && begins) // the first call only writes an MP4's moov
         rc = av_write_frame(muxer->format, NULL);
     avio_flush(muxer->io);
-    return errno_of(muxer, rc);
+    rc = errno_of(muxer, rc);
+    if (rc == 0)
+        muxer->segment->whole = muxer->end;
+    return rc;
 }
 
 int muxer_finish(struct muxer *muxer)
@@ -441,12 +437,15 @@ int muxer_finish(struct muxer *muxer)
     muxer->connected = false;
     muxer->stop = NULL;
     set_deadline(muxer, LEAVE_NS);
-    const int rc = av_write_trailer(muxer->format);
+    int rc = av_write_trailer(muxer->format);
     if (muxer->index)
         mp4_index_write(muxer->index, muxer->io);
     if (muxer->io)
         avio_flush(muxer->io);
-    return errno_of(muxer, rc);
+    rc = errno_of(muxer, rc);
+    if (rc == 0 && muxer->segment)
+        muxer->segment->whole = muxer->end;
+    return rc;
 }
 
 void muxer_close(struct muxer *muxer)

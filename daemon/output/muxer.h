@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/config.h"
+#include "daemon/output/segment.h"
 
 struct AVCodecParameters;
 struct AVIOContext;
@@ -51,13 +51,11 @@ int muxer_complete_stream(struct AVCodecParameters *, const struct AVPacket *key
 // Returns true if packets of both streams fit into one file.
 bool muxer_same_stream(const struct AVCodecParameters *, const struct AVCodecParameters *);
 
-// Writes all bytes at `offset` of the file. Returns 0 or a negative errno.
-typedef int muxer_write_fn(void *opaque, const void *data, size_t size, int64_t offset);
-
-// Opens an MP4 or Matroska file, created at `begin_ns` since 1970. Returns 0; -EINVAL if the stream
-// lacks its size or readable parameter sets; the error of `write`; or -ENOMEM.
-int muxer_open_file(struct muxer **ret, enum protocol, const struct AVCodecParameters *,
-                    int64_t begin_ns, muxer_write_fn *write, void *opaque);
+// Begins an MP4 or Matroska file, created at `begin_ns` since 1970, in an open and empty segment,
+// which outlives the muxer. Returns 0; -EINVAL if the stream lacks its size or readable parameter
+// sets; the error of a write; or -ENOMEM.
+int muxer_open_file(struct muxer **ret, struct segment *, const struct AVCodecParameters *,
+                    int64_t begin_ns);
 // Connects to the sink's server and announces the stream. Blocks at most 10 s to connect and 5 s
 // per packet, and only until *stop is set. Returns 0, -EACCES if the password is refused, or
 // another negative errno, with one sentence without a password in `why`.
@@ -68,10 +66,9 @@ int muxer_open_server(struct muxer **ret, const struct output_config *,
 // shows its duration. Returns 0, or a negative errno: close the muxer then.
 int muxer_write(struct muxer *, const struct AVPacket *, const struct packet_times *);
 bool muxer_holds(const struct muxer *); // true if the file has not got the last packet
-// Written packets can be played from now on. The last one gets the duration `last_ns`; -1: the next
-// one shows it. Returns the same.
+// Written packets can be played from now on, and the segment is whole. The last one gets the
+// duration `last_ns`; -1: the next one shows it. Returns the same.
 int muxer_flush(struct muxer *, int64_t last_ns);
-int64_t muxer_bytes(const struct muxer *); // size of the file so far
 // Ends the file, which has got all packets, or the session with the server. Returns the same.
 int muxer_finish(struct muxer *);
 void muxer_close(struct muxer *); // writes nothing to a file; accepts NULL
