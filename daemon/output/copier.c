@@ -71,10 +71,7 @@ static void close_muxer(struct copier *copier)
 static int name_file(struct copier *copier)
 {
     close_muxer(copier);
-    int rc = segment_finish(&copier->writer.segment);
-    if (rc < 0)
-        segment_close(&copier->writer.segment);
-    return rc;
+    return segment_end(&copier->writer.segment);
 }
 
 // Closes the failed muxer. The flushed part stays as a file of its own.
@@ -110,18 +107,10 @@ static int complete_file(struct copier *copier)
     return rc < 0 ? rc : muxer_finish(copier->muxer);
 }
 
-// -EAGAIN: the stream changes too often, and the open file stays for its own one.
 static int open_file(struct copier *copier, const struct queued_packet *keyframe)
 {
     struct segment *segment = &copier->writer.segment;
-    int rc = 0;
-    if (copier->muxer && !muxer_same_stream(copier->stream, keyframe->stream) &&
-        !segment_may_change(segment)) {
-        copier->loss = LOSS_SINK;
-        return -EAGAIN;
-    }
-    if (copier->muxer)
-        rc = complete_file(copier);
+    int rc = copier->muxer ? complete_file(copier) : 0;
     if (rc == 0 && copier->muxer)
         rc = name_file(copier);
     if (rc == 0)
@@ -240,10 +229,9 @@ static int complete_stream(struct copier *copier, const struct queued_packet *ke
     return rc;
 }
 
-static bool belongs_to_muxer(const struct copier *copier, const struct queued_packet *keyframe)
+// Returns true if the open muxer may take another group of pictures.
+static bool muxer_continues(const struct copier *copier, const struct queued_packet *keyframe)
 {
-    if (!copier->muxer || !muxer_same_stream(copier->stream, keyframe->stream))
-        return false;
     return is_server(copier) || (copier->clip == keyframe->clip &&
                                  segment_continues(&copier->writer.segment, keyframe->capture_ns,
                                                    copier->last_group_bytes));
@@ -267,8 +255,16 @@ static int choose_muxer(struct copier *copier, struct queued_packet *keyframe)
     if (monotonic_ns() < copier->retry_ns)
         return -EAGAIN;
     int rc = complete_stream(copier, keyframe);
-    if (rc < 0 || belongs_to_muxer(copier, keyframe))
+    if (rc < 0)
         return rc;
+    const bool same = copier->muxer && muxer_same_stream(copier->stream, keyframe->stream);
+    if (same && muxer_continues(copier, keyframe))
+        return 0;
+    if (copier->muxer && !same && !is_server(copier) &&
+        !segment_may_change(&copier->writer.segment)) {
+        copier->loss = LOSS_SINK; // the stream changes too often: the open file stays for its own
+        return -EAGAIN;
+    }
     rc = is_server(copier) ? connect_server(copier, keyframe) : open_file(copier, keyframe);
     if (rc < 0)
         return rc;
@@ -327,35 +323,24 @@ static void write_packets(struct writer *writer)
 {
     struct copier *copier = (struct copier *)writer;
     struct queued_packet *packet;
-    int rc = 0;
     while (!(is_server(copier) && writer->finishing) &&
            (packet = packet_queue_take(packets_of(copier)))) {
         copy_packet(copier, packet);
         queued_packet_free(packet);
     }
-    if (is_server(copier))
+    if (is_server(copier)) {
+        if (writer->ending)
+            close_muxer(copier);
         return;
-    if (copier->muxer && packet_queue_clip_is_over(packets_of(copier))) {
+    }
+    if (copier->muxer && (writer->ending || packet_queue_clip_is_over(packets_of(copier)))) {
         writer->unfinished = end_file(copier);
     } else if (copier->muxer) {
-        rc = flush_file(copier, duration_of_last(copier));
+        int rc = flush_file(copier, duration_of_last(copier));
         if (rc < 0)
             abandon(copier, rc);
     }
     keep_enforce(&writer->segment.keep, writer->segment.whole);
-}
-
-static int finish_copy(struct writer *writer)
-{
-    struct copier *copier = (struct copier *)writer;
-    if (is_server(copier)) {
-        close_muxer(copier);
-        return 0;
-    }
-    write_packets(writer);
-    const int rc = copier->muxer ? end_file(copier) : writer->unfinished;
-    keep_enforce(&writer->segment.keep, writer->segment.whole);
-    return rc;
 }
 
 static void begin_copier(struct writer *writer)
@@ -370,5 +355,4 @@ const struct writer_kind copier_kind = {
     .begin = begin_copier,
     .acquire = has_work,
     .write = write_packets,
-    .finish = finish_copy,
 };

@@ -167,6 +167,10 @@ static void write_piece(struct writer *writer)
 {
     struct file_sink *file = (struct file_sink *)writer;
     struct segment *segment = &writer->segment;
+    if (writer->ending) {
+        writer->unfinished = segment_end(segment);
+        return;
+    }
     int rc = append_piece(file);
     if (rc == -EFBIG && segment->fd >= 0 && segment->whole > 0) {
         rc = segment_finish(segment);
@@ -185,16 +189,8 @@ static void write_piece(struct writer *writer)
     keep_enforce(&segment->keep, segment->whole);
 }
 
-static int finish_file(struct writer *writer)
-{
-    const int rc = segment_finish(&writer->segment);
-    segment_close(&writer->segment);
-    return rc;
-}
-
 const struct writer_kind file_kind = {
     .size = sizeof(struct file_sink),
     .acquire = acquire_next,
     .write = write_piece,
-    .finish = finish_file,
 };

@@ -88,7 +88,7 @@ bool segment_may_change(struct segment *segment)
     return true;
 }
 
-void segment_close(struct segment *segment)
+static void close_file(struct segment *segment)
 {
     if (segment->fd >= 0)
         close(segment->fd);
@@ -240,7 +240,7 @@ int segment_open(struct segment *segment, int64_t time_ns)
     if (rc < 0) {
         if (is_in_place(segment)) // else the name is another file's by now
             unlink(segment->path);
-        segment_close(segment);
+        close_file(segment);
         return rc;
     }
     segment->run_ns = run_of(segment->config, time_ns);
@@ -311,7 +311,7 @@ void segment_cut(struct segment *segment)
     if (segment->fd < 0)
         return;
     if (ftruncate(segment->fd, segment->whole) < 0)
-        segment_close(segment); // later frames go to a new file
+        close_file(segment); // later frames go to a new file
     else if (segment->whole == 0 && segment->config->sink.timed)
         segment_finish(segment); // the file's name must have the time of its first frame
 }
@@ -331,7 +331,14 @@ int segment_finish(struct segment *segment)
         segment->keep.next_ns = 0;
     }
     if (rc == 0)
-        segment_close(segment);
+        close_file(segment);
+    return rc;
+}
+
+int segment_end(struct segment *segment)
+{
+    const int rc = segment_finish(segment);
+    close_file(segment);
     return rc;
 }
 

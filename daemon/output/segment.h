@@ -72,7 +72,8 @@ int segment_write(struct segment *, const void *data, size_t size, off_t offset)
 void segment_cut(struct segment *);
 // Gives the file its name and closes it; deletes an empty one. On error it stays open.
 int segment_finish(struct segment *);
-void segment_close(struct segment *); // without any change
+// The same, but closes it in any case: on error the next start gives it its name.
+int segment_end(struct segment *);
 // Returns true if an output of this or another process writes the file; false if unknown. Takes the
 // file's lock for a moment.
 bool segment_is_written(const char *path);

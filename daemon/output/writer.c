@@ -264,11 +264,6 @@ static void finish_leftovers(struct writer *writer)
     segment_finish_leftovers(writer_config(writer), &writer->leftovers);
 }
 
-static void finish_last(struct writer *writer)
-{
-    writer->unfinished = writer->kind->finish(writer);
-}
-
 static void set_source(const struct writer *writer, enum pool_sink state)
 {
     const struct sink_context *context = &writer->sink.context;
@@ -314,12 +309,10 @@ static void start_next(struct writer *writer)
     struct pool *pool = writer->sink.context.pool;
     if (writer->busy || writer->ending)
         return;
-    if (writer->kind->acquire(writer)) {
+    const bool acquired = writer->kind->acquire(writer);
+    writer->ending = !acquired && writer->finishing && !(pool && pool_is_filling(pool));
+    if (acquired || writer->ending)
         start_job(writer, writer->kind->write);
-    } else if (writer->finishing && !(pool && pool_is_filling(pool))) {
-        writer->ending = true;
-        start_job(writer, finish_last);
-    }
 }
 
 static void job_is_done(uv_async_t *async)

@@ -19,11 +19,9 @@ struct writer_kind {
     // Counts the piece of the last job, and acquires the next one. Returns false if there is none;
     // a stopped writer loses what waits.
     bool (*acquire)(struct writer *);
-    // On the writer's thread: writes the piece; sets `status`, and `why` if it is an error.
+    // On the writer's thread: writes the piece; sets `status`, and `why` if it is an error. At the
+    // end, without a piece, completes the file or leaves the server; sets `unfinished`.
     void (*write)(struct writer *);
-    // On the writer's thread, at the end: completes the file or leaves the server. Returns 0, or a
-    // negative errno: the file stays unfinished.
-    int (*finish)(struct writer *);
 };
 
 extern const struct writer_kind file_kind, copier_kind;
