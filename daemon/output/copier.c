@@ -29,7 +29,8 @@ struct copier {
     struct muxer *muxer;              // NULL: no file or server is open
     struct AVCodecParameters *stream; // of the muxer
     struct timeline timeline;
-    enum loss loss;   // of the packets up to the next keyframe; LOSSES: they are written
+    enum loss
+        loss; // of the packets up to the next keyframe, with which a queue begins; LOSSES: none
     int64_t retry_ns; // CLOCK_MONOTONIC: nothing is opened before this
 
     // Files:
@@ -150,6 +151,7 @@ static void abandon_server(struct copier *copier, int rc)
     if (copier->muxer && now_ns - copier->connected_ns > STEADY_NS)
         retry_reset(&copier->retry);
     close_muxer(copier);
+    copier->retry.seed ^= (uint32_t)now_ns;
     copier->retry_ns = now_ns + retry_next_ns(&copier->retry, rc == -EACCES);
 }
 
@@ -343,16 +345,8 @@ static void write_packets(struct writer *writer)
     keep_enforce(&writer->segment.keep, writer->segment.whole);
 }
 
-static void begin_copier(struct writer *writer)
-{
-    struct copier *copier = (struct copier *)writer;
-    copier->loss = LOSS_DAMAGED;
-    copier->retry.seed = (uint32_t)monotonic_ns();
-}
-
 const struct writer_kind copier_kind = {
     .size = sizeof(struct copier),
-    .begin = begin_copier,
     .acquire = has_work,
     .write = write_packets,
 };

@@ -460,8 +460,6 @@ static int open_writer(struct sink **ret, const struct sink_context *context, ch
     uv_timer_init(context->loop, &writer->timer);
     uv_async_init(context->loop, &writer->done, job_is_done);
     writer->timer.data = writer->done.data = writer;
-    if (kind->begin)
-        kind->begin(writer);
     if (context->packets)
         uv_timer_start(&writer->timer, time_to_write, WRITE_MS, WRITE_MS);
     if (context->pool)

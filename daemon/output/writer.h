@@ -14,8 +14,7 @@ struct writer;
 
 // What a kind of writer does.
 struct writer_kind {
-    size_t size;                    // of the struct that begins with the writer
-    void (*begin)(struct writer *); // sets what is not zero at first; NULL: nothing
+    size_t size; // of the struct that begins with the writer, zeroed at first
     // Counts the piece of the last job, and acquires the next one. Returns false if there is none;
     // a stopped writer loses what waits.
     bool (*acquire)(struct writer *);
