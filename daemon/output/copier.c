@@ -29,8 +29,8 @@ struct copier {
     struct muxer *muxer;              // NULL: no file or server is open
     struct AVCodecParameters *stream; // of the muxer
     struct timeline timeline;
-    enum loss
-        loss; // of the packets up to the next keyframe, with which a queue begins; LOSSES: none
+    // Of the packets up to the next keyframe; LOSSES: they are written. A queue begins with one.
+    enum loss loss;
     int64_t retry_ns; // CLOCK_MONOTONIC: nothing is opened before this
 
     // Files:

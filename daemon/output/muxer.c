@@ -279,10 +279,10 @@ static bool has_readable_sets(const AVCodecParameters *stream)
     if (stream->codec_id != AV_CODEC_ID_HEVC || !has_start_codes(stream))
         return true;
     while (nal_next(&reader, &nal)) {
-        if (nal.size == 0 || (nal.data[0] >> 1 & 63) != HEVC_UNIT_SPS) // of any layer
-            continue;
-        if (!(readable = hevc_sps_is_readable(&nal)))
-            break;
+        const bool sps = nal.size > 0 && (nal.data[0] >> 1 & 63) == HEVC_UNIT_SPS; // of any layer
+        if (sps && !hevc_sps_is_readable(&nal))
+            return false;
+        readable |= sps;
     }
     return readable;
 }
