@@ -30,9 +30,9 @@
 // - "stop" (daemon/daemon.c): ends a stop that takes too long. Waits for nothing else.
 // - "disk MAJOR:MINOR" or "publish" (daemon/output/writer.c), one for each file system with files
 //   that outputs write, and one for each RTSP server that an output publishes to: block in the disk
-//   or the network, and end with the last such output.
-// - "folder" (daemon/output/writer.c) looks at the folder of a file that is opened, for which the
-//   loop waits at most 500 ms: blocks in the disk.
+//   or the network, and end with the last such output. For each file that is opened, one begins
+//   with a look at its folder, for which the loop waits at most 500 ms, and ends if the file system
+//   has a thread.
 // - libuv's threads run short blocking work for the loop (base/loop.h): they read the configuration
 //   of a reload, look up groups, open NVDEC, follow links, scan folders, write and sync changes and
 //   the file of counters, release the device of a camera that has ended, submit the crops of what

@@ -10,6 +10,7 @@
 
 #include "config/object.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/number.h"
 #include "daemon/base/retry.h"
 #include "daemon/output/muxer.h"
 #include "daemon/output/writer.h"
@@ -28,15 +29,11 @@ struct copier {
     struct muxer *muxer;              // NULL: no file or server is open
     struct AVCodecParameters *stream; // of the muxer
     struct timeline timeline;
-    int64_t base;     // timeline time at which the muxer's times begin; INT64_MIN: not known yet
-    bool broken;      // packets up to the next keyframe are lost...
-    enum loss reason; // ...for this reason
+    // Of the packets up to the next keyframe; LOSSES: they are written. A queue begins with one.
+    enum loss loss;
     int64_t retry_ns; // CLOCK_MONOTONIC: nothing is opened before this
-    char why[400];    // reason of the last failure of a server, or the unknown codec
 
     // Files:
-    struct queued_packet *held; // not written so far: the next packet determines its duration
-    struct packet_times held_times;
     uint32_t clip;                         // of the open file
     int unflushed;                         // packets after the flushed part of the file
     int64_t unflushed_bytes;               // of these, which the muxer holds in part
@@ -71,94 +68,50 @@ static void close_muxer(struct copier *copier)
 
 // --- files
 
-static int write_part(void *opaque, const void *data, size_t size, int64_t offset)
+// Gives the file its name. On error it is closed, and the next start names it.
+static int name_file(struct copier *copier)
 {
-    struct copier *copier = opaque;
-    return segment_write(&copier->writer.segment, data, size, offset);
+    close_muxer(copier);
+    return segment_end(&copier->writer.segment);
 }
 
 // Closes the failed muxer. The flushed part stays as a file of its own.
 static void abandon_file(struct copier *copier, int rc)
 {
-    struct segment *segment = &copier->writer.segment;
-    for (copier->unflushed += copier->held != NULL; copier->unflushed > 0; copier->unflushed--)
+    for (; copier->unflushed > 0; copier->unflushed--)
         lose_packet(copier, LOSS_SINK);
     copier->unflushed_bytes = 0;
-    queued_packet_free(copier->held);
-    copier->held = NULL;
-    close_muxer(copier);
-    segment_cut(segment);
-    if (segment_finish(segment) < 0)
-        segment_close(segment); // the next start names it
+    segment_cut(&copier->writer.segment);
+    name_file(copier);
     // A file at its size limit does not mean a full disk: another one begins.
     copier->retry_ns = rc == -EFBIG ? 0 : monotonic_ns() + RETRY_NS;
 }
 
-static int write_held(struct copier *copier, int64_t duration_ns)
+// `last_ns`: as for muxer_flush.
+static int flush_file(struct copier *copier, int64_t last_ns)
 {
-    int rc = muxer_write(copier->muxer, copier->held->av, &copier->held_times, duration_ns);
+    if (copier->unflushed == (last_ns < 0 && muxer_holds(copier->muxer)))
+        return 0;
+    int rc = muxer_flush(copier->muxer, last_ns);
     if (rc < 0)
         return rc;
-    copier->unflushed++;
-    copier->unflushed_bytes += copier->held->av->size;
-    queued_packet_free(copier->held);
-    copier->held = NULL;
-    return 0;
-}
-
-static void mark_flushed(struct copier *copier)
-{
-    copier->writer.segment.whole = muxer_bytes(copier->muxer);
     copier->writer.status = 0;
     copier->unflushed_bytes = 0;
-    for (; copier->unflushed > 0; copier->unflushed--)
+    for (; copier->unflushed > muxer_holds(copier->muxer); copier->unflushed--)
         ledger_emit(copier->writer.sink.context.ledger);
-}
-
-static int flush_file(struct copier *copier)
-{
-    if (copier->unflushed == 0)
-        return 0;
-    int rc = muxer_flush(copier->muxer);
-    if (rc == 0)
-        mark_flushed(copier);
-    return rc;
+    return 0;
 }
 
 static int complete_file(struct copier *copier)
 {
-    int rc = copier->held ? write_held(copier, copier->timeline.interval_ns) : 0;
-    if (rc == 0)
-        rc = flush_file(copier);
-    if (rc == 0)
-        rc = muxer_finish(copier->muxer);
-    if (rc == 0)
-        mark_flushed(copier);
-    return rc;
+    int rc = flush_file(copier, copier->timeline.interval_ns);
+    return rc < 0 ? rc : muxer_finish(copier->muxer);
 }
 
-// Gives the complete file its name. On error it is closed, and the next start names it.
-static int name_file(struct copier *copier)
-{
-    close_muxer(copier);
-    int rc = segment_finish(&copier->writer.segment);
-    if (rc < 0)
-        segment_close(&copier->writer.segment);
-    return rc;
-}
-
-// -EAGAIN: the stream changes too often, and the open file stays for its own one.
 static int open_file(struct copier *copier, const struct queued_packet *keyframe)
 {
     struct segment *segment = &copier->writer.segment;
-    int rc = 0;
-    if (copier->muxer && !muxer_same_stream(copier->stream, keyframe->stream) &&
-        !segment_may_change(segment)) {
-        copier->reason = LOSS_SINK;
-        return -EAGAIN;
-    }
-    if (copier->muxer)
-        rc = complete_file(copier);
+    int rc = copier->muxer ? complete_file(copier) : 0;
     if (rc == 0 && copier->muxer)
         rc = name_file(copier);
     if (rc == 0)
@@ -166,32 +119,28 @@ static int open_file(struct copier *copier, const struct queued_packet *keyframe
     if (rc < 0)
         return rc;
     copier->clip = keyframe->clip;
-    return muxer_open_file(&copier->muxer, writer_config(&copier->writer)->protocol,
-                           keyframe->stream, keyframe->capture_ns, write_part, copier);
+    return muxer_open_file(&copier->muxer, segment, keyframe->stream, keyframe->capture_ns);
 }
 
-// Takes ownership of the packet, on success.
-static int hold_packet(struct copier *copier, struct queued_packet *packet,
-                       const struct packet_times *times)
+static int write_packet(struct copier *copier, const struct queued_packet *packet,
+                        const struct packet_times *times)
 {
-    int rc = copier->held ? write_held(copier, times->dts - copier->held_times.dts) : 0;
-    if (rc == 0 && copier->unflushed_bytes > MUXER_BYTES)
-        rc = flush_file(copier);
+    int rc = copier->unflushed_bytes > MUXER_BYTES ? flush_file(copier, -1) : 0;
+    if (rc == 0)
+        rc = muxer_write(copier->muxer, packet->av, times);
     if (rc < 0)
         return rc;
-    copier->held = packet;
-    copier->held_times = *times;
+    copier->unflushed++;
+    copier->unflushed_bytes += packet->av->size;
     return 0;
 }
 
-// Writes a last picture; it lasts the usual interval, or its age if that is less.
-static int write_last(struct copier *copier)
+// Returns the duration of a last picture: the usual interval, or its age if that is less. -1: the
+// next one may still come.
+static int64_t duration_of_last(const struct copier *copier)
 {
-    const int64_t age_ns = copier->held ? monotonic_ns() - copier->held->received_ns : 0;
-    const int64_t interval_ns = copier->timeline.interval_ns;
-    if (age_ns < HOLD_NS)
-        return 0;
-    return write_held(copier, interval_ns < age_ns ? interval_ns : age_ns);
+    const int64_t age_ns = monotonic_ns() - copier->timeline.received_ns;
+    return age_ns < HOLD_NS ? -1 : bounds_min(copier->timeline.interval_ns, age_ns);
 }
 
 // --- servers
@@ -202,14 +151,16 @@ static void abandon_server(struct copier *copier, int rc)
     if (copier->muxer && now_ns - copier->connected_ns > STEADY_NS)
         retry_reset(&copier->retry);
     close_muxer(copier);
+    copier->retry.seed ^= (uint32_t)now_ns;
     copier->retry_ns = now_ns + retry_next_ns(&copier->retry, rc == -EACCES);
 }
 
 static int connect_server(struct copier *copier, const struct queued_packet *keyframe)
 {
     close_muxer(copier);
-    int rc = muxer_open_server(&copier->muxer, writer_config(&copier->writer), keyframe->stream,
-                               &copier->writer.stop, copier->why, sizeof copier->why);
+    struct writer *writer = &copier->writer;
+    int rc = muxer_open_server(&copier->muxer, writer_config(writer), keyframe->stream,
+                               &writer->finishing, writer->why, sizeof writer->why);
     if (rc < 0)
         return rc;
     copier->writer.status = 0;
@@ -217,17 +168,16 @@ static int connect_server(struct copier *copier, const struct queued_packet *key
     return 0;
 }
 
-static int send_packet(struct copier *copier, struct queued_packet *packet,
+static int send_packet(struct copier *copier, const struct queued_packet *packet,
                        const struct packet_times *times)
 {
-    int rc = muxer_write(copier->muxer, packet->av, times, 0);
+    int rc = muxer_write(copier->muxer, packet->av, times);
     if (rc < 0) {
-        snprintf(copier->why, sizeof copier->why, "the RTSP server takes no more: %s",
+        snprintf(copier->writer.why, sizeof copier->writer.why, "the RTSP server takes no more: %s",
                  strerror(-rc));
         return rc;
     }
     ledger_emit(copier->writer.sink.context.ledger);
-    queued_packet_free(packet);
     return 0;
 }
 
@@ -235,14 +185,12 @@ static int send_packet(struct copier *copier, struct queued_packet *packet,
 
 static void explain_failure(struct copier *copier, int rc)
 {
-    char *to = copier->writer.why;
-    const size_t size = sizeof copier->writer.why;
+    char *why = copier->writer.why;
+    const size_t size = sizeof copier->writer.why, n = strlen(why);
     if (is_server(copier))
-        snprintf(to, size, "%s; tried again until it works", copier->why);
-    else if (rc == -ENOTSUP)
-        snprintf(to, size, "%s", copier->why);
-    else
-        snprintf(to, size, "cannot write %s: %s: packets are lost",
+        snprintf(why + n, size - n, "; tried again until it works");
+    else if (rc != -ENOTSUP)
+        snprintf(why, size, "cannot write %s: %s: packets are lost",
                  writer_config(&copier->writer)->sink.path,
                  rc == -EINVAL ? "the stream lacks its size or readable parameter sets"
                                : strerror(-rc));
@@ -256,10 +204,9 @@ static void abandon(struct copier *copier, int rc)
     else
         abandon_file(copier, rc);
     copier->writer.status = rc;
-    copier->broken = true;
-    copier->reason = rc == -ENOTSUP                        ? LOSS_CONFIG
-                     : rc == -EINVAL && !is_server(copier) ? LOSS_DAMAGED
-                                                           : LOSS_SINK;
+    copier->loss = rc == -ENOTSUP                        ? LOSS_CONFIG
+                   : rc == -EINVAL && !is_server(copier) ? LOSS_DAMAGED
+                                                         : LOSS_SINK;
 }
 
 static int end_file(struct copier *copier)
@@ -273,26 +220,20 @@ static int end_file(struct copier *copier)
 
 static int complete_stream(struct copier *copier, const struct queued_packet *keyframe)
 {
-    const enum AVCodecID codec = keyframe->stream->codec_id;
-    char url[256];
-    if (!muxer_takes(keyframe->stream)) {
-        snprintf(copier->why, sizeof copier->why,
-                 "the camera sends %s, of which no copy can be made (" MUXER_CODECS ")",
-                 avcodec_get_name(codec));
-        return -ENOTSUP;
-    }
+    struct writer *writer = &copier->writer;
     int rc = muxer_complete_stream(keyframe->stream, keyframe->av);
-    if (rc < 0 && is_server(copier))
-        snprintf(copier->why, sizeof copier->why, "cannot publish to %s: no parameters of %s: %s",
-                 config_sink_url(writer_config(&copier->writer), url, sizeof url),
-                 avcodec_get_name(codec), strerror(-rc));
+    if (rc == -ENOTSUP)
+        snprintf(writer->why, sizeof writer->why,
+                 "the camera sends %s, of which no copy can be made (" MUXER_CODECS ")",
+                 avcodec_get_name(keyframe->stream->codec_id));
+    else if (rc < 0)
+        snprintf(writer->why, sizeof writer->why, "cannot read the stream's parameters");
     return rc;
 }
 
-static bool belongs_to_muxer(const struct copier *copier, const struct queued_packet *keyframe)
+// Returns true if the open muxer may take another group of pictures.
+static bool muxer_continues(const struct copier *copier, const struct queued_packet *keyframe)
 {
-    if (!copier->muxer || !muxer_same_stream(copier->stream, keyframe->stream))
-        return false;
     return is_server(copier) || (copier->clip == keyframe->clip &&
                                  segment_continues(&copier->writer.segment, keyframe->capture_ns,
                                                    copier->last_group_bytes));
@@ -307,60 +248,61 @@ static void begin_stream(struct copier *copier, struct queued_packet *keyframe)
     timeline_begin(&copier->timeline, copier->stream->codec_id == AV_CODEC_ID_MJPEG ? 0
                                       : delay > DELAY                               ? delay
                                                                                     : DELAY);
-    copier->base = INT64_MIN;
 }
 
 // Opens a file or connects for the keyframe, unless it belongs to the open muxer. -EAGAIN: only its
-// packets are lost.
+// packets are lost, for the reason in `loss`.
 static int choose_muxer(struct copier *copier, struct queued_packet *keyframe)
 {
     if (monotonic_ns() < copier->retry_ns)
         return -EAGAIN;
     int rc = complete_stream(copier, keyframe);
-    if (rc < 0 || belongs_to_muxer(copier, keyframe))
+    if (rc < 0)
         return rc;
+    const bool same = copier->muxer && muxer_same_stream(copier->stream, keyframe->stream);
+    if (same && muxer_continues(copier, keyframe))
+        return 0;
+    if (copier->muxer && !same && !is_server(copier) &&
+        !segment_may_change(&copier->writer.segment)) {
+        copier->loss = LOSS_SINK; // the stream changes too often: the open file stays for its own
+        return -EAGAIN;
+    }
     rc = is_server(copier) ? connect_server(copier, keyframe) : open_file(copier, keyframe);
     if (rc < 0)
         return rc;
     begin_stream(copier, keyframe);
     // Packets that arrived while connecting are old by now.
     if (is_server(copier) && packet_queue_skip(packets_of(copier), LOSS_SINK)) {
-        copier->reason = LOSS_SINK;
+        copier->loss = LOSS_SINK;
         return -EAGAIN;
     }
     return 0;
 }
 
-// Takes ownership of the packet.
 static void copy_packet(struct copier *copier, struct queued_packet *packet)
 {
-    int rc = 0;
+    int rc;
     if (packet->stream) {
         copier->last_group_bytes = copier->group_bytes;
         copier->group_bytes = 0;
         rc = choose_muxer(copier, packet);
-        copier->broken = rc < 0;
+        if (rc == 0)
+            copier->loss = LOSSES;
+        else if (rc != -EAGAIN)
+            abandon(copier, rc);
     }
-    if (rc < 0 && rc != -EAGAIN)
-        abandon(copier, rc);
-    if (copier->broken) {
-        lose_packet(copier, copier->reason);
-        queued_packet_free(packet);
+    if (copier->loss != LOSSES) {
+        lose_packet(copier, copier->loss);
         return;
     }
     copier->group_bytes += packet->av->size;
-    struct packet_times times =
+    const struct packet_times times =
         timeline_next(&copier->timeline, packet->pts_ns, packet->received_ns);
-    if (copier->base == INT64_MIN)
-        copier->base = times.pts;
-    times.pts -= copier->base;
-    times.dts -= copier->base;
     rc = is_server(copier) ? send_packet(copier, packet, &times)
-                           : hold_packet(copier, packet, &times);
+                           : write_packet(copier, packet, &times);
     if (rc < 0) {
         abandon(copier, rc);
         lose_packet(copier, LOSS_SINK);
-        queued_packet_free(packet);
     }
 }
 
@@ -383,49 +325,28 @@ static void write_packets(struct writer *writer)
 {
     struct copier *copier = (struct copier *)writer;
     struct queued_packet *packet;
-    int rc = 0;
-    while (!(is_server(copier) && atomic_load(&writer->stop)) &&
-           (packet = packet_queue_take(packets_of(copier))))
+    while (!(is_server(copier) && writer->finishing) &&
+           (packet = packet_queue_take(packets_of(copier)))) {
         copy_packet(copier, packet);
-    if (is_server(copier))
+        queued_packet_free(packet);
+    }
+    if (is_server(copier)) {
+        if (writer->ending)
+            close_muxer(copier);
         return;
-    if (copier->muxer && packet_queue_clip_is_over(packets_of(copier))) {
+    }
+    if (copier->muxer && (writer->ending || packet_queue_clip_is_over(packets_of(copier)))) {
         writer->unfinished = end_file(copier);
     } else if (copier->muxer) {
-        rc = write_last(copier);
-        if (rc == 0)
-            rc = flush_file(copier);
+        int rc = flush_file(copier, duration_of_last(copier));
         if (rc < 0)
             abandon(copier, rc);
     }
     keep_enforce(&writer->segment.keep, writer->segment.whole);
 }
 
-static int finish_copy(struct writer *writer)
-{
-    struct copier *copier = (struct copier *)writer;
-    if (is_server(copier)) {
-        close_muxer(copier);
-        return 0;
-    }
-    write_packets(writer);
-    const int rc = copier->muxer ? end_file(copier) : writer->unfinished;
-    keep_enforce(&writer->segment.keep, writer->segment.whole);
-    return rc;
-}
-
-static void begin_copier(struct writer *writer)
-{
-    struct copier *copier = (struct copier *)writer;
-    copier->broken = true;
-    copier->reason = LOSS_DAMAGED;
-    copier->retry.seed = (uint32_t)monotonic_ns();
-}
-
 const struct writer_kind copier_kind = {
     .size = sizeof(struct copier),
-    .begin = begin_copier,
     .acquire = has_work,
     .write = write_packets,
-    .finish = finish_copy,
 };

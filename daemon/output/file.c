@@ -16,8 +16,12 @@ static const int64_t RETRY_NS = 1000000000; // from a failure to the next try
 
 struct file_sink {
     struct writer writer;
-    bool written;     // the piece of the last job
     int64_t retry_ns; // CLOCK_MONOTONIC: everything before is lost
+
+    // The acquired piece:
+    bool written;
+    int64_t time_ns; // since 1970
+    size_t bytes;    // at most
 
     // Frames:
     const struct result *result;     // being written, held; NULL for lines
@@ -26,9 +30,7 @@ struct file_sink {
 
     // Lines:
     uint64_t next;          // number of the next line
-    size_t bytes;           // being written, like:
-    int n;                  // lines
-    int64_t time_ns;        // of the first; all are of the same second
+    int n;                  // being written, all of the same second
     char text[LINES_BYTES]; // takes no memory before it is written
 };
 
@@ -42,7 +44,10 @@ static bool acquire_lines(struct file_sink *file)
     line_queue_offer(context->lines, context->account, 1);
     context->account->lost += line_queue_skip(context->lines, &file->next);
     file->bytes = 0;
-    file->n = 0;
+    if (file->writer.stopped) {
+        context->account->lost += context->lines->next - file->next;
+        file->next = context->lines->next;
+    }
     while ((line = line_queue_get(context->lines, file->next)) &&
            file->bytes + line->bytes <= LINES_BYTES) {
         if (file->n == 0)
@@ -63,16 +68,25 @@ static bool acquire_piece(struct file_sink *file)
     if (!pool)
         return acquire_lines(file);
     file->result = pool_acquire(pool, &file->writer.consumer);
-    return file->result;
+    if (!file->result)
+        return false;
+    file->time_ns = protocol_first_item(file->result)->frame.capture_ns;
+    file->bytes = protocol_header_max(file->result) +
+                  protocol_payload_size(writer_config(&file->writer), file->result);
+    return true;
 }
 
-static void release_piece(struct file_sink *file, bool written)
+// Counts the acquired piece, if there is one.
+static void release_piece(struct file_sink *file)
 {
     const struct sink_context *context = &file->writer.sink.context;
     if (context->pool)
-        pool_release(context->pool, &file->writer.consumer, written);
+        pool_release(context->pool, &file->writer.consumer, file->written);
     else
-        *(written ? &context->account->delivered : &context->account->lost) += (uint64_t)file->n;
+        *(file->written ? &context->account->delivered : &context->account->lost) +=
+            (uint64_t)file->n;
+    file->written = false;
+    file->n = 0;
 }
 
 // Finishing makes a last attempt.
@@ -81,41 +95,13 @@ static bool acquire_next(struct writer *writer)
     struct file_sink *file = (struct file_sink *)writer;
     const bool waits = !writer->finishing && monotonic_ns() < file->retry_ns;
     bool acquired;
-    while ((acquired = acquire_piece(file)) && waits)
-        release_piece(file, false);
+    do
+        release_piece(file);
+    while ((acquired = acquire_piece(file)) && waits);
     return acquired;
 }
 
-static void release_written(struct writer *writer)
-{
-    struct file_sink *file = (struct file_sink *)writer;
-    release_piece(file, file->written);
-}
-
-static void lose_lines(struct writer *writer)
-{
-    struct file_sink *file = (struct file_sink *)writer;
-    const struct sink_context *context = &writer->sink.context;
-    if (!context->lines)
-        return;
-    line_queue_offer(context->lines, context->account, 1);
-    context->account->lost += context->lines->next - file->next;
-    file->next = context->lines->next;
-}
-
 // --- the job
-
-static int64_t time_of_piece(const struct file_sink *file)
-{
-    return file->result ? protocol_first_item(file->result)->frame.capture_ns : file->time_ns;
-}
-
-static size_t room_for_piece(const struct file_sink *file)
-{
-    return file->result ? protocol_header_max(file->result) +
-                              protocol_payload_size(writer_config(&file->writer), file->result)
-                        : file->bytes;
-}
 
 // Returns true if the open file cannot hold the frame's geometry.
 static bool frame_differs(const struct file_sink *file)
@@ -129,16 +115,15 @@ static bool frame_differs(const struct file_sink *file)
 static int choose_file(struct file_sink *file)
 {
     struct segment *segment = &file->writer.segment;
-    const int64_t time_ns = time_of_piece(file);
     const bool differs = frame_differs(file);
     int rc = 0;
     if (differs && !segment_may_change(segment))
         return -EXFULL;
-    if (segment_is_open(segment) &&
-        (differs || !segment_continues(segment, time_ns, (int64_t)room_for_piece(file))))
+    if (segment->fd >= 0 &&
+        (differs || !segment_continues(segment, file->time_ns, (int64_t)file->bytes)))
         rc = segment_finish(segment);
-    if (rc == 0 && !segment_is_open(segment))
-        rc = segment_open(segment, time_ns);
+    if (rc == 0 && segment->fd < 0)
+        rc = segment_open(segment, file->time_ns);
     return rc;
 }
 
@@ -182,8 +167,12 @@ static void write_piece(struct writer *writer)
 {
     struct file_sink *file = (struct file_sink *)writer;
     struct segment *segment = &writer->segment;
+    if (writer->ending) {
+        writer->unfinished = segment_end(segment);
+        return;
+    }
     int rc = append_piece(file);
-    if (rc == -EFBIG && segment_is_open(segment) && segment->whole > 0) {
+    if (rc == -EFBIG && segment->fd >= 0 && segment->whole > 0) {
         rc = segment_finish(segment);
         if (rc == 0)
             rc = append_piece(file);
@@ -200,18 +189,8 @@ static void write_piece(struct writer *writer)
     keep_enforce(&segment->keep, segment->whole);
 }
 
-static int finish_file(struct writer *writer)
-{
-    const int rc = segment_finish(&writer->segment);
-    segment_close(&writer->segment);
-    return rc;
-}
-
 const struct writer_kind file_kind = {
     .size = sizeof(struct file_sink),
     .acquire = acquire_next,
     .write = write_piece,
-    .release = release_written,
-    .finish = finish_file,
-    .stop = lose_lines,
 };

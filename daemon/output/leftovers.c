@@ -15,44 +15,36 @@
 #include "daemon/output/segment.h"
 #include "daemon/wire.h"
 
-enum { TEXT_BYTES = 1024 }; // of the longest header, with a zero
+enum { HEAD_BYTES = 4096 };
 
-// Reads up to `size` bytes; fewer at the end of the file.
-static ssize_t read_at(int fd, void *to, size_t size, off_t offset)
+// A walk over a file's records.
+struct walk {
+    uint8_t head[HEAD_BYTES + 1]; // first bytes of the record, then zeros
+    ssize_t n;                    // bytes of head
+    off_t left;                   // from the record to the end of the file
+    off_t whole;                  // end of the last whole frame
+    off_t frame;                  // y4m: bytes of a frame; 0: the header is next
+    bool ends;                    // set by the functions below: the record ends a frame
+};
+
+// --- the formats: each returns the bytes of a record, which the file may not have; 0: invalid
+
+static uint64_t framed_record(struct walk *walk)
 {
-    ssize_t n;
-    do
-        n = pread(fd, to, size, offset);
-    while (n < 0 && errno == EINTR);
-    return n < 0 ? -errno : n;
-}
-
-static bool begins_like(const char *bytes, ssize_t n, const char *magic)
-{
-    return memcmp(bytes, magic, (size_t)n < strlen(magic) ? (size_t)n : strlen(magic)) == 0;
-}
-
-// Each returns the bytes of the record at `offset`; 0 if none or cut; or a negative errno.
-
-static off_t framed_record(int fd, off_t offset, off_t end)
-{
-    union {
-        struct framed_batch batch;
-        struct framed_header frame; // larger, but its sizes come first
-    } header;
-    uint64_t size = 0, payload = 0, left = (uint64_t)(end - offset);
-    ssize_t n = read_at(fd, &header, sizeof header.batch, offset);
-    if (n < (ssize_t)sizeof header.batch)
-        return n < 0 ? n : 0;
-    if (memcmp(header.batch.magic, FRAMED_BATCH_MAGIC, 4) == 0) {
-        size = le16toh(header.batch.bytes) +
-               (uint64_t)le32toh(header.batch.count) * le32toh(header.batch.header_bytes);
-        payload = le64toh(header.batch.payload_bytes);
-    } else if (memcmp(header.frame.magic, FRAMED_MAGIC, 4) == 0) {
-        size = le16toh(header.frame.header_bytes);
-        payload = le64toh(header.frame.payload_bytes);
+    struct framed_batch batch;
+    struct framed_header frame;
+    uint64_t size = 0, payload = 0;
+    memcpy(&batch, walk->head, sizeof batch);
+    memcpy(&frame, walk->head, sizeof frame);
+    if (memcmp(batch.magic, FRAMED_BATCH_MAGIC, 4) == 0) {
+        size = le16toh(batch.bytes) + (uint64_t)le32toh(batch.count) * le32toh(batch.header_bytes);
+        payload = le64toh(batch.payload_bytes);
+    } else if (memcmp(frame.magic, FRAMED_MAGIC, 4) == 0) {
+        size = le16toh(frame.header_bytes);
+        payload = le64toh(frame.payload_bytes);
     }
-    return size <= left && payload <= left - size ? (off_t)(size + payload) : 0;
+    walk->ends = true;
+    return __builtin_add_overflow(size, payload, &size) ? 0 : size;
 }
 
 // Returns the number of elements of a shape like "(3, 480, 640)".
@@ -66,87 +58,58 @@ static uint64_t npy_elements(const char *shape)
     return elements;
 }
 
-static off_t npy_record(int fd, off_t offset, off_t end)
+static uint64_t npy_record(struct walk *walk)
 {
     enum { PREFIX = 10 };
-    char text[TEXT_BYTES] = "";
-    ssize_t n = read_at(fd, text, sizeof text - 1, offset);
-    if (n < PREFIX || memcmp(text, "\x93NUMPY\x01", 8) != 0)
-        return n < 0 ? n : 0;
-    uint64_t header = PREFIX + (uint64_t)((uint8_t)text[8] | (uint8_t)text[9] << 8), size;
-    const char *descr = strstr(text + PREFIX, "'descr': '");
-    const char *shape = strstr(text + PREFIX, "'shape': (");
-    if (!descr || !shape)
+    const char *text = (const char *)walk->head + PREFIX;
+    const char *descr = strstr(text, "'descr': '"), *shape = strstr(text, "'shape': (");
+    if (memcmp(walk->head, "\x93NUMPY\x01", 8) != 0 || !descr || !shape)
         return 0;
-    uint64_t width = strtoull(descr + strlen("'descr': '") + 2, NULL, 10);
-    if (__builtin_mul_overflow(width, npy_elements(strchr(shape, '(')), &size) ||
-        __builtin_add_overflow(size, header, &size) || size > (uint64_t)(end - offset))
-        return 0;
-    return (off_t)size;
+    uint64_t size = strtoull(descr + strlen("'descr': '") + 2, NULL, 10); // of an element
+    uint64_t header = PREFIX + (uint64_t)(walk->head[8] | walk->head[9] << 8);
+    walk->ends = true;
+    return __builtin_mul_overflow(size, npy_elements(strchr(shape, '(')), &size) ||
+                   __builtin_add_overflow(size, header, &size)
+               ? 0
+               : size;
 }
 
-// Returns the bytes of the stream's header, 0 if it is cut; sets *frame to the bytes of each frame.
-static off_t y4m_header(int fd, off_t *frame)
+// All frames of a file have one size: the second record is the whole ones together.
+static uint64_t y4m_record(struct walk *walk)
 {
-    char text[TEXT_BYTES] = "";
-    ssize_t n = read_at(fd, text, sizeof text - 1, 0);
-    const char *end = n > 0 ? strchr(text, '\n') : NULL, *colour = end ? strstr(text, " C") : NULL;
+    const char *text = (const char *)walk->head;
+    const char *end = strchr(text, '\n'), *colour = end ? strstr(text, " C") : NULL;
     off_t width, height;
+    walk->ends = walk->frame > 0;
+    if (walk->frame > 0)
+        return (uint64_t)(walk->left / walk->frame * walk->frame);
     if (!colour || sscanf(text, "YUV4MPEG2 W%ld H%ld", &width, &height) != 2 || width < 1 ||
         height < 1 || width > IMAGE_SIDE_MAX || height > IMAGE_SIDE_MAX)
-        return n < 0 ? n : 0;
+        return 0;
     off_t chroma = !strncmp(colour, " Cmono", 6)  ? 0
                    : !strncmp(colour, " C444", 5) ? 2 * width * height
                                                   : 2 * ((width + 1) / 2) * ((height + 1) / 2);
-    *frame = (off_t)strlen("FRAME\n") + width * height + chroma;
-    return end - text + 1;
+    walk->frame = (off_t)strlen("FRAME\n") + width * height + chroma;
+    return (uint64_t)(end - text) + 1;
 }
 
-static off_t y4m_whole(int fd, off_t end)
+static uint64_t raw_record(struct walk *walk)
 {
-    off_t frame = 1, header = y4m_header(fd, &frame);
-    off_t frames = header > 0 ? (end - header) / frame : 0;
-    return frames > 0 ? header + frames * frame : header < 0 ? header : 0;
+    walk->ends = true; // the file does not show where a frame ends
+    return (uint64_t)walk->left;
 }
 
-static off_t sum_records(off_t record(int fd, off_t offset, off_t end), int fd, off_t end)
-{
-    off_t whole = 0, size;
-    while ((size = record(fd, whole, end)) > 0)
-        whole += size;
-    return size < 0 ? size : whole;
-}
-
-static off_t framed_whole(int fd, off_t end)
-{
-    return sum_records(framed_record, fd, end);
-}
-
-static off_t npy_whole(int fd, off_t end)
-{
-    return sum_records(npy_record, fd, end);
-}
-
-// --- containers, whose parts are written one by one
-
-// MP4: up to the last whole mdat, whose samples the moof before it describes.
-static off_t mp4_whole(int fd, off_t end)
+// A fragment ends with its mdat, whose samples the moof before it describes.
+static uint64_t mp4_record(struct walk *walk)
 {
     enum { HEADER = 8, LONG_HEADER = 16 };
-    uint8_t header[LONG_HEADER] = {0};
-    off_t whole = 0;
-    ssize_t n;
-    for (off_t at = 0; (n = read_at(fd, header, sizeof header, at)) >= HEADER;) {
-        const bool is_long = big_endian_read(header, 4) == 1;
-        const uint64_t size =
-            is_long ? big_endian_read(header + HEADER, 8) : big_endian_read(header, 4);
-        if (size < (is_long ? LONG_HEADER : HEADER) || size > (uint64_t)(end - at))
-            return whole;
-        at += (off_t)size;
-        if (memcmp(header + 4, "mdat", 4) == 0 || (whole > 0 && !memcmp(header + 4, "mfra", 4)))
-            whole = at;
-    }
-    return n < 0 ? n : whole;
+    const char *type = (const char *)walk->head + 4;
+    uint64_t size = big_endian_read(walk->head, 4);
+    const bool is_long = size == 1;
+    if (is_long)
+        size = big_endian_read(walk->head + HEADER, 8);
+    walk->ends = !memcmp(type, "mdat", 4) || (!memcmp(type, "mfra", 4) && walk->whole > 0);
+    return size >= (is_long ? LONG_HEADER : HEADER) ? size : 0;
 }
 
 // Returns the length of an element's id or size by its first byte; 0 if invalid.
@@ -155,86 +118,90 @@ static int ebml_length(uint8_t first)
     return first ? __builtin_clz(first) - 23 : 0;
 }
 
-// Matroska: up to the last whole cluster or element after one.
-static off_t mkv_whole(int fd, off_t end)
+// Matroska: a segment's elements follow it. A frame ends with its cluster.
+static uint64_t mkv_record(struct walk *walk)
 {
-    enum { HEADER_MAX = 12 };
     static const uint64_t SEGMENT = 0x18538067, CLUSTER = 0x1f43b675;
-    uint8_t header[HEADER_MAX] = {0};
-    off_t whole = 0;
-    ssize_t n;
-    for (off_t at = 0; (n = read_at(fd, header, sizeof header, at)) > 0;) {
-        const int id_bytes = ebml_length(header[0]);
-        const int size_bytes = id_bytes > 0 && id_bytes <= 4 ? ebml_length(header[id_bytes]) : 0;
-        if (size_bytes == 0 || n < id_bytes + size_bytes)
-            return whole;
-        const uint64_t id = big_endian_read(header, id_bytes);
-        const uint64_t mask = (UINT64_C(1) << 7 * size_bytes) - 1;
-        const uint64_t size = big_endian_read(header + id_bytes, size_bytes) & mask;
-        at += id_bytes + size_bytes;
-        if (id == SEGMENT)
-            continue; // its elements follow
-        if (size > (uint64_t)(end - at))
-            return whole;
-        at += (off_t)size;
-        if (id == CLUSTER || whole > 0)
-            whole = at;
-    }
-    return n < 0 ? n : whole;
+    const uint8_t *head = walk->head;
+    const int id_bytes = ebml_length(head[0]);
+    const int size_bytes = id_bytes > 0 && id_bytes <= 4 ? ebml_length(head[id_bytes]) : 0;
+    if (size_bytes == 0)
+        return 0;
+    const uint64_t id = big_endian_read(head, id_bytes);
+    const uint64_t mask = (UINT64_C(1) << 7 * size_bytes) - 1;
+    const uint64_t size = big_endian_read(head + id_bytes, size_bytes) & mask;
+    walk->ends = id == CLUSTER || walk->whole > 0;
+    return (uint64_t)(id_bytes + size_bytes) + (id == SEGMENT ? 0 : size);
 }
 
-// Lines: up to the last newline.
-static off_t lines_whole(int fd, off_t end)
+// Lines, as many as begin in the head. The file's last bytes suffice.
+static uint64_t lines_record(struct walk *walk)
 {
-    char text[4096];
-    while (end > 0) {
-        const off_t from = end > (off_t)sizeof text ? end - (off_t)sizeof text : 0;
-        ssize_t n = read_at(fd, text, (size_t)(end - from), from);
-        if (n < 0)
-            return n;
-        const char *newline = memrchr(text, '\n', (size_t)n);
-        if (newline)
-            return from + (newline - text) + 1;
-        end = from;
-    }
-    return 0;
-}
-
-static off_t raw_whole(int fd, off_t end)
-{
-    (void)fd; // it does not show where a frame ends
-    return end;
+    enum { LAST_BYTES = 1 << 20 }; // a line has fewer
+    const uint8_t *newline = memrchr(walk->head, '\n', (size_t)walk->n);
+    walk->ends = newline && walk->left <= LAST_BYTES;
+    return (uint64_t)(walk->left > LAST_BYTES ? walk->left - LAST_BYTES
+                      : newline               ? newline - walk->head + 1
+                                              : walk->n);
 }
 
 static const struct {
     const char *magic;
-    off_t at; // of the magic
-    off_t (*whole)(int fd, off_t end);
+    size_t at; // of the magic
+    uint64_t (*record)(struct walk *);
 } formats[] = {
-    [PROTOCOL_FRAMED] = {FRAMED_MAGIC, 0, framed_whole},
-    [PROTOCOL_Y4M] = {"YUV4MPEG2 ", 0, y4m_whole},
-    [PROTOCOL_NPY] = {"\x93NUMPY", 0, npy_whole},
-    [PROTOCOL_RAW] = {"", 0, raw_whole},
-    [PROTOCOL_MP4] = {"ftyp", 4, mp4_whole},
-    [PROTOCOL_MKV] = {"\x1a\x45\xdf\xa3", 0, mkv_whole},
-    [PROTOCOL_LINES] = {"{\"camera\":", 0, lines_whole},
+    [PROTOCOL_FRAMED] = {FRAMED_MAGIC, 0, framed_record},
+    [PROTOCOL_Y4M] = {"YUV4MPEG2 ", 0, y4m_record},
+    [PROTOCOL_NPY] = {"\x93NUMPY", 0, npy_record},
+    [PROTOCOL_RAW] = {"", 0, raw_record},
+    [PROTOCOL_MP4] = {"ftyp", 4, mp4_record},
+    [PROTOCOL_MKV] = {"\x1a\x45\xdf\xa3", 0, mkv_record},
+    [PROTOCOL_LINES] = {"{\"camera\":", 0, lines_record},
 };
+
+// --- the files
+
+// Reads the record at an offset; less at the end of the file. Returns 0 or a negative errno.
+static int read_record(struct walk *walk, int fd, off_t offset)
+{
+    do
+        walk->n = pread(fd, walk->head, HEAD_BYTES, offset);
+    while (walk->n < 0 && errno == EINTR);
+    if (walk->n < 0)
+        return -errno;
+    memset(walk->head + walk->n, 0, sizeof walk->head - (size_t)walk->n);
+    return 0;
+}
+
+// Returns true if the file begins with the magic, as far as it goes.
+static bool begins_with(const struct walk *walk, const char *magic, size_t at)
+{
+    const size_t n = (size_t)walk->n > at ? (size_t)walk->n - at : 0;
+    return memcmp(walk->head + at, magic, n < strlen(magic) ? n : strlen(magic)) == 0;
+}
 
 // Returns the bytes of the whole frames at the file's start, headers included; -EILSEQ if the file
 // is not of this protocol; or another negative errno.
 static off_t count_whole(enum protocol protocol, int fd, off_t end)
 {
-    char start[16];
-    ssize_t n = read_at(fd, start, sizeof start, formats[protocol].at);
-    if (n < 0)
-        return n;
-    if (!begins_like(start, n, formats[protocol].magic) &&
-        !(protocol == PROTOCOL_FRAMED && begins_like(start, n, FRAMED_BATCH_MAGIC)))
-        return -EILSEQ;
-    return formats[protocol].whole(fd, end);
+    struct walk walk = {0};
+    uint64_t size;
+    for (off_t at = 0; at < end; at += (off_t)size) {
+        int rc = read_record(&walk, fd, at);
+        if (rc < 0)
+            return rc;
+        if (at == 0 && !begins_with(&walk, formats[protocol].magic, formats[protocol].at) &&
+            !(protocol == PROTOCOL_FRAMED && begins_with(&walk, FRAMED_BATCH_MAGIC, 0)))
+            return -EILSEQ;
+        walk.left = end - at;
+        size = formats[protocol].record(&walk);
+        if (size == 0 || size > (uint64_t)walk.left)
+            break;
+        if (walk.ends)
+            walk.whole = at + (off_t)size;
+    }
+    return walk.whole;
 }
-
-// --- the files
 
 static int cut_and_name(const struct output_config *config, const char *part, int fd)
 {
@@ -261,34 +228,29 @@ bool segment_is_leftover(const char *pattern, const char *name)
     return pattern_matches(pattern, plain);
 }
 
-struct leftover_search {
-    const struct output_config *config;
-    struct leftovers *left;
-};
-
 // A locked file is being written and a missing one was finished, both elsewhere: neither is stuck.
-static int finish_leftover(void *opaque, const char *part)
+static void finish_leftover(const struct output_config *config, const char *part,
+                            struct leftovers *left)
 {
-    const struct leftover_search *search = opaque;
-    struct leftovers *left = search->left;
     int fd = open(part, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    const int rc = fd < 0 ? -errno : cut_and_name(search->config, part, fd);
+    const int rc = fd < 0 ? -errno : cut_and_name(config, part, fd);
     if (fd >= 0)
         close(fd);
     left->finished += rc == 0;
     if (rc == 0 || rc == -EWOULDBLOCK || rc == -ENOENT)
-        return 0;
+        return;
     if (left->stuck++ == 0) {
         left->error = rc;
         snprintf(left->first_stuck, sizeof left->first_stuck, "%s", part);
     }
-    return 0;
 }
 
 void segment_finish_leftovers(const struct output_config *config, struct leftovers *ret)
 {
-    struct leftover_search search = {config, ret};
+    struct segment_files files;
     *ret = (struct leftovers){0};
-    ret->unread =
-        segment_each_file(config->sink.path, segment_is_leftover, finish_leftover, &search);
+    ret->unread = segment_find_files(&files, config->sink.path, segment_is_leftover);
+    for (size_t i = 0; i < files.n; i++)
+        finish_leftover(config, files.list[i].path, ret);
+    segment_free_files(&files);
 }

@@ -27,31 +27,25 @@ static const int64_t LEAVE_NS = 500000000;
 struct muxer {
     AVFormatContext *format;
     AVStream *stream;
-    AVPacket *packet;
-    int64_t last_dts; // in the stream's time base
+    AVPacket *packet; // files: the last one, until the next one shows how long it lasts
+    int64_t last_dts; // of the last one, in the stream's time base, and in ns:
+    int64_t last_dts_ns;
+    int64_t begin_ns; // pts of the first packet
     int error;        // first write error, negative errno; nothing is written after it
     // Files:
-    muxer_write_fn *write;
-    void *opaque;
+    struct segment *segment;
     AVIOContext *io;
     int64_t at, end;         // next write position; size of the file
     struct mp4_index *index; // MP4 only, else NULL
     int64_t keyframe_pts;    // of the last one written, in the stream's time base
     // Servers:
-    const _Atomic bool *stop;
-    int64_t deadline_ns; // CLOCK_MONOTONIC
-    bool leaves;         // leaving: ignores *stop
-    bool connected;      // libavformat closes the connection only with the trailer
+    const _Atomic bool *stop; // NULL: it leaves
+    int64_t deadline_ns;      // CLOCK_MONOTONIC
+    bool connected;           // libavformat closes the connection only with the trailer
     struct secrets *secrets;
 };
 
 // --- streams
-
-bool muxer_takes(const AVCodecParameters *stream)
-{
-    return stream->codec_id == AV_CODEC_ID_H264 || stream->codec_id == AV_CODEC_ID_HEVC ||
-           stream->codec_id == AV_CODEC_ID_MJPEG;
-}
 
 // Returns the bit of `all` (below) for a parameter set; 0 for another NAL unit.
 static unsigned parameter_set(enum AVCodecID codec, const struct nal *nal)
@@ -113,40 +107,45 @@ static void find_jpeg_size(AVCodecParameters *stream, const AVPacket *picture)
 
 static int find_size(AVCodecParameters *stream, const AVPacket *keyframe)
 {
-    const AVCodec *codec = avcodec_find_decoder(stream->codec_id);
-    AVCodecContext *context = codec ? avcodec_alloc_context3(codec) : NULL;
+    AVCodecContext *context = avcodec_alloc_context3(NULL);
     AVCodecParserContext *parser = av_parser_init((int)stream->codec_id);
     uint8_t *data;
-    int size, rc = context && parser ? 0 : -ENOMEM;
-    if (rc == 0 && avcodec_parameters_to_context(context, stream) < 0)
-        rc = -ENOMEM;
-    if (rc == 0) {
+    int size, rc = -ENOMEM;
+    if (context && parser && avcodec_parameters_to_context(context, stream) >= 0) {
+        rc = 0;
         parser->flags |= PARSER_FLAG_COMPLETE_FRAMES;
         av_parser_parse2(parser, context, &data, &size, keyframe->data, keyframe->size,
                          AV_NOPTS_VALUE, AV_NOPTS_VALUE, 0);
-        stream->width = parser->width > 0 ? parser->width : context->width;
-        stream->height = parser->height > 0 ? parser->height : context->height;
+        stream->width = parser->width;
+        stream->height = parser->height;
     }
     av_parser_close(parser);
     avcodec_free_context(&context);
     return rc;
 }
 
+static bool has_nal_units(const AVCodecParameters *stream)
+{
+    return stream->codec_id == AV_CODEC_ID_H264 || stream->codec_id == AV_CODEC_ID_HEVC;
+}
+
 // Returns true for NAL units with start codes; with lengths the extradata begins with 1.
 static bool has_start_codes(const AVCodecParameters *stream)
 {
-    const bool nal = stream->codec_id == AV_CODEC_ID_H264 || stream->codec_id == AV_CODEC_ID_HEVC;
-    return nal && (stream->extradata_size == 0 || stream->extradata[0] != 1);
+    return has_nal_units(stream) && (stream->extradata_size == 0 || stream->extradata[0] != 1);
 }
 
 int muxer_complete_stream(AVCodecParameters *stream, const AVPacket *keyframe)
 {
+    if (!has_nal_units(stream) && stream->codec_id != AV_CODEC_ID_MJPEG)
+        return -ENOTSUP;
     int rc = has_start_codes(stream) ? take_parameter_sets(stream, keyframe) : 0;
-    if (rc == 0 && stream->width <= 0 && stream->codec_id == AV_CODEC_ID_MJPEG)
-        find_jpeg_size(stream, keyframe);
-    else if (rc == 0 && stream->width <= 0)
-        rc = find_size(stream, keyframe);
-    return rc;
+    if (rc < 0 || stream->width > 0)
+        return rc;
+    if (has_nal_units(stream))
+        return find_size(stream, keyframe);
+    find_jpeg_size(stream, keyframe);
+    return 0;
 }
 
 bool muxer_same_stream(const AVCodecParameters *a, const AVCodecParameters *b)
@@ -163,7 +162,7 @@ static int write_bytes(void *opaque, libav_written *data, int size)
 {
     struct muxer *muxer = opaque;
     if (muxer->error == 0)
-        muxer->error = muxer->write(muxer->opaque, data, (size_t)size, muxer->at);
+        muxer->error = segment_write(muxer->segment, data, (size_t)size, muxer->at);
     muxer->at += size;
     if (muxer->at > muxer->end)
         muxer->end = muxer->at;
@@ -191,17 +190,12 @@ static int64_t seek_bytes(void *opaque, int64_t offset, int whence)
     return muxer->at = offset;
 }
 
-int64_t muxer_bytes(const struct muxer *muxer)
-{
-    return muxer->end;
-}
-
 // --- opening
 
 static int interrupted(void *opaque)
 {
     const struct muxer *muxer = opaque;
-    return (atomic_load(muxer->stop) && !muxer->leaves) || monotonic_ns() > muxer->deadline_ns;
+    return (muxer->stop && atomic_load(muxer->stop)) || monotonic_ns() > muxer->deadline_ns;
 }
 
 static int errno_of(const struct muxer *muxer, int error)
@@ -219,20 +213,28 @@ static int errno_of(const struct muxer *muxer, int error)
     }
 }
 
-static int add_stream(struct muxer *muxer, const AVCodecParameters *stream)
+// Returns a muxer with one stream, or NULL without memory.
+static struct muxer *make_muxer(const char *format, const char *url,
+                                const AVCodecParameters *stream)
 {
+    struct muxer *muxer = calloc(1, sizeof *muxer);
+    if (!muxer)
+        return NULL;
     muxer->last_dts = INT64_MIN;
     muxer->packet = av_packet_alloc();
-    muxer->stream = avformat_new_stream(muxer->format, NULL);
+    if (avformat_alloc_output_context2(&muxer->format, NULL, format, url) >= 0)
+        muxer->stream = avformat_new_stream(muxer->format, NULL);
     if (!muxer->packet || !muxer->stream ||
-        avcodec_parameters_copy(muxer->stream->codecpar, stream) < 0)
-        return -ENOMEM;
+        avcodec_parameters_copy(muxer->stream->codecpar, stream) < 0) {
+        muxer_close(muxer);
+        return NULL;
+    }
     muxer->stream->codecpar->codec_tag = 0; // belongs to the input's container
     muxer->stream->time_base = TICKS;
     // Decoding begins before presentation, which begins at 0: MP4 expresses this in the edit list
     // of a moov delayed until the first fragment; the others have no dts.
     muxer->format->avoid_negative_ts = 0;
-    return 0;
+    return muxer;
 }
 
 static int set_begin(struct muxer *muxer, int64_t begin_ns)
@@ -260,10 +262,9 @@ static int open_io(struct muxer *muxer, bool mp4)
     muxer->format->pb = muxer->io;
     if (!mp4)
         return 0;
-    muxer->index = malloc(sizeof *muxer->index);
+    muxer->index = calloc(1, sizeof *muxer->index);
     if (!muxer->index)
         return -ENOMEM;
-    mp4_index_init(muxer->index);
     muxer->io->write_data_type = write_typed;
     return 0;
 }
@@ -278,32 +279,26 @@ static bool has_readable_sets(const AVCodecParameters *stream)
     if (stream->codec_id != AV_CODEC_ID_HEVC || !has_start_codes(stream))
         return true;
     while (nal_next(&reader, &nal)) {
-        if (nal.size == 0 || (nal.data[0] >> 1 & 63) != HEVC_UNIT_SPS) // of any layer
-            continue;
-        if (!(readable = hevc_sps_is_readable(&nal)))
-            break;
+        const bool sps = nal.size > 0 && (nal.data[0] >> 1 & 63) == HEVC_UNIT_SPS; // of any layer
+        if (sps && !hevc_sps_is_readable(&nal))
+            return false;
+        readable |= sps;
     }
     return readable;
 }
 
-int muxer_open_file(struct muxer **ret, enum protocol protocol, const AVCodecParameters *stream,
-                    int64_t begin_ns, muxer_write_fn *write, void *opaque)
+int muxer_open_file(struct muxer **ret, struct segment *segment, const AVCodecParameters *stream,
+                    int64_t begin_ns)
 {
-    const bool mp4 = protocol == PROTOCOL_MP4;
+    const bool mp4 = segment->config->protocol == PROTOCOL_MP4;
     AVDictionary *options = NULL;
-    struct muxer *muxer = calloc(1, sizeof *muxer);
+    if (stream->width <= 0 || !has_readable_sets(stream))
+        return -EINVAL;
+    struct muxer *muxer = make_muxer(mp4 ? "mp4" : "matroska", NULL, stream);
     if (!muxer)
         return -ENOMEM;
-    muxer->write = write;
-    muxer->opaque = opaque;
-    int rc = stream->width > 0 && has_readable_sets(stream) ? 0 : -EINVAL;
-    if (rc == 0 &&
-        avformat_alloc_output_context2(&muxer->format, NULL, mp4 ? "mp4" : "matroska", NULL) < 0)
-        rc = -ENOMEM;
-    if (rc == 0)
-        rc = open_io(muxer, mp4);
-    if (rc == 0)
-        rc = add_stream(muxer, stream);
+    muxer->segment = segment;
+    int rc = open_io(muxer, mp4);
     if (rc == 0)
         rc = set_begin(muxer, begin_ns);
     // Without libavformat's trailer: its index also lists fragments that begin without a keyframe.
@@ -325,8 +320,25 @@ int muxer_open_file(struct muxer **ret, enum protocol protocol, const AVCodecPar
 
 static void set_deadline(struct muxer *muxer, int64_t ns)
 {
-    libav_thread()->secrets = muxer->secrets;
     muxer->deadline_ns = monotonic_ns() + ns;
+}
+
+// Connects and announces the stream. Returns 0 or an AVERROR.
+static int announce(struct muxer *muxer, const char *url)
+{
+    const struct camera_config server = {.url = (char *)url}; // its secrets are hidden
+    AVDictionary *options = NULL;
+    int rc = secrets_open(&muxer->secrets, &server);
+    if (rc < 0)
+        return rc;
+    *libav_thread() = (struct libav_thread){.secrets = muxer->secrets};
+    muxer->format->interrupt_callback = (AVIOInterruptCB){interrupted, muxer};
+    set_deadline(muxer, CONNECT_NS);
+    av_dict_set(&options, "rtsp_transport", "tcp", 0);
+    rc = avformat_write_header(muxer->format, &options);
+    av_dict_free(&options);
+    muxer->connected = rc >= 0;
+    return rc < 0 ? rc : 0;
 }
 
 int muxer_open_server(struct muxer **ret, const struct output_config *output,
@@ -334,53 +346,58 @@ int muxer_open_server(struct muxer **ret, const struct output_config *output,
                       size_t size)
 {
     const char *url = output->sink.url;
-    const struct camera_config server = {.url = (char *)url}; // its secrets are hidden
     char shown[512], text[AV_ERROR_MAX_STRING_SIZE];
-    AVDictionary *options = NULL;
-    struct muxer *muxer = calloc(1, sizeof *muxer);
-    int rc = muxer ? secrets_open(&muxer->secrets, &server) : -ENOMEM;
-    if (muxer)
+    struct muxer *muxer = make_muxer("rtsp", url, stream);
+    int rc = -ENOMEM;
+    if (muxer) {
         muxer->stop = stop;
-    if (rc == 0 && avformat_alloc_output_context2(&muxer->format, NULL, "rtsp", url) < 0)
-        rc = -ENOMEM;
-    if (rc == 0)
-        rc = add_stream(muxer, stream);
-    if (rc == 0) {
-        *libav_thread() = (struct libav_thread){0};
-        muxer->format->interrupt_callback = (AVIOInterruptCB){interrupted, muxer};
-        set_deadline(muxer, CONNECT_NS);
-        av_dict_set(&options, "rtsp_transport", "tcp", 0);
-        rc = avformat_write_header(muxer->format, &options);
-        av_dict_free(&options);
+        rc = announce(muxer, url);
     }
-    if (rc >= 0) {
-        libav_thread()->secrets = NULL;
-        muxer->connected = true;
+    if (rc == 0) {
         *ret = muxer;
         return 0;
     }
-    config_sink_url(output, shown, sizeof shown);
-    const char *error = av_make_error_string(text, sizeof text, rc);
-    const bool has_text = *libav_thread()->last_error && rc != -ENOMEM;
-    snprintf(why, size, "cannot publish to %s: %s", shown,
-             has_text ? libav_thread()->last_error : error);
-    libav_thread()->secrets = NULL;
-    if (!muxer)
-        return rc;
-    rc = errno_of(muxer, rc);
+    const char *said = rc == -ENOMEM ? "" : libav_thread()->last_error;
+    snprintf(why, size, "cannot publish to %s: %s", config_sink_url(output, shown, sizeof shown),
+             *said ? said : av_make_error_string(text, sizeof text, rc));
+    rc = muxer ? errno_of(muxer, rc) : rc;
     muxer_close(muxer);
     return rc;
 }
 
 // --- writing
 
-int muxer_write(struct muxer *muxer, const AVPacket *from, const struct packet_times *times,
-                int64_t duration_ns)
+static int write_last(struct muxer *muxer, int64_t duration_ns)
+{
+    AVPacket *packet = muxer->packet;
+    const bool keyframe = packet->flags & AV_PKT_FLAG_KEY;
+    const int64_t pts = packet->pts;
+    const int64_t end_ns = muxer->last_dts_ns - muxer->begin_ns + duration_ns;
+    const int64_t end = av_rescale_q(end_ns, NANOSECONDS, muxer->stream->time_base);
+    packet->duration = bounds_max(end - packet->dts, 0);
+    set_deadline(muxer, SEND_NS);
+    const int rc = av_write_frame(muxer->format, packet);
+    // After the write: before a keyframe libavformat writes the previous keyframe's fragment.
+    if (keyframe)
+        muxer->keyframe_pts = pts;
+    av_packet_unref(packet);
+    return errno_of(muxer, rc);
+}
+
+bool muxer_holds(const struct muxer *muxer)
+{
+    return muxer->packet->data;
+}
+
+int muxer_write(struct muxer *muxer, const AVPacket *from, const struct packet_times *times)
 {
     AVPacket *packet = muxer->packet;
     const AVRational base = muxer->stream->time_base;
-    if (av_packet_ref(packet, from) < 0)
-        return -ENOMEM;
+    int rc = muxer_holds(muxer) ? write_last(muxer, times->dts - muxer->last_dts_ns) : 0;
+    if (rc == 0 && av_packet_ref(packet, from) < 0)
+        rc = -ENOMEM;
+    if (rc < 0)
+        return rc;
     // A NAL unit ends with a one: zeros after it belong to the next start code, but libavformat's
     // parsers leave them there.
     while (has_start_codes(muxer->stream->codecpar) && packet->size > 0 &&
@@ -388,49 +405,47 @@ int muxer_write(struct muxer *muxer, const AVPacket *from, const struct packet_t
         packet->size--;
     packet->stream_index = 0;
     packet->pos = -1;
-    packet->dts = av_rescale_q(times->dts, NANOSECONDS, base);
-    packet->pts = av_rescale_q(times->pts, NANOSECONDS, base);
+    if (muxer->last_dts == INT64_MIN)
+        muxer->begin_ns = times->pts;
+    packet->dts = av_rescale_q(times->dts - muxer->begin_ns, NANOSECONDS, base);
+    packet->pts = av_rescale_q(times->pts - muxer->begin_ns, NANOSECONDS, base);
     if (packet->dts <= muxer->last_dts)
         packet->dts = muxer->last_dts + 1; // two within one tick
-    if (packet->pts < packet->dts)
-        packet->pts = packet->dts;
+    packet->pts = bounds_max(packet->pts, packet->dts);
     muxer->last_dts = packet->dts;
-    packet->duration = av_rescale_q(times->dts + duration_ns, NANOSECONDS, base) - packet->dts;
-    if (packet->duration < 0)
-        packet->duration = 0;
-    set_deadline(muxer, SEND_NS);
-    const int64_t pts = packet->pts;
-    const int rc = av_write_frame(muxer->format, packet);
-    // After the write: before a keyframe libavformat writes the previous keyframe's fragment.
-    if (from->flags & AV_PKT_FLAG_KEY)
-        muxer->keyframe_pts = pts;
-    libav_thread()->secrets = NULL;
-    av_packet_unref(packet);
-    return errno_of(muxer, rc);
+    muxer->last_dts_ns = times->dts;
+    return muxer->io ? 0 : write_last(muxer, 0);
 }
 
-int muxer_flush(struct muxer *muxer)
+int muxer_flush(struct muxer *muxer, int64_t last_ns)
 {
+    int rc = last_ns >= 0 && muxer_holds(muxer) ? write_last(muxer, last_ns) : 0;
     const bool begins = muxer->end == 0;
-    int rc = av_write_frame(muxer->format, NULL);
+    if (rc == 0)
+        rc = av_write_frame(muxer->format, NULL);
     if (rc >= 0 && begins) // the first call only writes an MP4's moov
         rc = av_write_frame(muxer->format, NULL);
     avio_flush(muxer->io);
-    return errno_of(muxer, rc);
+    rc = errno_of(muxer, rc);
+    if (rc == 0)
+        muxer->segment->whole = muxer->end;
+    return rc;
 }
 
 int muxer_finish(struct muxer *muxer)
 {
     muxer->connected = false;
-    muxer->leaves = true;
+    muxer->stop = NULL;
     set_deadline(muxer, LEAVE_NS);
-    const int rc = av_write_trailer(muxer->format);
-    libav_thread()->secrets = NULL;
+    int rc = av_write_trailer(muxer->format);
     if (muxer->index)
         mp4_index_write(muxer->index, muxer->io);
     if (muxer->io)
         avio_flush(muxer->io);
-    return errno_of(muxer, rc);
+    rc = errno_of(muxer, rc);
+    if (rc == 0 && muxer->segment)
+        muxer->segment->whole = muxer->end;
+    return rc;
 }
 
 void muxer_close(struct muxer *muxer)
@@ -447,6 +462,7 @@ void muxer_close(struct muxer *muxer)
     avio_context_free(&muxer->io);
     av_packet_free(&muxer->packet);
     free(muxer->index);
+    libav_thread()->secrets = NULL;
     secrets_close(muxer->secrets);
     free(muxer);
 }
@@ -520,23 +536,16 @@ struct packet_times timeline_next(struct timeline *line, int64_t pts_ns, int64_t
 
 // --- index of an MP4
 
-void mp4_index_init(struct mp4_index *index)
-{
-    index->n = 0;
-    index->seen = 0;
-    index->step = 1;
-}
-
 void mp4_index_add(struct mp4_index *index, int64_t pts, int64_t offset)
 {
-    if (index->seen++ % index->step != 0)
+    if (index->seen++ % (INT64_C(1) << index->skips) != 0)
         return;
     index->keyframe[index->n].pts = pts;
     index->keyframe[index->n++].offset = offset;
     if (index->n < MP4_INDEX_MAX)
         return;
     index->n /= 2;
-    index->step *= 2;
+    index->skips++;
     for (int i = 0; i < index->n; i++)
         index->keyframe[i] = index->keyframe[2 * i];
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/config.h"
+#include "daemon/output/segment.h"
 
 struct AVCodecParameters;
 struct AVIOContext;
@@ -45,39 +45,38 @@ struct packet_times timeline_next(struct timeline *, int64_t pts_ns, int64_t rec
 // --- the muxer
 // Supported codecs, as errors name them.
 #define MUXER_CODECS "h264, h265 and mjpeg"
-bool muxer_takes(const struct AVCodecParameters *);
 // Completes a stream's parameters from a keyframe: its parameter sets, which may have changed, and
-// the size of its pictures. Returns 0 or a negative errno.
+// the size of its pictures. Returns 0; -ENOTSUP: the codec is none of these; or -ENOMEM.
 int muxer_complete_stream(struct AVCodecParameters *, const struct AVPacket *keyframe);
 // Returns true if packets of both streams fit into one file.
 bool muxer_same_stream(const struct AVCodecParameters *, const struct AVCodecParameters *);
 
-// Writes all bytes at `offset` of the file. Returns 0 or a negative errno.
-typedef int muxer_write_fn(void *opaque, const void *data, size_t size, int64_t offset);
-
-// Opens an MP4 or Matroska file, created at `begin_ns` since 1970. Returns 0; -EINVAL if the stream
-// lacks its size or readable parameter sets; the error of `write`; or -ENOMEM.
-int muxer_open_file(struct muxer **ret, enum protocol, const struct AVCodecParameters *,
-                    int64_t begin_ns, muxer_write_fn *write, void *opaque);
+// Begins an MP4 or Matroska file, created at `begin_ns` since 1970, in an open and empty segment,
+// which outlives the muxer. Returns 0; -EINVAL if the stream lacks its size or readable parameter
+// sets; the error of a write; or -ENOMEM.
+int muxer_open_file(struct muxer **ret, struct segment *, const struct AVCodecParameters *,
+                    int64_t begin_ns);
 // Connects to the sink's server and announces the stream. Blocks at most 10 s to connect and 5 s
 // per packet, and only until *stop is set. Returns 0, -EACCES if the password is refused, or
 // another negative errno, with one sentence without a password in `why`.
 int muxer_open_server(struct muxer **ret, const struct output_config *,
                       const struct AVCodecParameters *, const _Atomic bool *stop, char *why,
                       size_t size);
-// Writes a packet, with times from the start of the file. Returns 0, or a negative errno: close the
-// muxer then.
-int muxer_write(struct muxer *, const struct AVPacket *, const struct packet_times *,
-                int64_t duration_ns);
-int muxer_flush(struct muxer *);           // the same; written packets can be played from now on
-int64_t muxer_bytes(const struct muxer *); // size of the file so far
-// Ends the file, or the session with the server. Returns 0 or a negative errno.
+// Writes a packet; the first one is presented at time 0. A file gets it with the next one, which
+// shows its duration. Returns 0, or a negative errno: close the muxer then.
+int muxer_write(struct muxer *, const struct AVPacket *, const struct packet_times *);
+bool muxer_holds(const struct muxer *); // true if the file has not got the last packet
+// Written packets can be played from now on, and the segment is whole. The last one gets the
+// duration `last_ns`; -1: the next one shows it. Returns the same.
+int muxer_flush(struct muxer *, int64_t last_ns);
+// Ends the file, which has got all packets, or the session with the server. Returns the same.
 int muxer_finish(struct muxer *);
 void muxer_close(struct muxer *); // writes nothing to a file; accepts NULL
 
 // --- index of the keyframes of a fragmented MP4
 // The mfra box at the file's end, which lets players seek without reading the file from the start.
-// Bounded: for a long file it lists only every second keyframe, or every fourth and so on.
+// Bounded: for a long file it lists only every second keyframe, or every fourth and so on. Zeroed
+// it is ready.
 enum { MP4_INDEX_MAX = 16384 }; // keyframes: four and a half hours of one each second
 
 struct mp4_index {
@@ -86,10 +85,10 @@ struct mp4_index {
         int64_t offset; // of the moof that begins with it
     } keyframe[MP4_INDEX_MAX];
     int n;
-    int64_t seen, step; // keyframes so far; one in `step` is in the index
+    int64_t seen; // keyframes so far...
+    int skips;    // ...of which one in 2^skips is in the index
 };
 
-void mp4_index_init(struct mp4_index *);
 // Adds the file's next keyframe.
 void mp4_index_add(struct mp4_index *, int64_t pts, int64_t offset);
 // Appends the box for track 1 to the file.

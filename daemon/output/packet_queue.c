@@ -27,8 +27,7 @@ struct packet_queue {
     struct packet_list recent; // of the last before_ns, from a keyframe on
     bool recent_broken;        // packets up to the next keyframe are not added to `recent`
     enum pool_sink sink;
-    bool broken;      // packets up to the next keyframe are lost...
-    enum loss reason; // ...for this reason
+    enum loss loss; // of the packets up to the next keyframe; LOSSES: they are added
     uint32_t clip;
     int64_t until_ns; // end of the clip; 0: there was none
 };
@@ -92,11 +91,10 @@ static struct queued_packet *copy_packet(const struct queued_packet *from)
     if (!copy)
         return NULL;
     *copy = *from;
-    copy->av = av_packet_alloc();
+    copy->av = av_packet_clone(from->av);
     copy->stream = from->stream ? avcodec_parameters_alloc() : NULL;
-    if (!copy->av || av_packet_ref(copy->av, from->av) < 0 ||
-        (from->stream &&
-         (!copy->stream || avcodec_parameters_copy(copy->stream, from->stream) < 0))) {
+    if (!copy->av || (from->stream &&
+                      (!copy->stream || avcodec_parameters_copy(copy->stream, from->stream) < 0))) {
         queued_packet_free(copy);
         return NULL;
     }
@@ -112,8 +110,7 @@ int packet_queue_open(struct packet_queue **ret, const struct packet_queue_optio
     if (!queue)
         return -ENOMEM;
     queue->options = *options;
-    queue->broken = true;
-    queue->reason = LOSS_DAMAGED; // packets before the first keyframe cannot be decoded
+    queue->loss = LOSS_DAMAGED; // packets before the first keyframe cannot be decoded
     list_init(&queue->wait);
     list_init(&queue->recent);
     pthread_mutex_init(&queue->lock, NULL);
@@ -122,12 +119,13 @@ int packet_queue_open(struct packet_queue **ret, const struct packet_queue_optio
     return 0;
 }
 
-static void lose_waiting(struct packet_queue *queue, enum loss reason)
+// Loses the waiting packets before one of them, or all of them if it is NULL.
+static void lose_waiting(struct packet_queue *queue, const struct queued_packet *before,
+                         enum loss reason)
 {
-    struct queued_packet *packet;
-    while ((packet = list_take(&queue->wait))) {
+    while (queue->wait.first != before) {
         ledger_lose(queue->options.ledger, reason);
-        queued_packet_free(packet);
+        queued_packet_free(list_take(&queue->wait));
     }
 }
 
@@ -136,12 +134,56 @@ void packet_queue_close(struct packet_queue *queue)
     struct queued_packet *packet;
     if (!queue)
         return;
-    lose_waiting(queue, LOSS_STOPPING);
+    lose_waiting(queue, NULL, LOSS_STOPPING);
     while ((packet = list_take(&queue->recent)))
         queued_packet_free(packet);
     pthread_cond_destroy(&queue->room);
     pthread_mutex_destroy(&queue->lock);
     free(queue);
+}
+
+// --- offering packets to the writer
+
+// Leaves room for a new clip, which adds all remembered packets at once.
+static bool has_room(const struct packet_queue *queue, size_t memory)
+{
+    return !queue->wait.first ||
+           queue->wait.bytes + memory <= queue->options.bytes_max + queue->recent.bytes;
+}
+
+static void wait_for_room(struct packet_queue *queue, size_t memory, const _Atomic bool *stop)
+{
+    while (queue->options.waits && queue->sink == POOL_SINK_OPEN && !has_room(queue, memory) &&
+           !atomic_load(stop)) {
+        condition_wait(&queue->room, &queue->lock, monotonic_ns() + GLANCE_NS);
+    }
+}
+
+// Returns the reason to drop the packet, or LOSSES to queue it.
+static enum loss loss_of(const struct packet_queue *queue, const struct queued_packet *packet,
+                         bool keyframe)
+{
+    if (queue->sink == POOL_SINK_REFUSED)
+        return LOSS_SINK;
+    if (queue->sink != POOL_SINK_OPEN)
+        return LOSS_STOPPING;
+    if (queue->loss != LOSSES && !keyframe)
+        return queue->loss;
+    return packet && has_room(queue, packet->memory) ? LOSSES : LOSS_OVERFLOW;
+}
+
+// Takes ownership of the packet. NULL: memory ran out.
+static void offer_packet(struct packet_queue *queue, struct queued_packet *packet, bool keyframe)
+{
+    queue->loss = loss_of(queue, packet, keyframe);
+    ledger_offer(queue->options.ledger);
+    if (queue->loss == LOSSES) {
+        packet->clip = queue->clip;
+        list_append(&queue->wait, packet);
+    } else {
+        ledger_lose(queue->options.ledger, queue->loss);
+        queued_packet_free(packet);
+    }
 }
 
 // --- what is remembered for clips
@@ -178,23 +220,12 @@ static bool is_idle(const struct packet_queue *queue, int64_t now_ns)
 static void begin_clip(struct packet_queue *queue)
 {
     queue->clip++;
-    queue->broken = true;
-    queue->reason = LOSS_DAMAGED;
+    queue->loss = LOSS_DAMAGED;
     forget_old(queue, monotonic_ns());
-    for (struct queued_packet *packet = queue->recent.first; packet; packet = packet->next) {
-        struct queued_packet *copy = copy_packet(packet);
-        ledger_offer(queue->options.ledger);
-        if (copy && (!queue->broken || is_keyframe(copy))) {
-            copy->clip = queue->clip;
-            list_append(&queue->wait, copy);
-            queue->broken = false;
-        } else {
-            ledger_lose(queue->options.ledger, LOSS_OVERFLOW);
-            queued_packet_free(copy);
-            queue->broken = true;
-        }
-    }
-    queue->broken |= queue->recent_broken;
+    for (struct queued_packet *packet = queue->recent.first; packet; packet = packet->next)
+        offer_packet(queue, copy_packet(packet), is_keyframe(packet));
+    if (queue->recent_broken && queue->loss == LOSSES)
+        queue->loss = LOSS_DAMAGED;
 }
 
 bool packet_queue_request(struct packet_queue *queue, int64_t until_ns)
@@ -211,42 +242,14 @@ bool packet_queue_request(struct packet_queue *queue, int64_t until_ns)
 
 // --- adding
 
-// Leaves room for a new clip, which adds all remembered packets at once.
-static bool has_room(const struct packet_queue *queue, size_t memory)
-{
-    return !queue->wait.first ||
-           queue->wait.bytes + memory <= queue->options.bytes_max + queue->recent.bytes;
-}
-
-static void wait_for_room(struct packet_queue *queue, size_t memory, const _Atomic bool *stop)
-{
-    while (queue->options.waits && queue->sink == POOL_SINK_OPEN && !has_room(queue, memory) &&
-           !atomic_load(stop)) {
-        condition_wait(&queue->room, &queue->lock, monotonic_ns() + GLANCE_NS);
-    }
-}
-
-// Returns the reason to drop the packet, or LOSSES to queue it. `copy` NULL: memory ran out.
-static enum loss loss_of(const struct packet_queue *queue, const struct packet *packet,
-                         const struct queued_packet *copy)
-{
-    if (queue->sink == POOL_SINK_REFUSED)
-        return LOSS_SINK;
-    if (queue->sink != POOL_SINK_OPEN)
-        return LOSS_STOPPING;
-    if (queue->broken && !packet->keyframe)
-        return queue->reason;
-    return copy && has_room(queue, copy->memory) ? LOSSES : LOSS_OVERFLOW;
-}
-
 bool packet_queue_add(struct packet_queue *queue, const struct packet *packet,
                       const AVCodecParameters *stream, const _Atomic bool *stop)
 {
     // Packets up to the next keyframe depend on the old one, which is not recorded again.
     if (packet->old) {
         pthread_mutex_lock(&queue->lock);
-        queue->broken = queue->recent_broken = true;
-        queue->reason = LOSS_DAMAGED;
+        queue->recent_broken = true;
+        queue->loss = LOSS_DAMAGED;
         pthread_mutex_unlock(&queue->lock);
         return false;
     }
@@ -260,28 +263,18 @@ bool packet_queue_add(struct packet_queue *queue, const struct packet *packet,
     struct queued_packet *copy = copy_packet(&all);
     struct queued_packet *remembered = queue->options.before_ns > 0 ? copy_packet(&all) : NULL;
     pthread_mutex_lock(&queue->lock);
-    const bool idle = is_idle(queue, packet->received_ns);
-    if (!idle && copy)
-        wait_for_room(queue, copy->memory, stop);
-    const enum loss reason = idle ? LOSSES : loss_of(queue, packet, copy);
-    if (!idle)
-        ledger_offer(queue->options.ledger);
-    if (reason != LOSSES) {
-        ledger_lose(queue->options.ledger, reason);
-        queue->broken = true;
-        queue->reason = reason;
-    } else if (!idle) {
-        copy->clip = queue->clip;
-        list_append(&queue->wait, copy);
-        copy = NULL;
-        queue->broken = false;
+    if (is_idle(queue, packet->received_ns)) {
+        queued_packet_free(copy);
+    } else {
+        if (copy)
+            wait_for_room(queue, copy->memory, stop);
+        offer_packet(queue, copy, packet->keyframe);
     }
     remember(queue, remembered);
     const bool wakes =
         queue->wait.first &&
         (queue->options.eager || queue->wait.bytes > queue->options.bytes_max / WAKE_PART);
     pthread_mutex_unlock(&queue->lock);
-    queued_packet_free(copy);
     return wakes;
 }
 
@@ -292,7 +285,7 @@ void packet_queue_set_sink(struct packet_queue *queue, enum pool_sink sink)
     pthread_mutex_lock(&queue->lock);
     queue->sink = sink;
     if (sink == POOL_SINK_REFUSED || sink == POOL_SINK_STOPPED)
-        lose_waiting(queue, sink == POOL_SINK_REFUSED ? LOSS_SINK : LOSS_STOPPING);
+        lose_waiting(queue, NULL, sink == POOL_SINK_REFUSED ? LOSS_SINK : LOSS_STOPPING);
     pthread_cond_signal(&queue->room);
     pthread_mutex_unlock(&queue->lock);
 }
@@ -329,10 +322,8 @@ bool packet_queue_skip(struct packet_queue *queue, enum loss reason)
     for (const struct queued_packet *packet = queue->wait.first; packet; packet = packet->next)
         if (is_keyframe(packet))
             newest = packet;
-    while (newest && queue->wait.first != newest) {
-        ledger_lose(queue->options.ledger, reason);
-        queued_packet_free(list_take(&queue->wait));
-    }
+    if (newest)
+        lose_waiting(queue, newest, reason);
     pthread_cond_signal(&queue->room);
     pthread_mutex_unlock(&queue->lock);
     return newest;

@@ -67,11 +67,6 @@ int segment_give_name(const char *part)
 
 // --- the state of the file
 
-static bool is_timed(const struct segment *segment)
-{
-    return segment->config->sink.timed;
-}
-
 void segment_init(struct segment *segment, const struct output_config *config, gid_t group)
 {
     segment->config = config;
@@ -93,12 +88,7 @@ bool segment_may_change(struct segment *segment)
     return true;
 }
 
-bool segment_is_open(const struct segment *segment)
-{
-    return segment->fd >= 0;
-}
-
-void segment_close(struct segment *segment)
+static void close_file(struct segment *segment)
 {
     if (segment->fd >= 0)
         close(segment->fd);
@@ -137,43 +127,25 @@ int segment_folder(const char *path, char to[PATH_BYTES])
     return bytes;
 }
 
-int segment_each_file(const char *pattern, bool matches(const char *pattern, const char *name),
-                      int each(void *opaque, const char *path), void *opaque)
+// Returns 1 for a file that no output writes, 0 if there is none, or a negative errno.
+static int check_plain(const char *path, struct stat *st)
 {
-    char folder[PATH_BYTES], path[PATH_BYTES];
-    const int bytes = segment_folder(pattern, folder);
-    DIR *files = opendir(folder);
-    int rc = files ? 0 : -errno;
-    for (struct dirent *file; rc == 0 && (file = readdir(files));)
-        if (matches(pattern, file->d_name) &&
-            snprintf(path, sizeof path, "%.*s%s", bytes, pattern, file->d_name) < PATH_BYTES)
-            rc = each(opaque, path);
-    if (files)
-        closedir(files);
-    return rc;
-}
-
-static int check_folder(const char *path)
-{
-    char folder[PATH_BYTES];
-    segment_folder(path, folder);
-    return access(folder, W_OK | X_OK) < 0 ? -errno : 0;
-}
-
-static int check_plain(const char *path)
-{
-    struct stat st;
-    if (lstat(path, &st) < 0)
+    if (lstat(path, st) < 0)
         return errno == ENOENT ? 0 : -errno;
-    if (!S_ISREG(st.st_mode))
+    if (!S_ISREG(st->st_mode))
         return -EEXIST;
-    return segment_is_written(path) ? -EBUSY : 0;
+    return segment_is_written(path) ? -EBUSY : 1;
 }
 
 int segment_check(const struct output_config *config)
 {
-    int rc = check_folder(config->sink.path);
-    return rc == 0 && !config->sink.timed ? check_plain(config->sink.path) : rc;
+    char folder[PATH_BYTES];
+    struct stat st;
+    segment_folder(config->sink.path, folder);
+    if (access(folder, W_OK | X_OK) < 0)
+        return -errno;
+    int rc = config->sink.timed ? 0 : check_plain(config->sink.path, &st);
+    return rc < 0 ? rc : 0;
 }
 
 // Renames a file at the path to the first free name with a number. Moves only files; deletes an
@@ -181,11 +153,9 @@ int segment_check(const struct output_config *config)
 static int move_aside(const char *path)
 {
     struct stat st;
-    int rc = check_plain(path);
-    if (rc < 0)
+    int rc = check_plain(path, &st);
+    if (rc <= 0)
         return rc;
-    if (lstat(path, &st) < 0)
-        return errno == ENOENT ? 0 : -errno;
     if (st.st_size == 0)
         return unlink(path) < 0 ? -errno : 0;
     return rename_unique(path, path, 1);
@@ -249,32 +219,31 @@ static int own_file(struct segment *segment)
     return 0;
 }
 
-static struct segment_run run_of(const struct output_config *config, int64_t time_ns)
+// Returns the begin of the run of `segment` that a time lies in; 0: there are no runs. Runs are
+// counted in local time: a day's first one begins at midnight.
+static int64_t run_of(const struct output_config *config, int64_t time_ns)
 {
-    struct segment_run run = {0};
-    if (config->segment.ns > 0) {
-        time_t seconds = (time_t)(time_ns / NS);
-        struct tm local;
-        localtime_r(&seconds, &local);
-        run.offset = local.tm_gmtoff;
-        run.number = (time_ns + run.offset * NS) / config->segment.ns;
-    }
-    return run;
+    const time_t seconds = (time_t)(time_ns / NS);
+    struct tm local;
+    if (config->segment.ns == 0)
+        return 0;
+    localtime_r(&seconds, &local);
+    return time_ns - (time_ns + local.tm_gmtoff * NS) % config->segment.ns;
 }
 
 int segment_open(struct segment *segment, int64_t time_ns)
 {
-    int rc = is_timed(segment) ? create_part(segment, time_ns) : create_plain(segment);
+    int rc = segment->config->sink.timed ? create_part(segment, time_ns) : create_plain(segment);
     if (rc < 0)
         return rc;
     rc = own_file(segment);
     if (rc < 0) {
         if (is_in_place(segment)) // else the name is another file's by now
             unlink(segment->path);
-        segment_close(segment);
+        close_file(segment);
         return rc;
     }
-    segment->run = run_of(segment->config, time_ns);
+    segment->run_ns = run_of(segment->config, time_ns);
     return 0;
 }
 
@@ -284,9 +253,8 @@ int segment_open(struct segment *segment, int64_t time_ns)
 // known. Another run begins a file, and so does a change to or from summer time.
 static bool is_of_run(const struct segment *segment, int64_t time_ns)
 {
-    struct segment_run run = run_of(segment->config, time_ns);
-    return run.offset == segment->run.offset &&
-           (run.number == segment->run.number || run.number == segment->run.number - 1);
+    const int64_t later_ns = segment->run_ns - run_of(segment->config, time_ns);
+    return later_ns == 0 || later_ns == segment->config->segment.ns;
 }
 
 static bool has_room(const struct segment *segment, int64_t bytes)
@@ -343,8 +311,8 @@ void segment_cut(struct segment *segment)
     if (segment->fd < 0)
         return;
     if (ftruncate(segment->fd, segment->whole) < 0)
-        segment_close(segment); // later frames go to a new file
-    else if (segment->whole == 0 && is_timed(segment))
+        close_file(segment); // later frames go to a new file
+    else if (segment->whole == 0 && segment->config->sink.timed)
         segment_finish(segment); // the file's name must have the time of its first frame
 }
 
@@ -358,29 +326,54 @@ int segment_finish(struct segment *segment)
     if (is_in_place(segment)) {
         if (segment->whole == 0)
             rc = unlink(segment->path) < 0 ? -errno : 0;
-        else if (is_timed(segment))
+        else if (segment->config->sink.timed)
             rc = segment_give_name(segment->path);
         segment->keep.next_ns = 0;
     }
     if (rc == 0)
-        segment_close(segment);
+        close_file(segment);
+    return rc;
+}
+
+int segment_end(struct segment *segment)
+{
+    const int rc = segment_finish(segment);
+    close_file(segment);
     return rc;
 }
 
 // --- finished files that are kept
 
-static const int64_t LOOK_NS = 60 * INT64_C(1000000000);
+int segment_find_files(struct segment_files *ret, const char *pattern,
+                       bool matches(const char *pattern, const char *name))
+{
+    char folder[PATH_BYTES], *path;
+    struct dirent **entries = NULL;
+    const int bytes = segment_folder(pattern, folder);
+    const int n = scandir(folder, &entries, NULL, NULL);
+    *ret = (struct segment_files){.list = n > 0 ? calloc((size_t)n, sizeof *ret->list) : NULL};
+    int rc = n < 0 ? -errno : n > 0 && !ret->list ? -ENOMEM : 0;
+    for (int i = 0; i < n; i++) {
+        if (rc == 0 && matches(pattern, entries[i]->d_name)) {
+            if (asprintf(&path, "%.*s%s", bytes, pattern, entries[i]->d_name) < 0)
+                rc = -ENOMEM;
+            else
+                ret->list[ret->n++].path = path;
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return rc;
+}
 
-struct kept_file {
-    char *path;
-    int64_t bytes, modified_ns; // CLOCK_REALTIME
-};
+void segment_free_files(struct segment_files *files)
+{
+    for (size_t i = 0; i < files->n; i++)
+        free(files->list[i].path);
+    free(files->list);
+}
 
-struct kept_files {
-    struct kept_file *list;
-    size_t n, room;
-    int64_t bytes; // of all files
-};
+static const int64_t LOOK_NS = 60 * NS;
 
 bool keep_is_due(const struct keep *keep, int64_t writing_bytes)
 {
@@ -391,69 +384,57 @@ bool keep_is_due(const struct keep *keep, int64_t writing_bytes)
                                                keep->finished_bytes + writing_bytes > limit->bytes);
 }
 
-static int add_file(void *opaque, const char *path)
+// What is no file is neither old nor large.
+static void look_at_file(struct segment_file *file)
 {
-    struct kept_files *files = opaque;
     struct stat st;
-    if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
-        return 0;
-    if (files->n == files->room) {
-        const size_t room = 2 * files->room + 64;
-        struct kept_file *list = reallocarray(files->list, room, sizeof *list);
-        if (!list)
-            return -ENOMEM;
-        files->list = list;
-        files->room = room;
-    }
-    struct kept_file *file = &files->list[files->n];
-    *file = (struct kept_file){
-        .path = strdup(path),
-        .bytes = st.st_size,
-        .modified_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec,
-    };
-    if (!file->path)
-        return -ENOMEM;
-    files->n++;
-    files->bytes += file->bytes;
-    return 0;
+    const bool regular = lstat(file->path, &st) == 0 && S_ISREG(st.st_mode);
+    file->bytes = regular ? st.st_size : 0;
+    file->modified_ns = regular ? st.st_mtim.tv_sec * NS + st.st_mtim.tv_nsec : INT64_MAX;
 }
 
 static int compare_ages(const void *a, const void *b)
 {
-    const struct kept_file *first = a, *second = b;
+    const struct segment_file *first = a, *second = b;
     if (first->modified_ns != second->modified_ns)
         return first->modified_ns < second->modified_ns ? -1 : 1;
     return strcmp(first->path, second->path);
 }
 
+static void delete_file(struct keep *keep, const struct segment_file *file)
+{
+    if (unlink(file->path) == 0 || errno == ENOENT) {
+        keep->finished_bytes -= file->bytes;
+    } else if (keep->error == 0) {
+        keep->error = -errno;
+        snprintf(keep->failed, sizeof keep->failed, "%s", file->path);
+    }
+}
+
 void keep_enforce(struct keep *keep, int64_t writing_bytes)
 {
     const struct split *limit = &keep->config->keep;
-    struct kept_files files = {0};
+    const int64_t oldest_ns = realtime_ns() - (limit->ns ? limit->ns : INT64_MAX / 2);
+    const int64_t most = limit->bytes ? limit->bytes - writing_bytes : INT64_MAX;
+    struct segment_files files;
     if (!keep_is_due(keep, writing_bytes))
         return;
     keep->next_ns = monotonic_ns() + LOOK_NS;
     keep->failed[0] = 0;
-    keep->error = segment_each_file(keep->config->sink.path, pattern_matches, add_file, &files);
+    keep->finished_bytes = 0;
+    keep->error = segment_find_files(&files, keep->config->sink.path, pattern_matches);
+    for (size_t i = 0; i < files.n; i++) {
+        look_at_file(&files.list[i]);
+        keep->finished_bytes += files.list[i].bytes;
+    }
     if (files.n > 0)
         qsort(files.list, files.n, sizeof *files.list, compare_ages);
-    const int64_t now_ns = realtime_ns();
-    for (size_t i = 0; i < files.n; i++) {
-        const struct kept_file *file = &files.list[i];
-        const bool old = limit->ns && now_ns - file->modified_ns > limit->ns;
-        if (!old && (!limit->bytes || files.bytes + writing_bytes <= limit->bytes))
-            break;
-        if (unlink(file->path) == 0 || errno == ENOENT) {
-            files.bytes -= file->bytes;
-        } else if (keep->error == 0) {
-            keep->error = -errno;
-            snprintf(keep->failed, sizeof keep->failed, "%s", file->path);
-        }
-    }
+    for (size_t i = 0; i < files.n && files.list[i].modified_ns < INT64_MAX &&
+                       (files.list[i].modified_ns < oldest_ns || keep->finished_bytes > most);
+         i++)
+        delete_file(keep, &files.list[i]);
     // Undeletable files, or an open file above the limit, cause only one scan a minute.
-    keep->finished_bytes =
-        limit->bytes && files.bytes + writing_bytes > limit->bytes ? 0 : files.bytes;
-    for (size_t i = 0; i < files.n; i++)
-        free(files.list[i].path);
-    free(files.list);
+    if (keep->finished_bytes > most)
+        keep->finished_bytes = 0;
+    segment_free_files(&files);
 }

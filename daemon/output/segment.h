@@ -33,12 +33,6 @@ bool keep_is_due(const struct keep *, int64_t writing_bytes);
 void keep_enforce(struct keep *, int64_t writing_bytes);
 
 // --- the file being written
-// Run of `segment` that a time lies in, counted in local time: a day's first begins at midnight.
-struct segment_run {
-    int64_t number;
-    long offset; // of local time from UTC in seconds
-};
-
 struct segment {
     const struct output_config *config; // outlives the segment
     gid_t group;
@@ -47,7 +41,7 @@ struct segment {
     ino_t inode;
     off_t whole; // bytes of whole frames or fragments; the rest may be cut off; 0: no file is open
     char path[PATH_BYTES];
-    struct segment_run run;
+    int64_t run_ns;                     // begin of the run of `segment`, since 1970; 0: none
     struct keep keep;                   // of finished files
     int64_t change_ns;                  // CLOCK_MONOTONIC: private to segment_may_change
     bool refused_change, logged_change; // a change was refused; logged by the caller
@@ -62,7 +56,6 @@ int segment_open(struct segment *, int64_t time_ns);
 // Checks that segment_open can work for the output's path, as far as possible without creating a
 // file. Returns the same errors.
 int segment_check(const struct output_config *);
-bool segment_is_open(const struct segment *);
 // Returns true if `bytes` of that time belong in the open file: of the same run, with room below
 // the size to split at, and the path still names the file.
 bool segment_continues(const struct segment *, int64_t time_ns, int64_t bytes);
@@ -79,7 +72,8 @@ int segment_write(struct segment *, const void *data, size_t size, off_t offset)
 void segment_cut(struct segment *);
 // Gives the file its name and closes it; deletes an empty one. On error it stays open.
 int segment_finish(struct segment *);
-void segment_close(struct segment *); // without any change
+// The same, but closes it in any case: on error the next start gives it its name.
+int segment_end(struct segment *);
 // Returns true if an output of this or another process writes the file; false if unknown. Takes the
 // file's lock for a moment.
 bool segment_is_written(const char *path);
@@ -100,10 +94,20 @@ struct leftovers {
 void segment_finish_leftovers(const struct output_config *, struct leftovers *ret);
 // Writes the folder of a path, "." if it names none. Returns the bytes of the path before the name.
 int segment_folder(const char *path, char to[PATH_BYTES]);
-// Calls `each` for the files in the pattern's folder whose names match it, until one returns an
-// error. Returns that error, or a negative errno if the folder cannot be read.
-int segment_each_file(const char *pattern, bool matches(const char *pattern, const char *name),
-                      int each(void *opaque, const char *path), void *opaque);
+
+struct segment_files {
+    struct segment_file {
+        char *path;
+        int64_t bytes, modified_ns; // set by keep_enforce
+    } * list;
+    size_t n;
+};
+
+// Finds the files in the pattern's folder whose names match it; free them in any case. Returns 0 or
+// a negative errno: the folder cannot be read, or -ENOMEM.
+int segment_find_files(struct segment_files *ret, const char *pattern,
+                       bool matches(const char *pattern, const char *name));
+void segment_free_files(struct segment_files *);
 // Returns true if a file of that name, without its folder, is such a leftover.
 bool segment_is_leftover(const char *pattern, const char *name);
 

@@ -16,117 +16,170 @@ static const int64_t LOOK_MAX_NS = 500000000; // the loop waits no longer for a 
 
 // --- threads
 
-// A thread and the writers whose jobs wait for it. It ends with its last writer.
+// A thread and the writers whose jobs wait for it. To find the device of a folder, a thread begins
+// with a look at it. It ends without users, and frees itself: a disk that hangs holds it for long.
 struct writer_thread {
-    bool of_files;
-    dev_t device; // of its files
-    pthread_t id;
+    char folder[PATH_BYTES]; // to look at first; "": none
+    bool looked;             // and set:
+    int error;
+    dev_t device; // of its files; 0: unknown, or it publishes
     pthread_cond_t changed;
-    int writers;
+    int users; // writers, and the loop while the thread looks at the folder
     struct writer *first, **last;
     struct writer_thread *next;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards the threads, and writers' `ran`
-static struct writer_thread *threads;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct writer_thread *threads; // newest first; with all members guarded by `lock`
+
+static void name_thread(dev_t device)
+{
+    char name[16] = "publish";
+    if (device)
+        snprintf(name, sizeof name, "disk %u:%u", major(device), minor(device));
+    pthread_setname_np(pthread_self(), name);
+}
 
 static struct writer *wait_for_job(struct writer_thread *thread)
 {
     struct writer *writer;
-    while (!(writer = thread->first) && thread->writers > 0)
+    while (!(writer = thread->first) && thread->users > 0)
         pthread_cond_wait(&thread->changed, &lock);
     if (writer && !(thread->first = writer->next))
         thread->last = &thread->first;
     return writer;
 }
 
-// The loop frees no writer before it has seen `ran`, which takes the lock.
 static void *run_jobs(void *opaque)
 {
-    struct writer_thread *thread = opaque;
+    struct writer_thread *thread = opaque, **link = &threads;
+    struct stat st = {.st_dev = thread->device};
     struct writer *writer;
-    char name[16] = "publish";
-    if (thread->of_files)
-        snprintf(name, sizeof name, "disk %u:%u", major(thread->device), minor(thread->device));
-    pthread_setname_np(pthread_self(), name);
+    const int error = *thread->folder && stat(thread->folder, &st) < 0 ? -errno : 0;
+    name_thread(st.st_dev);
     pthread_mutex_lock(&lock);
+    thread->looked = true;
+    thread->error = error;
+    thread->device = st.st_dev;
+    pthread_cond_signal(&thread->changed);
     while ((writer = wait_for_job(thread))) {
         pthread_mutex_unlock(&lock);
         writer->run(writer);
         pthread_mutex_lock(&lock);
-        writer->ran = true;
         uv_async_send(&writer->done);
     }
+    while (*link != thread)
+        link = &(*link)->next;
+    *link = thread->next;
     pthread_mutex_unlock(&lock);
+    pthread_cond_destroy(&thread->changed);
+    free(thread);
     return NULL;
 }
 
-static int start_thread(struct writer_thread **ret, bool of_files, dev_t device)
+// The functions up to release_thread, except acquire_thread, need the lock.
+
+static int start_thread(struct writer_thread **ret, dev_t device, const char *folder)
 {
     struct writer_thread *thread = calloc(1, sizeof *thread);
+    pthread_t id;
     if (!thread)
         return -ENOMEM;
-    thread->of_files = of_files;
+    snprintf(thread->folder, sizeof thread->folder, "%s", folder);
     thread->device = device;
-    thread->writers = 1;
+    thread->users = 1;
     thread->last = &thread->first;
-    pthread_cond_init(&thread->changed, NULL);
-    const int rc = -pthread_create(&thread->id, NULL, run_jobs, thread);
+    condition_init(&thread->changed);
+    const int rc = -pthread_create(&id, NULL, run_jobs, thread);
     if (rc < 0) {
         pthread_cond_destroy(&thread->changed);
         free(thread);
         return rc;
     }
+    pthread_detach(id);
     thread->next = threads;
     *ret = threads = thread;
     return 0;
 }
 
-static int acquire_thread(struct writer_thread **ret, bool of_files, dev_t device)
+// Finds or starts the thread of a device; of two, the older one.
+static int share_thread(struct writer_thread **ret, dev_t device)
 {
-    int rc = 0;
-    pthread_mutex_lock(&lock);
-    struct writer_thread *thread = of_files ? threads : NULL;
-    while (thread && (!thread->of_files || thread->device != device))
+    struct writer_thread *found = NULL;
+    for (struct writer_thread *thread = threads; thread; thread = thread->next)
+        if (thread->device == device)
+            found = thread;
+    if (!found)
+        return start_thread(ret, device, "");
+    found->users++;
+    *ret = found;
+    return 0;
+}
+
+static void leave_thread(struct writer_thread *thread)
+{
+    thread->users--;
+    pthread_cond_signal(&thread->changed);
+}
+
+static bool is_looked_at(const char *folder)
+{
+    const struct writer_thread *thread = threads;
+    while (thread && (thread->looked || strcmp(thread->folder, folder) != 0))
         thread = thread->next;
-    if (thread) {
-        thread->writers++;
-        *ret = thread;
-    } else {
-        rc = start_thread(ret, of_files, device);
-    }
+    return thread;
+}
+
+// Acquires the thread for a file system by a folder of it. Returns 0; -ETIMEDOUT: the look at the
+// folder takes long, or an earlier one has not come back; or another negative errno.
+static int look_and_share(struct writer_thread **ret, const char *folder)
+{
+    const int64_t until_ns = monotonic_ns() + LOOK_MAX_NS;
+    struct writer_thread *looking = NULL;
+    int rc = is_looked_at(folder) ? -ETIMEDOUT : start_thread(&looking, 0, folder);
+    if (rc < 0)
+        return rc;
+    while (rc == 0 && !looking->looked)
+        rc = condition_wait(&looking->changed, &lock, until_ns);
+    if (looking->looked)
+        rc = looking->error;
+    if (rc == 0)
+        rc = share_thread(ret, looking->device);
+    leave_thread(looking);
+    return rc;
+}
+
+// `path`: of files; NULL: the writer publishes.
+static int acquire_thread(struct writer_thread **ret, const char *path)
+{
+    char folder[PATH_BYTES];
+    if (path)
+        segment_folder(path, folder);
+    pthread_mutex_lock(&lock);
+    const int rc = path ? look_and_share(ret, folder) : start_thread(ret, 0, "");
     pthread_mutex_unlock(&lock);
     return rc;
 }
 
-// The thread of the last writer has no job, so that it ends at once.
 static void release_thread(struct writer_thread *thread)
 {
-    struct writer_thread **link = &threads;
     pthread_mutex_lock(&lock);
-    const bool last = --thread->writers == 0;
-    while (last && *link != thread)
-        link = &(*link)->next;
-    if (last)
-        *link = thread->next;
-    pthread_cond_signal(&thread->changed);
+    leave_thread(thread);
     pthread_mutex_unlock(&lock);
-    if (!last)
-        return;
-    pthread_join(thread->id, NULL);
-    pthread_cond_destroy(&thread->changed);
-    free(thread);
 }
 
 // Another file system may have been mounted at the path.
 static void follow_device(struct writer *writer)
 {
     struct writer_thread *thread;
-    if (!segment_is_open(&writer->segment) || writer->segment.device == writer->thread->device ||
-        acquire_thread(&thread, true, writer->segment.device) < 0)
+    if (writer->segment.fd < 0 || writer->segment.device == writer->thread->device)
         return;
-    release_thread(writer->thread);
-    writer->thread = thread;
+    pthread_mutex_lock(&lock);
+    if (share_thread(&thread, writer->segment.device) == 0) {
+        leave_thread(writer->thread);
+        writer->thread = thread;
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 static void start_job(struct writer *writer, void (*run)(struct writer *))
@@ -139,15 +192,6 @@ static void start_job(struct writer *writer, void (*run)(struct writer *))
     writer->thread->last = &writer->next;
     pthread_cond_signal(&writer->thread->changed);
     pthread_mutex_unlock(&lock);
-}
-
-static bool job_is_over(struct writer *writer)
-{
-    pthread_mutex_lock(&lock);
-    const bool ran = writer->ran;
-    writer->ran = false;
-    pthread_mutex_unlock(&lock);
-    return ran;
 }
 
 // --- the log
@@ -220,11 +264,6 @@ static void finish_leftovers(struct writer *writer)
     segment_finish_leftovers(writer_config(writer), &writer->leftovers);
 }
 
-static void finish_last(struct writer *writer)
-{
-    writer->unfinished = writer->kind->finish(writer);
-}
-
 static void set_source(const struct writer *writer, enum pool_sink state)
 {
     const struct sink_context *context = &writer->sink.context;
@@ -237,8 +276,7 @@ static void set_source(const struct writer *writer, enum pool_sink state)
 static void stop_writer(struct writer *writer)
 {
     set_source(writer, POOL_SINK_STOPPED);
-    if (writer->kind->stop)
-        writer->kind->stop(writer);
+    writer->stopped = true;
 }
 
 static void async_closed(uv_handle_t *handle)
@@ -258,6 +296,7 @@ static void timer_closed(uv_handle_t *handle)
 static void close_writer(struct writer *writer)
 {
     stop_writer(writer);
+    writer->kind->acquire(writer); // loses what is left
     if (writer->sink.context.pool)
         pool_detach(writer->sink.context.pool, &writer->consumer);
     release_thread(writer->thread);
@@ -270,22 +309,18 @@ static void start_next(struct writer *writer)
     struct pool *pool = writer->sink.context.pool;
     if (writer->busy || writer->ending)
         return;
-    if (writer->kind->acquire(writer)) {
+    const bool acquired = writer->kind->acquire(writer);
+    writer->ending = !acquired && writer->finishing && !(pool && pool_is_filling(pool));
+    if (acquired || writer->ending)
         start_job(writer, writer->kind->write);
-    } else if (writer->finishing && !(pool && pool_is_filling(pool))) {
-        writer->ending = true;
-        start_job(writer, finish_last);
-    }
 }
 
 static void job_is_done(uv_async_t *async)
 {
     struct writer *writer = async->data;
-    if (!job_is_over(writer))
-        return;
+    pthread_mutex_lock(&lock); // the thread has left the writer, which may be freed
+    pthread_mutex_unlock(&lock);
     writer->busy = false;
-    if (writer->run == writer->kind->write && writer->kind->release)
-        writer->kind->release(writer);
     log_leftovers(writer);
     log_status(writer);
     log_files(writer);
@@ -322,8 +357,7 @@ static void finish_writer(struct sink *sink, int grace_ms)
     struct writer *writer = (struct writer *)sink;
     if (writer->ending)
         return;
-    writer->finishing = true;
-    atomic_store(&writer->stop, true);
+    atomic_store(&writer->finishing, true);
     set_source(writer, POOL_SINK_FINISHING);
     if (!sink->context.packets)
         uv_timer_start(&writer->timer, grace_is_over, (uint64_t)grace_ms, 0);
@@ -339,95 +373,6 @@ static int count_clients(const struct sink *sink)
 
 // --- opening
 
-// A look at a folder, on a thread of its own: the loop waits for a disk that hangs only so long.
-struct look {
-    char folder[PATH_BYTES];
-    struct look_result *to; // NULL: nobody waits any more; under `lock`, like:
-    struct look *next;
-};
-
-struct look_result {
-    pthread_cond_t changed; // of `over`
-    bool over;
-    int rc;
-    dev_t device;
-};
-
-static struct look *looks;
-
-static void *look_at_folder(void *opaque)
-{
-    struct look *look = opaque, **link = &looks;
-    struct stat st = {0};
-    pthread_setname_np(pthread_self(), "folder");
-    const int rc = stat(look->folder, &st) < 0 ? -errno : 0;
-    pthread_mutex_lock(&lock);
-    while (*link != look)
-        link = &(*link)->next;
-    *link = look->next;
-    if (look->to) {
-        look->to->over = true;
-        look->to->rc = rc;
-        look->to->device = st.st_dev;
-        pthread_cond_signal(&look->to->changed);
-    }
-    pthread_mutex_unlock(&lock);
-    free(look);
-    return NULL;
-}
-
-static bool is_looked_at(const char *folder)
-{
-    const struct look *look = looks;
-    while (look && strcmp(look->folder, folder) != 0)
-        look = look->next;
-    return look;
-}
-
-// Starts a look. Returns 0; -ETIMEDOUT: one at the folder has not come back; or another negative
-// errno.
-static int start_look(struct look **ret, const char *path, struct look_result *to)
-{
-    struct look *look = calloc(1, sizeof *look);
-    pthread_t thread;
-    if (!look)
-        return -ENOMEM;
-    segment_folder(path, look->folder);
-    const int rc = is_looked_at(look->folder)
-                       ? -ETIMEDOUT
-                       : -pthread_create(&thread, NULL, look_at_folder, look);
-    if (rc < 0) {
-        free(look);
-        return rc;
-    }
-    pthread_detach(thread);
-    look->to = to;
-    look->next = looks;
-    *ret = looks = look;
-    return 0;
-}
-
-// Sets *ret to the file system of the path's folder. Returns 0, -ETIMEDOUT or another negative
-// errno.
-static int find_device(const char *path, dev_t *ret)
-{
-    const int64_t until_ns = monotonic_ns() + LOOK_MAX_NS;
-    struct look_result result = {0};
-    struct look *look = NULL;
-    condition_init(&result.changed);
-    pthread_mutex_lock(&lock);
-    int rc = start_look(&look, path, &result);
-    const bool started = rc == 0;
-    while (rc == 0 && !result.over)
-        rc = condition_wait(&result.changed, &lock, until_ns);
-    if (started && !result.over)
-        look->to = NULL;
-    pthread_mutex_unlock(&lock);
-    pthread_cond_destroy(&result.changed);
-    *ret = result.device;
-    return result.over ? result.rc : rc;
-}
-
 static int explain_path(const char *path, int rc, char *why, size_t size)
 {
     if (rc == -EEXIST)
@@ -441,36 +386,57 @@ static int explain_path(const char *path, int rc, char *why, size_t size)
     return rc;
 }
 
-int file_check(const struct output_config *config, bool ours, char *why, size_t size)
+// Acquires the thread of the output's files if these can be written.
+static int find_files(struct writer_thread **ret, const struct output_config *config, bool ours,
+                      gid_t *group, char *why, size_t size)
 {
-    gid_t group;
-    dev_t device;
-    int rc = group_of_output(config, &group, why, size);
+    int rc = group_of_output(config, group, why, size);
     if (rc < 0)
         return rc;
-    rc = find_device(config->sink.path, &device);
-    if (rc == 0)
+    rc = acquire_thread(ret, config->sink.path);
+    if (rc == 0) {
         rc = segment_check(config);
-    if (rc == -EBUSY && ours)
-        rc = 0;
+        if (rc == -EBUSY && ours)
+            rc = 0;
+        if (rc < 0)
+            release_thread(*ret);
+    }
     return explain_path(config->sink.path, rc, why, size);
 }
 
-// An untimed file of frames or lines exists from the start.
-static int open_files(struct writer *writer, dev_t *device, char *why, size_t size)
+int file_check(const struct output_config *config, bool ours, char *why, size_t size)
 {
-    const struct sink_context *context = &writer->sink.context;
-    const struct output_config *config = context->config;
+    struct writer_thread *thread;
     gid_t group;
-    int rc = group_of_output(config, &group, why, size);
+    int rc = find_files(&thread, config, ours, &group, why, size);
+    if (rc == 0)
+        release_thread(thread);
+    return rc;
+}
+
+// An untimed file of frames or lines exists from the start.
+static int open_files(struct writer *writer, char *why, size_t size)
+{
+    const struct output_config *config = writer_config(writer);
+    gid_t group;
+    int rc = find_files(&writer->thread, config, false, &group, why, size);
     if (rc < 0)
         return rc;
     segment_init(&writer->segment, config, group);
-    rc = find_device(config->sink.path, device);
-    if (rc == 0)
-        rc = config->sink.timed || context->packets ? segment_check(config)
-                                                    : segment_open(&writer->segment, 0);
+    if (config->sink.timed || writer->sink.context.packets)
+        return 0;
+    rc = segment_open(&writer->segment, 0);
+    if (rc < 0)
+        release_thread(writer->thread);
     return explain_path(config->sink.path, rc, why, size);
+}
+
+static int open_server(struct writer *writer, char *why, size_t size)
+{
+    const int rc = acquire_thread(&writer->thread, NULL);
+    if (rc < 0)
+        snprintf(why, size, "no thread to write: %s", strerror(-rc));
+    return rc;
 }
 
 static int open_writer(struct sink **ret, const struct sink_context *context, char *why,
@@ -478,7 +444,6 @@ static int open_writer(struct sink **ret, const struct sink_context *context, ch
 {
     const struct writer_kind *kind = context->packets ? &copier_kind : &file_kind;
     struct writer *writer = calloc(1, kind->size);
-    dev_t device = 0;
     if (!writer) {
         snprintf(why, size, "out of memory");
         return -ENOMEM;
@@ -486,20 +451,15 @@ static int open_writer(struct sink **ret, const struct sink_context *context, ch
     writer->sink = (struct sink){.driver = &writer_sink, .context = *context};
     writer->kind = kind;
     writer->segment.fd = -1;
-    int rc = writer_is_server(writer) ? 0 : open_files(writer, &device, why, size);
-    if (rc == 0 && (rc = acquire_thread(&writer->thread, !writer_is_server(writer), device)) < 0)
-        snprintf(why, size, "no thread to write: %s", strerror(-rc));
+    const int rc =
+        writer_is_server(writer) ? open_server(writer, why, size) : open_files(writer, why, size);
     if (rc < 0) {
-        segment_finish(&writer->segment);
-        segment_close(&writer->segment);
         free(writer);
         return rc;
     }
     uv_timer_init(context->loop, &writer->timer);
     uv_async_init(context->loop, &writer->done, job_is_done);
     writer->timer.data = writer->done.data = writer;
-    if (kind->begin)
-        kind->begin(writer);
     if (context->packets)
         uv_timer_start(&writer->timer, time_to_write, WRITE_MS, WRITE_MS);
     if (context->pool)

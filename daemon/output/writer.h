@@ -14,19 +14,13 @@ struct writer;
 
 // What a kind of writer does.
 struct writer_kind {
-    size_t size;                    // of the struct that begins with the writer
-    void (*begin)(struct writer *); // sets what is not zero at first; NULL: nothing
-    // Acquires the next piece to write, until `release`. Returns false if there is none.
+    size_t size; // of the struct that begins with the writer, zeroed at first
+    // Counts the piece of the last job, and acquires the next one. Returns false if there is none;
+    // a stopped writer loses what waits.
     bool (*acquire)(struct writer *);
-    // On the writer's thread: writes the piece; sets `status`, and `why` if it is an error.
+    // On the writer's thread: writes the piece; sets `status`, and `why` if it is an error. At the
+    // end, without a piece, completes the file or leaves the server; sets `unfinished`.
     void (*write)(struct writer *);
-    // Counts the piece after `write`. NULL: `write` counts it.
-    void (*release)(struct writer *);
-    // On the writer's thread, at the end: completes the file or leaves the server. Returns 0, or a
-    // negative errno: the file stays unfinished.
-    int (*finish)(struct writer *);
-    // Loses what waits; the pool or the packet queue has stopped. May be called twice. NULL: no-op.
-    void (*stop)(struct writer *);
 };
 
 extern const struct writer_kind file_kind, copier_kind;
@@ -40,19 +34,19 @@ struct writer {
     struct consumer consumer; // of frames
     bool due;                 // woken since a job last began; reset by `acquire`, if it cares
     bool failing;             // as logged
-    bool finishing, ending;
-    _Atomic bool stop; // set when finishing; any thread
-    bool busy;         // a job owns the members below and those of its kind, else the loop does
-    int status;        // of the last try to write: 0 or a negative errno
-    char why[512];     // the error in one sentence
-    int unfinished;    // error of a file that could not be finished; 0: none, or it was logged
+    _Atomic bool finishing;   // any thread may read it
+    bool stopped;             // the time to finish is over
+    bool ending;              // the last job has begun
+    bool busy;      // a job owns the members below and those of its kind, else the loop does
+    int status;     // of the last try to write: 0 or a negative errno
+    char why[512];  // the error in one sentence
+    int unfinished; // error of a file that could not be finished; 0: none, or it was logged
     struct segment segment;
     struct leftovers leftovers; // found by the first job
 
     // Private to writer.c:
     struct writer_thread *thread;
     void (*run)(struct writer *);
-    bool ran;
     struct writer *next;
 };
 

@@ -205,6 +205,24 @@ static void test_large_clips(void)
     packet_queue_close(queue);
 }
 
+// Clips that begin while the writer takes nothing share one limit.
+static void test_clips_that_wait(void)
+{
+    struct packet_queue *queue = open_queue(600 * SECOND, false);
+    struct queued_packet *packet;
+    const int64_t now = monotonic_ns();
+    int taken = 0;
+    for (int i = 0; i < 40; i++)
+        add(queue, i, now);
+    for (int i = 0; i < 10; i++)
+        CHECK(packet_queue_request(queue, now), "takes no request"); // each clip is over at once
+    for (; (packet = packet_queue_take(queue)); queued_packet_free(packet), taken++)
+        ledger_emit(&ledger);
+    CHECK(taken == 10 * GOP, "%d packets wait", taken);
+    expect_account(400, LOSS_OVERFLOW, 400 - 10 * GOP);
+    packet_queue_close(queue);
+}
+
 // Groups remembered from before a reconnect stay, though the new connection begins with old
 // packets; packets after those are dropped up to the next keyframe.
 static void test_old_packets(void)
@@ -307,6 +325,7 @@ int main(void)
     TEST(test_skip());
     TEST(test_clips());
     TEST(test_large_clips());
+    TEST(test_clips_that_wait());
     TEST(test_old_packets());
     TEST(test_eager());
     TEST(test_memory());

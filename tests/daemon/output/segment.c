@@ -349,6 +349,25 @@ static void test_other_tails(void)
     test_tails_of(PROTOCOL_RAW, "raw", bytes, 0, 1); // it has no frame boundaries
 }
 
+// Long files of lines are read only near their end.
+static void test_lines(void)
+{
+    static const char line[] = "{\"camera\":\"gate\",\"output\":\"events\"}\n";
+    enum { LINE = sizeof line - 1, LINES = 60000 };
+    static char bytes[LINES * LINE];
+    for (int i = 0; i < LINES; i++)
+        memcpy(bytes + i * LINE, line, LINE);
+    test_tails_of(PROTOCOL_LINES, "jsonl", bytes, 0, LINE);
+    for (size_t size = sizeof bytes - 2 * LINE; size < sizeof bytes; size += 7) {
+        begin("%s.jsonl", 0, 0);
+        put("1.jsonl.part", bytes, size);
+        restart(PROTOCOL_LINES);
+        CHECK(size_of(in_folder("1.jsonl")) == (off_t)(size / LINE * LINE), "%d of %d bytes",
+              (int)size_of(in_folder("1.jsonl")), (int)size);
+        rig_remove(&rig);
+    }
+}
+
 static void test_whose_leftovers(void)
 {
     char bytes[2 * 300];
@@ -458,6 +477,7 @@ int main(void)
     TEST(test_moved_and_empty());
     TEST(test_tails());
     TEST(test_other_tails());
+    TEST(test_lines());
     TEST(test_whose_leftovers());
     return test_end();
 }
