@@ -106,14 +106,9 @@ static bool is_stalled(struct camera_thread *t, const struct packet *packet)
 {
     if (packet->old || (!packet->keyframe && decoder_decodes(t->decoder) == PICTURES_KEYFRAMES))
         return false;
-    const struct decode_signs signs = {
-        .pictures = decoder_pictures(t->decoder),
-        .failures = decoder_failures(t->decoder),
-        .now_ns = packet->received_ns,
-        .patience_ns = 2 * demux_patience_ns(t->demux),
-        .keyframe = packet->keyframe,
-    };
-    return t->live && !decoder_waits(t->decoder) && decode_stall_packet(&t->stall, &signs);
+    return t->live && !decoder_waits(t->decoder) &&
+           decode_stall_packet(&t->stall, packet, decoder_pictures(t->decoder),
+                               decoder_failures(t->decoder), 2 * demux_patience_ns(t->demux));
 }
 
 static const char CUT_SHORT[] =
