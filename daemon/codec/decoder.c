@@ -186,7 +186,7 @@ static void note_refusal(struct decoder *d, struct packet_info *info)
         return;
     buffers_refusal(d->buffers, text, sizeof text);
     if (text[0])
-        switch_say(d, text);
+        switch_say(d, "%s", text);
     info->done = true;
     d->lost++;
 }
@@ -329,19 +329,17 @@ static void find_errors(struct decoder *d, const AVFrame *av, struct packet_info
 static void note_matrix(struct decoder *d, const AVFrame *av, enum AVPixelFormat format)
 {
     const char *matrix = pixel_format_map_other_matrix(av, format);
-    char text[160];
     if (!matrix || matrix == d->matrix)
         return;
     const struct colour colour =
         colour_resolve(pixel_format_map_colour(av, format, false), av->height);
-    snprintf(text, sizeof text,
-             "no kernel computes the stream's colour matrix %s: pictures are read as %s unless an "
-             "output sets colour.matrix",
-             matrix,
-             colour.matrix == MATRIX_BT2020  ? "bt2020"
-             : colour.matrix == MATRIX_BT709 ? "bt709"
-                                             : "bt601");
-    switch_say(d, text);
+    switch_say(d,
+               "no kernel computes the stream's colour matrix %s: pictures are read as %s unless "
+               "an output sets colour.matrix",
+               matrix,
+               colour.matrix == MATRIX_BT2020  ? "bt2020"
+               : colour.matrix == MATRIX_BT709 ? "bt709"
+                                               : "bt601");
     d->matrix = matrix;
 }
 
@@ -378,12 +376,9 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
                       "counts as whole from an intra picture on");
         d->by_intra = true;
     }
-    if (converted && converted != d->converted) {
-        char text[128];
-        snprintf(text, sizeof(text), "%s pictures are converted to %s by libswscale", converted,
-                 pixel_format_name(ret->image.format));
-        switch_say(d, text);
-    }
+    if (converted && converted != d->converted)
+        switch_say(d, "%s pictures are converted to %s by libswscale", converted,
+                   pixel_format_name(ret->image.format));
     d->converted = converted;
     return 0;
 }
