@@ -371,7 +371,7 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
     info.source_width = ret->image.width;
     info.source_height = ret->image.height;
     ret->info = info;
-    if (packet_reader_by_intra(d->reader) && !d->by_intra) {
+    if (packet->facts.by_intra && !d->by_intra) {
         switch_say(d, "the stream has neither IDR pictures nor recovery points: it "
                       "counts as whole from an intra picture on");
         d->by_intra = true;

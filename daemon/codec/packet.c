@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <libavcodec/avcodec.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     H264_REFERENCE = 0x60, // in a unit's first byte
@@ -153,15 +154,13 @@ bool extradata_next(struct extradata_reader *reader, struct nal *ret)
 struct recovery {
     struct recovery_point {
         int64_t serial; // of its first packet
-        int64_t end;    // H.265: POC; H.264: fields of reference pictures still to come
-    } pending[RECOVERY_POINTS];
+        int64_t left;   // fields of reference pictures that its count still spans; H.265: unused
+        int64_t poc;    // output order is whole from here on; INT64_MAX: unknown
+        bool ended;     // its count
+    } point[RECOVERY_POINTS];
     int n;
-    struct recovery_whole {
-        int64_t from; // packet of a point whose count has ended; 0: none
-        int64_t poc;  // output order is whole from here on; INT64_MAX: unknown
-    } newest, before; // `before` is for pictures shown ahead of the newest point
-    bool marked;      // the stream has IDR or IRAP pictures or recovery points
-    int intras;       // intra pictures of a stream without them
+    bool marked; // the stream has IDR or IRAP pictures or recovery points
+    int intras;  // intra pictures of a stream without them
 };
 
 struct packet_reader {
@@ -193,53 +192,53 @@ static bool passes_for_point(struct packet_reader *reader, const struct packet_f
            (reader->one_reference || recovery->intras >= INTRAS_SURE);
 }
 
-// Returns true if the count of a point ends with this picture.
-static bool end_points(struct packet_reader *reader, const struct packet_facts *facts)
+// If there is no room, the oldest point that has ended goes. If none has, the new one is not
+// needed: the others end first.
+static void add_point(struct recovery *recovery, const struct packet_facts *facts)
 {
-    struct recovery *recovery = &reader->recovery;
-    const bool hevc = reader->hevc;
-    int kept = 0;
-    bool ended = false;
-    for (int i = 0; i < recovery->n; i++) {
-        struct recovery_point point = recovery->pending[i];
-        if (hevc ? !facts->ordered || facts->poc < point.end : point.end > 0) {
-            point.end -= hevc || !facts->reference ? 0 : facts->field ? 1 : 2;
-            recovery->pending[kept++] = point;
-            continue;
-        }
-        recovery->before = recovery->newest;
-        recovery->newest.from = point.serial;
-        recovery->newest.poc = hevc ? point.end : facts->ordered ? facts->poc : INT64_MAX;
-        ended = true;
+    const int64_t count = facts->recovery != NO_RECOVERY ? facts->recovery : 0;
+    struct recovery_point *at = recovery->point, *end = at + recovery->n;
+    if (recovery->n == RECOVERY_POINTS) {
+        while (at < end && !at->ended)
+            at++;
+        if (at == end)
+            return;
+        memmove(at, at + 1, (size_t)(--end - at) * sizeof *at);
     }
-    recovery->n = kept;
-    return ended;
+    *end++ = (struct recovery_point){facts->serial, 2 * count, facts->poc + count, false};
+    recovery->n = (int)(end - recovery->point);
+}
+
+// Returns true if a picture is whole since the point. Only a picture that ends the count of the
+// point is so without an order.
+static bool is_whole_since(struct recovery_point *point, const struct packet_facts *facts,
+                           bool h264)
+{
+    const bool reached = facts->ordered && facts->poc >= point->poc;
+    if (point->ended || !h264) {
+        point->ended |= reached;
+        return reached;
+    }
+    point->ended = point->left <= 0;
+    if (point->ended)
+        point->poc = facts->ordered ? facts->poc : INT64_MAX;
+    point->left -= !facts->reference ? 0 : facts->field ? 1 : 2;
+    return point->ended;
 }
 
 // Returns `whole_from`.
 static int64_t follow_recovery(struct packet_reader *reader, const struct packet_facts *facts)
 {
     struct recovery *recovery = &reader->recovery;
-    if (facts->start != PICTURE_CONTINUES) { // POC starts again
+    int64_t from = 0;
+    if (facts->start != PICTURE_CONTINUES) // POC starts again
         recovery->n = 0;
-        recovery->newest = recovery->before = (struct recovery_whole){0};
-    }
-    const bool begins = passes_for_point(reader, facts) || facts->recovery != NO_RECOVERY;
-    // If there is no room, newer points are not needed: the oldest ends first.
-    if (begins && recovery->n < RECOVERY_POINTS) {
-        const int64_t count = facts->recovery != NO_RECOVERY ? facts->recovery : 0;
-        recovery->pending[recovery->n++] =
-            (struct recovery_point){facts->serial, reader->hevc ? facts->poc + count : 2 * count};
-    }
-    const bool ended = end_points(reader, facts);
-    if (ended || (facts->ordered && facts->poc >= recovery->newest.poc))
-        return recovery->newest.from;
-    return facts->ordered && facts->poc >= recovery->before.poc ? recovery->before.from : 0;
-}
-
-bool packet_reader_by_intra(const struct packet_reader *reader)
-{
-    return !reader->recovery.marked && reader->recovery.newest.from;
+    if (passes_for_point(reader, facts) || facts->recovery != NO_RECOVERY)
+        add_point(recovery, facts);
+    for (int i = 0; i < recovery->n; i++)
+        if (is_whole_since(&recovery->point[i], facts, reader->h264))
+            from = recovery->point[i].serial;
+    return from;
 }
 
 // --- units of H.264
@@ -442,5 +441,6 @@ struct packet_facts packet_reader_read(struct packet_reader *reader, const AVPac
     facts.in_order = reader->in_order;
     facts.may_be_hidden = reader->may_be_hidden;
     facts.whole_from = follow_recovery(reader, &facts);
+    facts.by_intra = facts.whole_from > 0 && !reader->recovery.marked;
     return facts;
 }

@@ -52,6 +52,7 @@ struct packet_facts {
     // A packet's serial or 0. If nothing is missing from that packet on, this picture and all after
     // it in output order are whole.
     int64_t whole_from;
+    bool by_intra; // intra pictures serve as recovery points for it: the stream has no others
     struct picture_hash hash; // HASH_NONE unless hashes are read
 };
 
@@ -65,8 +66,6 @@ void packet_reader_begin(struct packet_reader *); // another stream, or another 
 // Takes every packet, in decoding order: POC counts on from the packet before.
 struct packet_facts packet_reader_read(struct packet_reader *, const struct AVPacket *,
                                        int64_t serial);
-// Returns true if intra pictures serve as recovery points, because the stream has none.
-bool packet_reader_by_intra(const struct packet_reader *);
 
 // Sets the hash in a suffix SEI, if it has a complete one.
 void picture_hash_read(struct picture_hash *, const struct nal *suffix_sei);
