@@ -251,9 +251,8 @@ static int replay(struct decoder *d)
 {
     struct packet_info *info = packet_history_next(&d->history);
     const bool counted = info->done;
-    if (info->unskipped && info->packet.reference_lost)
+    if (info->packet.reference_lost && !info->skipped)
         corruption_missing_reference(&d->corruption, info->facts.serial);
-    info->unskipped = false;
     int rc = info->skipped ? 0 : send(d, info->packet.av, info);
     if (rc < 0 && rc != -EBADMSG)
         return rc;

@@ -25,9 +25,10 @@ struct early_output {
     int depth;  // H.265: pictures decoded ahead of one shown before them, by the last SPS
     bool h264;
     // H.264:
-    bool fields;         // pictures came as fields: nothing is requested between two
-    bool recovered;      // pictures since the last start are whole: libavcodec would not mark them
-    int64_t whole;       // pictures of packets before this one are damaged
+    bool fields;    // pictures came as fields: nothing is requested between two
+    bool recovered; // pictures since the last start are whole: libavcodec would not mark them
+    int64_t whole;  // pictures of packets before this one are damaged
+    // Both:
     int64_t first, last; // serials of the first packet since early_output_begin, and of the last
     struct stamps {
         int64_t last;
