@@ -18,36 +18,28 @@ size_t nal_find_start(const uint8_t *data, size_t size, size_t at)
     return size;
 }
 
-static bool next_started(struct nal_reader *reader, struct nal *ret)
-{
-    size_t begin = nal_find_start(reader->data, reader->size, reader->at);
-    if (begin == reader->size)
-        return false;
-    begin += 3;
-    reader->at = nal_find_start(reader->data, reader->size, begin);
-    *ret = (struct nal){reader->data + begin, reader->at - begin};
-    return true;
-}
-
-static bool next_measured(struct nal_reader *reader, struct nal *ret)
-{
-    size_t left = reader->size - reader->at;
-    if (left <= (size_t)reader->length_bytes)
-        return false;
-    const size_t length = big_endian_read(reader->data + reader->at, reader->length_bytes);
-    reader->at += (size_t)reader->length_bytes;
-    left -= (size_t)reader->length_bytes;
-    *ret = (struct nal){reader->data + reader->at, length < left ? length : left};
-    reader->at += ret->size;
-    return true;
-}
-
 bool nal_next(struct nal_reader *reader, struct nal *ret)
 {
-    if (!(reader->length_bytes ? next_measured(reader, ret) : next_started(reader, ret)))
-        return false;
-    while (ret->size > 0 && ret->data[ret->size - 1] == 0)
-        ret->size--;
+    const uint8_t *data = reader->data;
+    const size_t size = reader->size, ahead = (size_t)reader->length_bytes;
+    size_t begin, end;
+    if (ahead == 0) {
+        begin = nal_find_start(data, size, reader->at);
+        if (begin == size)
+            return false;
+        begin += 3;
+        end = nal_find_start(data, size, begin);
+    } else {
+        if (size - reader->at <= ahead)
+            return false;
+        begin = reader->at + ahead;
+        const size_t length = big_endian_read(data + reader->at, reader->length_bytes);
+        end = length < size - begin ? begin + length : size;
+    }
+    reader->at = end;
+    while (end > begin && data[end - 1] == 0)
+        end--;
+    *ret = (struct nal){data + begin, end - begin};
     return true;
 }
 
@@ -243,12 +235,6 @@ void h264_slice_read_field(struct h264_slice *slice, const struct h264_sps *sps,
 enum {
     HVCC_LENGTH_SIZE = 21, // offset of the length size in a HEVCDecoderConfigurationRecord
     HVCC_BYTES = 23,       // before its parameter sets
-    SPS_ID_MAX = 15,
-    SIZE_MAX_LUMA = 16384, // luma samples of a row or a column
-    SETS_MAX = 64,
-    REFERENCES_MAX = 16,
-    SCALING_MAX = 2 * 255, // of an entry of a scaling list, as se(v)
-    ANY = 0x7ffffffe,
 };
 
 int hevc_unit_type(const struct nal *nal)
@@ -264,25 +250,6 @@ int hevc_length_bytes(const uint8_t *extradata, size_t size)
     return record ? (extradata[HVCC_LENGTH_SIZE] & 3) + 1 : 0;
 }
 
-// The bits of an SPS. Counts are bounded, so that a damaged one is read to its end in no time.
-struct sps_bits {
-    struct nal_bits bits;
-    bool failed; // a value is out of range
-};
-
-static bool read_flag(struct sps_bits *b)
-{
-    return nal_u(&b->bits, 1);
-}
-
-// Returns 0 for a value out of range.
-static uint32_t read_ue(struct sps_bits *b, uint32_t max)
-{
-    const uint32_t value = nal_ue(&b->bits);
-    b->failed |= value > max;
-    return value > max ? 0 : value;
-}
-
 void hevc_skip_profile_tier_level(struct nal_bits *bits, int sub_layers)
 {
     size_t n = 0;
@@ -296,111 +263,32 @@ void hevc_skip_profile_tier_level(struct nal_bits *bits, int sub_layers)
     nal_skip(bits, n);
 }
 
-static void skip_scaling_lists(struct sps_bits *b)
+static void skip_ue(struct nal_bits *bits, int n)
 {
-    for (int size = 0; size < 4; size++)
-        for (int matrix = 0; matrix < 6; matrix += size == 3 ? 3 : 1) {
-            if (!read_flag(b)) {
-                read_ue(b, 5);
-                continue;
-            }
-            for (int i = size > 1 ? -1 : 0; i < (size == 0 ? 16 : 64); i++)
-                read_ue(b, SCALING_MAX);
-        }
-}
-
-static void skip_block_sizes(struct sps_bits *b, uint32_t width, uint32_t height)
-{
-    const uint32_t min_cb_log2 = read_ue(b, 3) + 3, ctb_log2 = min_cb_log2 + read_ue(b, 3);
-    const uint32_t min_tb_log2 = read_ue(b, 3) + 2, max_tb_log2 = min_tb_log2 + read_ue(b, 3);
-    const uint32_t mask = (UINT32_C(1) << min_cb_log2) - 1;
-    read_ue(b, 4); // max_transform_hierarchy_depth_inter and _intra
-    read_ue(b, 4);
-    b->failed |= ctb_log2 < 4 || ctb_log2 > 6 || min_tb_log2 >= min_cb_log2 || max_tb_log2 > 5 ||
-                 max_tb_log2 > ctb_log2 || width == 0 || height == 0 || (width & mask) ||
-                 (height & mask);
-}
-
-// Returns the number of pictures of a st_ref_pic_set. A set that is predicted from the one before
-// (of `before` pictures; -1: there is none) keeps some of its pictures, and the one that it belongs
-// to.
-static int skip_reference_set(struct sps_bits *b, int before)
-{
-    int n = 0;
-    if (before >= 0 && read_flag(b)) { // inter_ref_pic_set_prediction_flag
-        nal_skip(&b->bits, 1);
-        read_ue(b, 32767);
-        for (int i = 0; i <= before; i++)
-            n += read_flag(b) || read_flag(b); // used_by_curr_pic_flag, use_delta_flag
-    } else {
-        const uint32_t negatives = read_ue(b, REFERENCES_MAX);
-        n = (int)(negatives + read_ue(b, REFERENCES_MAX - negatives));
-        for (int i = 0; i < n; i++) {
-            read_ue(b, 32767);
-            nal_skip(&b->bits, 1);
-        }
-    }
-    b->failed |= n > REFERENCES_MAX;
-    return n > REFERENCES_MAX ? REFERENCES_MAX : n;
-}
-
-static void skip_reference_sets(struct sps_bits *b, uint32_t poc_lsb_bits)
-{
-    int pictures = -1;
-    for (uint32_t sets = read_ue(b, SETS_MAX); sets > 0; sets--)
-        pictures = skip_reference_set(b, pictures);
-    if (read_flag(b)) // long_term_ref_pics_present_flag
-        for (uint32_t n = read_ue(b, 32); n > 0; n--)
-            nal_skip(&b->bits, poc_lsb_bits + 1);
-}
-
-// Skips up to the reference picture sets: no later count could become absurd in a damaged SPS.
-static void skip_sps(struct sps_bits *b, struct nal_bits *reordering)
-{
-    nal_skip(&b->bits, 4);
-    const int sub_layers = (int)nal_u(&b->bits, 3);
-    b->failed |= sub_layers == 7;
-    nal_skip(&b->bits, 1);
-    hevc_skip_profile_tier_level(&b->bits, sub_layers);
-    read_ue(b, SPS_ID_MAX);
-    if (read_ue(b, 3) == 3) // chroma_format_idc
-        nal_skip(&b->bits, 1);
-    const uint32_t width = read_ue(b, SIZE_MAX_LUMA), height = read_ue(b, SIZE_MAX_LUMA);
-    for (int i = read_flag(b) ? 0 : 4; i < 4; i++) // conformance_window_flag
-        read_ue(b, SIZE_MAX_LUMA);
-    read_ue(b, 8); // bit depths
-    read_ue(b, 8);
-    const uint32_t poc_lsb_bits = read_ue(b, 12) + 4;
-    for (int i = read_flag(b) ? 0 : sub_layers; i <= sub_layers; i++) {
-        read_ue(b, ANY); // sps_max_dec_pic_buffering_minus1
-        *reordering = b->bits;
-        read_ue(b, ANY); // sps_max_num_reorder_pics
-        read_ue(b, ANY); // sps_max_latency_increase_plus1
-    }
-    skip_block_sizes(b, width, height);
-    if (read_flag(b) && read_flag(b)) // scaling_list_enabled_flag, sps_scaling_list_data_present
-        skip_scaling_lists(b);
-    nal_skip(&b->bits, 2); // amp_enabled_flag, sample_adaptive_offset_enabled_flag
-    if (read_flag(b)) {    // pcm_enabled_flag
-        nal_skip(&b->bits, 4 + 4);
-        read_ue(b, 2);
-        read_ue(b, 2);
-        nal_skip(&b->bits, 1);
-    }
-    skip_reference_sets(b, poc_lsb_bits);
-}
-
-bool hevc_sps_is_readable(const struct nal *nal)
-{
-    struct nal_bits reordering;
-    return hevc_sps_find_reordering(nal, &reordering);
+    for (; n > 0; n--)
+        nal_ue(bits);
 }
 
 bool hevc_sps_find_reordering(const struct nal *nal, struct nal_bits *ret)
 {
-    struct sps_bits b = {.bits = {.data = nal->data, .size = nal->size, .at = 2}};
+    struct nal_bits bits = {.data = nal->data, .size = nal->size, .at = 2};
     if (hevc_unit_type(nal) != HEVC_UNIT_SPS || nal->data[1] != 1) // TemporalId is 0
         return false;
-    skip_sps(&b, ret);
-    return !b.failed && !nal_ended(&b.bits);
+    nal_skip(&bits, 4);
+    const int sub_layers = (int)nal_u(&bits, 3);
+    nal_skip(&bits, 1);
+    hevc_skip_profile_tier_level(&bits, sub_layers);
+    nal_ue(&bits);          // its id
+    if (nal_ue(&bits) == 3) // chroma_format_idc
+        nal_skip(&bits, 1);
+    skip_ue(&bits, 2);   // its size
+    if (nal_u(&bits, 1)) // conformance_window_flag
+        skip_ue(&bits, 4);
+    skip_ue(&bits, 3);   // bit depths, and bits of POC
+    if (nal_u(&bits, 1)) // sps_sub_layer_ordering_info_present_flag
+        skip_ue(&bits, 3 * sub_layers);
+    nal_ue(&bits); // sps_max_dec_pic_buffering_minus1
+    *ret = bits;
+    skip_ue(&bits, 2);
+    return !nal_ended(&bits);
 }

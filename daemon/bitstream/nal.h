@@ -131,11 +131,8 @@ int hevc_length_bytes(const uint8_t *extradata, size_t size);
 // Skips profile_tier_level() of an SPS; `sub_layers`: sps_max_sub_layers_minus1.
 void hevc_skip_profile_tier_level(struct nal_bits *, int sub_layers);
 
-// Returns true if a unit is an SPS of the base layer, of any profile, that is complete to the end
-// of its reference picture sets and contains only values that the standard allows there.
-bool hevc_sps_is_readable(const struct nal *);
-// The same. *ret reads sps_max_num_reorder_pics and sps_max_latency_increase_plus1 of the highest
-// sub-layer; libavcodec reads no others.
+// Returns true if a unit is an SPS of the base layer. *ret reads sps_max_num_reorder_pics and
+// sps_max_latency_increase_plus1 of the highest sub-layer; libavcodec reads no others.
 bool hevc_sps_find_reordering(const struct nal *, struct nal_bits *ret);
 
 #endif

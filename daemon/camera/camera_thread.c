@@ -83,15 +83,9 @@ static bool is_stalled(struct camera *camera, const struct packet *packet)
     if (packet->old ||
         (!packet->keyframe && decoder_decodes(camera->decoder) == PICTURES_KEYFRAMES))
         return false;
-    const struct decode_signs signs = {
-        .pictures = decoder_pictures(camera->decoder),
-        .failures = decoder_failures(camera->decoder),
-        .now_ns = packet->received_ns,
-        .patience_ns = 2 * camera->demux->patience_ns,
-        .keyframe = packet->keyframe,
-    };
     return camera->demux->source->live && !decoder_waits(camera->decoder) &&
-           decode_stall_packet(&camera->stall, &signs);
+           decode_stall_packet(&camera->stall, packet, decoder_pictures(camera->decoder),
+                               decoder_failures(camera->decoder), 2 * camera->demux->patience_ns);
 }
 
 static const char CUT_SHORT[] =

@@ -186,7 +186,7 @@ static void note_refusal(struct decoder *d, struct packet_info *info)
         return;
     buffers_refusal(d->buffers, text, sizeof text);
     if (text[0])
-        switch_say(d, text);
+        switch_say(d, "%s", text);
     info->done = true;
     d->lost++;
 }
@@ -251,9 +251,8 @@ static int replay(struct decoder *d)
 {
     struct packet_info *info = packet_history_next(&d->history);
     const bool counted = info->done;
-    if (info->unskipped && info->packet.reference_lost)
+    if (info->packet.reference_lost && !info->skipped)
         corruption_missing_reference(&d->corruption, info->facts.serial);
-    info->unskipped = false;
     int rc = info->skipped ? 0 : send(d, info->packet.av, info);
     if (rc < 0 && rc != -EBADMSG)
         return rc;
@@ -272,8 +271,6 @@ static int receive(struct decoder *d, AVFrame *av)
             rc = end_if_due(d);
         if (rc < 0 || !d->codec.context)
             return rc < 0 ? rc : d->error;
-        for (int64_t serial; (serial = codec_late(&d->codec)); d->lost++)
-            packet_history_info(&d->history, serial)->done = true;
         if (d->lost > 0) {
             d->lost--;
             return -EBADMSG;
@@ -281,6 +278,10 @@ static int receive(struct decoder *d, AVFrame *av)
         rc = codec_receive(&d->codec, av);
         if (rc == 0 && packet_history_repeats(&d->history, libav_serial(av)))
             continue;
+        if (rc == 0 && (av->flags & AV_FRAME_FLAG_DISCARD)) {
+            packet_history_info(&d->history, libav_serial(av))->done = true;
+            return -EBADMSG;
+        }
         if (rc == AVERROR(EAGAIN) && packet_history_replays(&d->history) &&
             !switch_waits_for_turn(d))
             rc = replay(d);
@@ -329,19 +330,17 @@ static void find_errors(struct decoder *d, const AVFrame *av, struct packet_info
 static void note_matrix(struct decoder *d, const AVFrame *av, enum AVPixelFormat format)
 {
     const char *matrix = pixel_format_map_other_matrix(av, format);
-    char text[160];
     if (!matrix || matrix == d->matrix)
         return;
     const struct colour colour =
         colour_resolve(pixel_format_map_colour(av, format, false), av->height);
-    snprintf(text, sizeof text,
-             "no kernel computes the stream's colour matrix %s: pictures are read as %s unless an "
-             "output sets colour.matrix",
-             matrix,
-             colour.matrix == MATRIX_BT2020  ? "bt2020"
-             : colour.matrix == MATRIX_BT709 ? "bt709"
-                                             : "bt601");
-    switch_say(d, text);
+    switch_say(d,
+               "no kernel computes the stream's colour matrix %s: pictures are read as %s unless "
+               "an output sets colour.matrix",
+               matrix,
+               colour.matrix == MATRIX_BT2020  ? "bt2020"
+               : colour.matrix == MATRIX_BT709 ? "bt709"
+                                               : "bt601");
     d->matrix = matrix;
 }
 
@@ -373,17 +372,14 @@ static int show(struct decoder *d, struct picture *picture, struct frame *ret)
     info.source_width = ret->image.width;
     info.source_height = ret->image.height;
     ret->info = info;
-    if (packet_reader_by_intra(d->reader) && !d->by_intra) {
+    if (packet->facts.by_intra && !d->by_intra) {
         switch_say(d, "the stream has neither IDR pictures nor recovery points: it "
                       "counts as whole from an intra picture on");
         d->by_intra = true;
     }
-    if (converted && converted != d->converted) {
-        char text[128];
-        snprintf(text, sizeof(text), "%s pictures are converted to %s by libswscale", converted,
-                 pixel_format_name(ret->image.format));
-        switch_say(d, text);
-    }
+    if (converted && converted != d->converted)
+        switch_say(d, "%s pictures are converted to %s by libswscale", converted,
+                   pixel_format_name(ret->image.format));
     d->converted = converted;
     return 0;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <libavcodec/avcodec.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     H264_REFERENCE = 0x60, // in a unit's first byte
@@ -12,7 +13,6 @@ enum {
     SLICE_I = 2,            // slice_type modulo 5
     SLICE_SI = 4,
     AVCC_SEQUENCES = 5, // offset of their number in an AVCDecoderConfigurationRecord
-    HVCC_ARRAYS = 22,   // offset of numOfArrays in a HEVCDecoderConfigurationRecord
     NEVER_POC = INT_MIN,
     QUIET = 64,      // added to the level of log messages: the decoder logs the same
     INTRAS_SURE = 2, // the second one: pictures after it may refer to some between the two
@@ -114,67 +114,31 @@ bool h264_loss_unit(struct h264_loss *loss, const struct nal *unit)
     return read_loss_slice(loss, unit, idr) || noise;
 }
 
-// --- extradata
-
-struct extradata_reader extradata_read(const uint8_t *data, size_t size, bool hevc)
-{
-    struct extradata_reader reader = {.data = data, .size = data ? size : 0, .hevc = hevc};
-    if (hevc && hevc_length_bytes(data, size) > 0) {
-        reader.at = HVCC_ARRAYS + 1;
-        reader.arrays = data[HVCC_ARRAYS];
-    } else if (!hevc && h264_length_bytes(data, size) > 0) {
-        reader.at = AVCC_SEQUENCES;
-        reader.arrays = 2; // of SPS, then of PPS
-    } else {
-        reader.arrays = -1; // start codes
-    }
-    return reader;
-}
-
-bool extradata_next(struct extradata_reader *reader, struct nal *ret)
-{
-    const uint8_t *data = reader->data;
-    struct nal_reader units = {data, reader->size, reader->arrays < 0 ? 0 : 2, reader->at};
-    for (; reader->units == 0 && reader->arrays > 0 && units.at + 3 < units.size;
-         reader->arrays--) {
-        reader->units = reader->hevc ? data[units.at + 1] << 8 | data[units.at + 2]
-                                     : data[units.at] & (reader->arrays > 1 ? 31 : 255);
-        units.at += reader->hevc ? 3 : 1;
-    }
-    reader->units--;
-    const bool found = (reader->arrays < 0 || reader->units >= 0) && nal_next(&units, ret);
-    reader->at = units.at;
-    return found;
-}
-
 // --- where a stream is whole again without an IDR picture: after a recovery point, whose count
 // spans a periodic intra refresh, or at intra pictures of streams that have nothing else
 
 struct recovery {
     struct recovery_point {
         int64_t serial; // of its first packet
-        int64_t end;    // H.265: POC; H.264: fields of reference pictures still to come
-    } pending[RECOVERY_POINTS];
+        int64_t left;   // fields of reference pictures that its count still spans; H.265: unused
+        int64_t poc;    // output order is whole from here on; INT64_MAX: unknown
+        bool ended;     // its count
+    } point[RECOVERY_POINTS];
     int n;
-    struct recovery_whole {
-        int64_t from; // packet of a point whose count has ended; 0: none
-        int64_t poc;  // output order is whole from here on; INT64_MAX: unknown
-    } newest, before; // `before` is for pictures shown ahead of the newest point
-    bool marked;      // the stream has IDR or IRAP pictures or recovery points
-    int intras;       // intra pictures of a stream without them
+    bool marked; // the stream has IDR or IRAP pictures or recovery points
+    int intras;  // intra pictures of a stream without them
 };
 
 struct packet_reader {
     const AVCodecParameters *parameters;
-    bool h264, hevc, hashes;
-    int length_bytes; // see struct nal_reader
-    AVCodecParserContext *parser;
-    AVCodecContext *context; // the parser writes to it
+    bool h264, hashes;
+    int length_bytes;             // see struct nal_reader
+    AVCodecParserContext *parser; // NULL: neither H.264 nor H.265
+    AVCodecContext *context;      // the parser writes to it
     struct h264_loss loss;
     struct recovery recovery;
-    // H.264: pictures are shown in decoding order, and refer to the last one at most. H.265: the
-    // PPS has output_flag_present_flag.
-    bool in_order, one_reference, may_be_hidden;
+    // H.264: pictures are shown in decoding order, and refer to the last one at most.
+    bool in_order, one_reference;
     int highest_layer; // the highest temporal layer of H.265 so far
     // Of the present packet:
     int slices;
@@ -193,53 +157,53 @@ static bool passes_for_point(struct packet_reader *reader, const struct packet_f
            (reader->one_reference || recovery->intras >= INTRAS_SURE);
 }
 
-// Returns true if the count of a point ends with this picture.
-static bool end_points(struct packet_reader *reader, const struct packet_facts *facts)
+// If there is no room, the oldest point that has ended goes. If none has, the new one is not
+// needed: the others end first.
+static void add_point(struct recovery *recovery, const struct packet_facts *facts)
 {
-    struct recovery *recovery = &reader->recovery;
-    const bool hevc = reader->hevc;
-    int kept = 0;
-    bool ended = false;
-    for (int i = 0; i < recovery->n; i++) {
-        struct recovery_point point = recovery->pending[i];
-        if (hevc ? !facts->ordered || facts->poc < point.end : point.end > 0) {
-            point.end -= hevc || !facts->reference ? 0 : facts->field ? 1 : 2;
-            recovery->pending[kept++] = point;
-            continue;
-        }
-        recovery->before = recovery->newest;
-        recovery->newest.from = point.serial;
-        recovery->newest.poc = hevc ? point.end : facts->ordered ? facts->poc : INT64_MAX;
-        ended = true;
+    const int64_t count = facts->recovery != NO_RECOVERY ? facts->recovery : 0;
+    struct recovery_point *at = recovery->point, *end = at + recovery->n;
+    if (recovery->n == RECOVERY_POINTS) {
+        while (at < end && !at->ended)
+            at++;
+        if (at == end)
+            return;
+        memmove(at, at + 1, (size_t)(--end - at) * sizeof *at);
     }
-    recovery->n = kept;
-    return ended;
+    *end++ = (struct recovery_point){facts->serial, 2 * count, facts->poc + count, false};
+    recovery->n = (int)(end - recovery->point);
+}
+
+// Returns true if a picture is whole since the point. Only a picture that ends the count of the
+// point is so without an order.
+static bool is_whole_since(struct recovery_point *point, const struct packet_facts *facts,
+                           bool h264)
+{
+    const bool reached = facts->ordered && facts->poc >= point->poc;
+    if (point->ended || !h264) {
+        point->ended |= reached;
+        return reached;
+    }
+    point->ended = point->left <= 0;
+    if (point->ended)
+        point->poc = facts->ordered ? facts->poc : INT64_MAX;
+    point->left -= !facts->reference ? 0 : facts->field ? 1 : 2;
+    return point->ended;
 }
 
 // Returns `whole_from`.
 static int64_t follow_recovery(struct packet_reader *reader, const struct packet_facts *facts)
 {
     struct recovery *recovery = &reader->recovery;
-    if (facts->start != PICTURE_CONTINUES) { // POC starts again
+    int64_t from = 0;
+    if (facts->start != PICTURE_CONTINUES) // POC starts again
         recovery->n = 0;
-        recovery->newest = recovery->before = (struct recovery_whole){0};
-    }
-    const bool begins = passes_for_point(reader, facts) || facts->recovery != NO_RECOVERY;
-    // If there is no room, newer points are not needed: the oldest ends first.
-    if (begins && recovery->n < RECOVERY_POINTS) {
-        const int64_t count = facts->recovery != NO_RECOVERY ? facts->recovery : 0;
-        recovery->pending[recovery->n++] =
-            (struct recovery_point){facts->serial, reader->hevc ? facts->poc + count : 2 * count};
-    }
-    const bool ended = end_points(reader, facts);
-    if (ended || (facts->ordered && facts->poc >= recovery->newest.poc))
-        return recovery->newest.from;
-    return facts->ordered && facts->poc >= recovery->before.poc ? recovery->before.from : 0;
-}
-
-bool packet_reader_by_intra(const struct packet_reader *reader)
-{
-    return !reader->recovery.marked && reader->recovery.newest.from;
+    if (passes_for_point(reader, facts) || facts->recovery != NO_RECOVERY)
+        add_point(recovery, facts);
+    for (int i = 0; i < recovery->n; i++)
+        if (is_whole_since(&recovery->point[i], facts, reader->h264))
+            from = recovery->point[i].serial;
+    return from;
 }
 
 // --- units of H.264
@@ -282,16 +246,6 @@ static void read_h264(struct packet_reader *reader, const struct nal *unit,
 }
 
 // --- units of H.265
-
-// output_flag_present_flag of pps_rbsp.
-static bool read_output_flag(const struct nal *unit)
-{
-    struct nal_bits bits = {.data = unit->data, .size = unit->size, .at = 2};
-    nal_ue(&bits); // ids of the PPS and of its SPS
-    nal_ue(&bits);
-    nal_u(&bits, 1); // dependent_slice_segments_enabled_flag
-    return nal_u(&bits, 1);
-}
 
 void picture_hash_read(struct picture_hash *ret, const struct nal *suffix_sei)
 {
@@ -336,9 +290,7 @@ static void read_hevc(struct packet_reader *reader, const struct nal *unit,
     const int type = hevc_unit_type(unit);
     struct nal_bits sei;
     facts->sequence |= type == HEVC_UNIT_SPS && reader->slices == 0;
-    if (type == HEVC_UNIT_PPS)
-        reader->may_be_hidden |= read_output_flag(unit);
-    else if (type == HEVC_UNIT_PREFIX_SEI && nal_find_sei(unit, 2, SEI_RECOVERY_POINT, &sei))
+    if (type == HEVC_UNIT_PREFIX_SEI && nal_find_sei(unit, 2, SEI_RECOVERY_POINT, &sei))
         facts->recovery = nal_se(&sei);
     else if (type == HEVC_UNIT_SUFFIX_SEI && reader->hashes)
         picture_hash_read(&facts->hash, unit);
@@ -349,29 +301,27 @@ static void read_hevc(struct packet_reader *reader, const struct nal *unit,
 
 // --- the pass
 
-static void read_unit(struct packet_reader *reader, const struct nal *unit,
-                      struct packet_facts *facts)
-{
-    (reader->hevc ? read_hevc : read_h264)(reader, unit, facts);
-}
-
+// Takes the sets of H.264 in extradata: units after start codes, or the SPS of a record.
 void packet_reader_begin(struct packet_reader *reader)
 {
-    const AVCodecParameters *parameters = reader->parameters;
+    const uint8_t *data = reader->parameters->extradata;
     struct packet_facts none = {0};
-    struct extradata_reader sets =
-        extradata_read(parameters->extradata, (size_t)parameters->extradata_size, reader->hevc);
+    struct nal_reader sets = {data, data ? (size_t)reader->parameters->extradata_size : 0, 0, 0};
+    int n = reader->h264 ? INT_MAX : 0;
+    if (reader->h264 && reader->length_bytes > 0) {
+        sets.length_bytes = 2;
+        sets.at = AVCC_SEQUENCES + 1;
+        n = sets.size > sets.at ? data[AVCC_SEQUENCES] & 31 : 0;
+    }
     reader->loss = (struct h264_loss){0};
     reader->recovery = (struct recovery){0};
-    reader->slices = 0;
-    for (struct nal unit; reader->parser && extradata_next(&sets, &unit);)
-        read_unit(reader, &unit, &none);
+    for (struct nal unit; n > 0 && nal_next(&sets, &unit); n--)
+        read_h264_head(reader, &unit, &none);
 }
 
 int packet_reader_open(struct packet_reader **ret, const AVCodecParameters *parameters, bool hashes)
 {
     struct packet_reader *reader = calloc(1, sizeof *reader);
-    const uint8_t *extradata = parameters->extradata;
     const size_t size = (size_t)parameters->extradata_size;
     if (!reader)
         return -ENOMEM;
@@ -379,11 +329,10 @@ int packet_reader_open(struct packet_reader **ret, const AVCodecParameters *para
     reader->parameters = parameters;
     reader->hashes = hashes;
     reader->h264 = parameters->codec_id == AV_CODEC_ID_H264;
-    reader->hevc = parameters->codec_id == AV_CODEC_ID_HEVC;
-    if (!reader->h264 && !reader->hevc)
+    if (!reader->h264 && parameters->codec_id != AV_CODEC_ID_HEVC)
         return 0;
     reader->length_bytes =
-        reader->hevc ? hevc_length_bytes(extradata, size) : h264_length_bytes(extradata, size);
+        (reader->h264 ? h264_length_bytes : hevc_length_bytes)(parameters->extradata, size);
     if (!(reader->parser = av_parser_init((int)parameters->codec_id)) ||
         !(reader->context = avcodec_alloc_context3(NULL)) ||
         avcodec_parameters_to_context(reader->context, parameters) < 0) {
@@ -422,7 +371,7 @@ static void read_order(struct packet_reader *reader, const AVPacket *packet,
     facts->poc = facts->ordered ? parser->output_picture_number : 0;
     facts->field = reader->h264 && parser->picture_structure != AV_PICTURE_STRUCTURE_FRAME;
     facts->broken = reader->h264 && parser->picture_structure == AV_PICTURE_STRUCTURE_UNKNOWN;
-    if (reader->hevc)
+    if (!reader->h264)
         reader->intra = reader->slices == 1 && parser->pict_type == AV_PICTURE_TYPE_I;
 }
 
@@ -437,10 +386,10 @@ struct packet_facts packet_reader_read(struct packet_reader *reader, const AVPac
     reader->slices = 0;
     reader->intra = false;
     for (struct nal unit; nal_next(&units, &unit);)
-        read_unit(reader, &unit, &facts);
+        (reader->h264 ? read_h264 : read_hevc)(reader, &unit, &facts);
     read_order(reader, packet, &facts);
     facts.in_order = reader->in_order;
-    facts.may_be_hidden = reader->may_be_hidden;
     facts.whole_from = follow_recovery(reader, &facts);
+    facts.by_intra = facts.whole_from > 0 && !reader->recovery.marked;
     return facts;
 }

@@ -247,7 +247,6 @@ bool packet_history_unskip(struct packet_history *history, int64_t pts_ns)
         info->to_repeat = shown_ns < pts_ns && shown_ns < highest_ns;
         info->done = info->to_repeat;
         info->skipped = false;
-        info->unskipped = true;
     }
     if (history->replay > first)
         history->replay = first;

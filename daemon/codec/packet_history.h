@@ -30,7 +30,6 @@ struct packet_info {
     bool lacks_reference; // pictures before it, perhaps references, are missing, and libavcodec
                           // will not report it
     bool skipped;         // no decoder gets it
-    bool unskipped;       // no longer skipped, and not sent to the decoder yet
     bool done;            // its picture was given out or counted, or there is none
     uint8_t given;        // pictures given out: 1, except in streams that break the rule
     uint8_t to_repeat;    // of these, pictures that a new decoder has yet to repeat

@@ -1,5 +1,7 @@
 #include "daemon/codec/picture_filter.h"
 
+#include <string.h>
+
 // Timestamps are rounded, and a keyframe may be somewhat late before it counts as missing.
 static const double TOLERANCE = 1.02, OVERDUE = 1.25;
 
@@ -11,10 +13,9 @@ void picture_filter_begin(struct picture_filter *filter)
 
 static void note_keyframe(struct picture_filter *filter, int64_t time_ns)
 {
-    if (filter->keys > 0)
-        filter->distance_ns[(filter->keys - 1) % KEY_DISTANCES] = time_ns - filter->key_ns;
-    filter->key_ns = time_ns;
-    filter->keys += filter->keys < 2 * KEY_DISTANCES ? 1 : 1 - KEY_DISTANCES;
+    memmove(filter->key_ns + 1, filter->key_ns, KEY_DISTANCES * sizeof filter->key_ns[0]);
+    filter->key_ns[0] = time_ns;
+    filter->keys += filter->keys <= KEY_DISTANCES;
 }
 
 // Returns true if keyframes come as often as pictures are needed.
@@ -23,7 +24,7 @@ static bool keyframes_suffice(const struct picture_filter *filter)
     if (filter->fps <= 0 || filter->unfit || filter->keys <= KEY_DISTANCES)
         return false;
     for (int i = 0; i < KEY_DISTANCES; i++) {
-        const double distance_s = (double)filter->distance_ns[i] / 1e9;
+        const double distance_s = (double)(filter->key_ns[i] - filter->key_ns[i + 1]) / 1e9;
         if (distance_s <= 0 || distance_s * filter->fps > TOLERANCE)
             return false;
     }
@@ -40,7 +41,7 @@ static enum filter_verdict filter_auto(struct picture_filter *filter, bool keyfr
     }
     if (!filter->keyframes_only)
         return FILTER_DECODE;
-    const double since_s = (double)(time_ns - filter->key_ns) / 1e9;
+    const double since_s = (double)(time_ns - filter->key_ns[0]) / 1e9;
     const bool wakes = !keyframes_suffice(filter) || since_s * filter->fps > OVERDUE;
     return wakes ? FILTER_WAKE : FILTER_SKIP;
 }

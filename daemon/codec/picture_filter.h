@@ -18,9 +18,8 @@ struct picture_filter {
     bool keyframes_only;            // at present, chosen by `auto`
     bool unwanted;                  // at present: no output needs pictures, since the last keyframe
     bool unfit;                     // set by the caller: a decoder cannot begin with some keyframe
-    int64_t key_ns;                 // time of the last keyframe
-    int keys;                       // keyframes since the stream began
-    int64_t distance_ns[KEY_DISTANCES];
+    int keys;                       // keyframes since the stream began, at most those in key_ns
+    int64_t key_ns[KEY_DISTANCES + 1]; // times of the last keyframes, the newest first
 };
 
 enum filter_verdict {

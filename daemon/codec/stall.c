@@ -11,31 +11,24 @@ static const int64_t FAILING_NS = INT64_C(1000000000);
 static const int64_t UNKNOWN_DISTANCE_NS = 20 * INT64_C(1000000000); // for cameras that save bits
 static const int64_t DISTANCE_MAX_NS = 600 * INT64_C(1000000000);
 
-static void end_stall(struct decode_stall *stall)
-{
-    stall->begun_ns = 0;
-    stall->keyed = false;
-}
-
 void decode_stall_connect(struct decode_stall *stall)
 {
-    end_stall(stall);
-    stall->key_ns = stall->failed_ns = 0;
-    stall->recent = 0;
-    stall->failed = 0;
+    *stall = (struct decode_stall){
+        .pictures = stall->pictures, .distance_ns = stall->distance_ns, .stalls = stall->stalls};
 }
 
-static void look_for_failures(struct decode_stall *stall, const struct decode_signs *signs)
+static void look_for_failures(struct decode_stall *stall, int64_t pictures, int64_t failures,
+                              int64_t now_ns)
 {
-    if (signs->pictures > stall->pictures)
+    if (pictures > stall->pictures)
         stall->failed = stall->failed > FAILED_BACK ? stall->failed - FAILED_BACK : 0;
-    else if (signs->failures > stall->failures)
+    else if (failures > stall->failures)
         stall->failed++;
-    stall->failures = signs->failures;
+    stall->failures = failures;
     if (stall->failed == 0)
         stall->failed_ns = 0;
     else if (!stall->failed_ns)
-        stall->failed_ns = signs->now_ns;
+        stall->failed_ns = now_ns;
 }
 
 // Waits twice as long after each connection that ended this way: the camera may not be to blame.
@@ -50,7 +43,8 @@ static void look_for_pictures(struct decode_stall *stall, int64_t pictures)
     stall->pictures = pictures;
     if (__builtin_popcount(stall->recent) < PICTURES_MIN)
         return;
-    end_stall(stall);
+    stall->begun_ns = 0;
+    stall->keyed = false;
     stall->stalls = 0;
 }
 
@@ -82,23 +76,24 @@ static int64_t wait_for_keyframe_ns(const struct decode_stall *stall)
     return distance < DISTANCE_MAX_NS ? distance : DISTANCE_MAX_NS;
 }
 
-bool decode_stall_packet(struct decode_stall *stall, const struct decode_signs *signs)
+bool decode_stall_packet(struct decode_stall *stall, const struct packet *packet, int64_t pictures,
+                         int64_t failures, int64_t patience_ns)
 {
-    const int64_t now_ns = signs->now_ns;
+    const int64_t now_ns = packet->received_ns;
     if (!stall->key_ns) {
         stall->key_ns = now_ns;
-        stall->failures = signs->failures;
+        stall->failures = failures;
     }
-    look_for_failures(stall, signs);
-    look_for_pictures(stall, signs->pictures);
+    look_for_failures(stall, pictures, failures, now_ns);
+    look_for_pictures(stall, pictures);
     if (!stall->begun_ns) {
         stall->begun_ns = now_ns;
         count_from(stall, now_ns);
     }
-    if (signs->keyframe)
+    if (packet->keyframe)
         keyframe_came(stall, now_ns);
     const bool fails = keeps_failing(stall, now_ns);
-    const int64_t limit_ns = signs->patience_ns + (stall->keyed ? 0 : wait_for_keyframe_ns(stall));
+    const int64_t limit_ns = patience_ns + (stall->keyed ? 0 : wait_for_keyframe_ns(stall));
     const bool over = fails || (++stall->packets >= PACKETS_MIN << stall->stalls &&
                                 now_ns - stall->from_ns >= limit_ns);
     stall->lasted_ns = now_ns - (fails ? stall->failed_ns : stall->begun_ns);

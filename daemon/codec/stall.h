@@ -4,8 +4,7 @@
 #ifndef FRAMED_DAEMON_CODEC_STALL_H
 #define FRAMED_DAEMON_CODEC_STALL_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "daemon/source/demux.h"
 
 struct decode_stall {
     int64_t pictures;    // decoded up to the last packet
@@ -23,16 +22,10 @@ struct decode_stall {
     int stalls;          // connections in a row that ended in a stall
 };
 
-struct decode_signs {    // at a packet
-    int64_t pictures;    // decoded before it, clean or not
-    int64_t failures;    // decoder_failures before it
-    int64_t now_ns;      // CLOCK_MONOTONIC: its arrival
-    int64_t patience_ns; // how long a working decoder may take
-    bool keyframe;
-};
-
 void decode_stall_connect(struct decode_stall *); // call when another connection begins
-// Call for each packet before decoding it. Returns true if no picture came for too long.
-bool decode_stall_packet(struct decode_stall *, const struct decode_signs *);
+// Call for each packet before decoding it, with decoder_pictures and decoder_failures before it.
+// `patience_ns`: how long a working decoder may take. Returns true if no picture came for too long.
+bool decode_stall_packet(struct decode_stall *, const struct packet *, int64_t pictures,
+                         int64_t failures, int64_t patience_ns);
 
 #endif

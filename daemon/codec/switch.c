@@ -1,6 +1,7 @@
 #include "daemon/codec/switch.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,17 +13,16 @@
 
 // --- notices
 
-void switch_say(struct decoder *d, const char *text)
+void switch_say(struct decoder *d, const char *format, ...)
 {
-    size_t at = d->notice_is_new ? strlen(d->notice) : 0;
-    snprintf(d->notice + at, sizeof(d->notice) - at, "%s%s", at ? "; " : "", text);
+    char text[sizeof d->notice];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    const size_t at = d->notice_is_new ? strlen(d->notice) : 0;
+    snprintf(d->notice + at, sizeof d->notice - at, "%s%s", at ? "; " : "", text);
     d->notice_is_new = true;
-}
-
-static void count_fallback(struct decoder *d, enum fallback why)
-{
-    d->fallbacks++;
-    d->last_fallback = why;
 }
 
 static bool uses_hardware(const struct decoder *d)
@@ -30,35 +30,47 @@ static bool uses_hardware(const struct decoder *d)
     return d->hardware && !d->hardware_failed;
 }
 
-// Logs once, until a connection has ended with the hardware at work: each connection tries it.
-static void say_hardware(struct decoder *d, const char *text)
+// The cpu takes over. Failures of hardware are logged once, until a connection has ended with the
+// hardware at work: each connection tries it.
+__attribute__((format(printf, 3, 4))) static void fall_back(struct decoder *d, enum fallback why,
+                                                            const char *format, ...)
 {
-    if (!d->hardware_logged)
-        switch_say(d, text);
-    d->hardware_logged = true;
+    char text[256];
+    va_list arguments;
+    const bool hardware = uses_hardware(d);
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (!hardware || !d->hardware_logged)
+        switch_say(d, "%s: decoding on the cpu", text);
+    d->hardware_logged |= hardware;
+    if (why == FALLBACK_NONE)
+        return;
+    d->fallbacks++;
+    d->last_fallback = why;
 }
 
-static void notice_hardware(struct decoder *d, const char *what, const char *why)
+static void note_refusal(struct decoder *d)
 {
-    char text[256], name[HARDWARE_NAME_MAX];
-    snprintf(text, sizeof text, "%s %s (%s): decoding on the cpu", hardware_name(d->hardware, name),
-             what, why);
-    say_hardware(d, text);
-}
-
-static void notice_refusal(struct decoder *d)
-{
-    char text[160];
     const bool hardware = uses_hardware(d);
     const char *profile = avcodec_profile_name(d->parameters->codec_id, d->parameters->profile);
-    snprintf(text, sizeof text, "%s%s%s is not decoded by %s here: decoding on the cpu",
-             avcodec_get_name(d->parameters->codec_id), profile ? " " : "", profile ? profile : "",
-             hardware ? d->hardware->name : "NVDEC");
-    if (d->options.decode.by != DECODE_AUTO) // auto may well meet a stream that is not supported
-        count_fallback(d, FALLBACK_REFUSED);
-    (hardware ? say_hardware : switch_say)(d, text);
+    // Auto may well meet a stream that is not supported.
+    fall_back(d, d->options.decode.by == DECODE_AUTO ? FALLBACK_NONE : FALLBACK_REFUSED,
+              "%s%s%s is not decoded by %s here", avcodec_get_name(d->parameters->codec_id),
+              profile ? " " : "", profile ? profile : "", hardware ? d->hardware->name : "NVDEC");
     if (hardware)
         d->hardware = NULL; // no other connection changes that
+}
+
+static void note_failure(struct decoder *d, int error)
+{
+    char why[128], name[HARDWARE_NAME_MAX];
+    if (d->codec.hardware) {
+        hardware_why(d->codec.hardware, error, why, sizeof why);
+        fall_back(d, FALLBACK_FAILED, "%s failed (%s)", hardware_name(d->hardware, name), why);
+    } else {
+        fall_back(d, FALLBACK_FAILED, "NVDEC failed (%s)", av_err2str(error));
+    }
 }
 
 // --- which codec
@@ -99,7 +111,7 @@ static void choose_hardware(struct decoder *d)
 
 static int open_on_hardware(struct decoder *d)
 {
-    char why[128] = "";
+    char why[128] = "", name[HARDWARE_NAME_MAX];
     int rc = codec_open_hardware(&d->codec, d->parameters, &d->options, d->hardware, d->buffers,
                                  d->pictures, why, sizeof why);
     if (rc == 0 && d->driver && strcmp(d->driver, hardware_driver(d->codec.hardware)) != 0) {
@@ -108,8 +120,9 @@ static int open_on_hardware(struct decoder *d)
         snprintf(why, sizeof why, "framed verify found another driver");
     }
     if (rc < 0) {
-        notice_hardware(d, rc == -ESTALE ? "is not used" : "cannot be opened", why);
-        count_fallback(d, rc == -ETIMEDOUT ? FALLBACK_FAILED : FALLBACK_NOT_OPENED);
+        fall_back(d, rc == -ETIMEDOUT ? FALLBACK_FAILED : FALLBACK_NOT_OPENED, "%s %s (%s)",
+                  hardware_name(d->hardware, name),
+                  rc == -ESTALE ? "is not used" : "cannot be opened", why);
         if (rc == -ESTALE || rc == -ENOTSUP) // no other connection changes that
             d->hardware = NULL;
     } else {
@@ -162,7 +175,7 @@ static int open_codec(struct decoder *d)
     if (uses_hardware(d))
         rc = open_on_hardware(d);
     else if (d->device && (rc = open_on(d, d->device)) < 0)
-        notice_refusal(d);
+        note_refusal(d);
     if (rc < 0) {
         leave_device(d);
         rc = open_on(d, NULL);
@@ -195,23 +208,10 @@ static void give_up_codec(struct decoder *d, void (*end)(struct codec *))
     packet_history_rewind(&d->history);
 }
 
-static void note_failure(struct decoder *d, int error)
-{
-    char text[128];
-    if (d->codec.hardware) {
-        hardware_why(d->codec.hardware, error, text, sizeof text);
-        notice_hardware(d, "failed", text);
-    } else {
-        snprintf(text, sizeof text, "NVDEC failed (%s): decoding on the cpu", av_err2str(error));
-        switch_say(d, text);
-    }
-    count_fallback(d, FALLBACK_FAILED);
-}
-
 int switch_to_cpu(struct decoder *d, int error)
 {
     if (d->codec.nvdec.refused || (d->codec.hardware && error == AVERROR(ENOSYS)))
-        notice_refusal(d);
+        note_refusal(d);
     else
         note_failure(d, error);
     leave_device(d);
@@ -231,7 +231,7 @@ int switch_join(struct decoder *d, const struct decode_target *target)
         d->device = NULL;
     d->joined = true;
     if (d->device && !d->device->find(d->parameters->codec_id)) {
-        notice_refusal(d);
+        note_refusal(d);
         d->device = NULL;
     }
     d->keep_on_device = target->driver->takes_cuda;

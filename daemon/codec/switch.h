@@ -75,6 +75,7 @@ bool switch_keeps_packets(const struct decoder *);
 bool switch_waits_for_turn(struct decoder *);
 void switch_end_turn(struct decoder *); // after a packet was sent, or if none will be
 
-void switch_say(struct decoder *, const char *text); // through decoder_notice
+// Through decoder_notice.
+__attribute__((format(printf, 2, 3))) void switch_say(struct decoder *, const char *format, ...);
 
 #endif

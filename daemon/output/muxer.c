@@ -17,7 +17,11 @@
 #include "daemon/source/libav_log.h"
 #include "daemon/source/libav_version.h"
 
-enum { BUFFER_BYTES = 64 << 10 };
+enum {
+    BUFFER_BYTES = 64 << 10,
+    QUIET = 64,      // added to the level of log messages
+    START_BYTES = 3, // of a start code
+};
 static const AVRational NANOSECONDS = {1, 1000000000};
 static const AVRational TICKS = {1, 90000}; // clock of pictures in RTP and MP4
 static const int64_t CONNECT_NS = 10 * INT64_C(1000000000);
@@ -269,21 +273,48 @@ static int open_io(struct muxer *muxer, bool mp4)
     return 0;
 }
 
+// True if libavcodec opens a decoder with the parameter sets.
+static bool are_decodable(const AVCodecParameters *sets)
+{
+    const AVCodec *codec = avcodec_find_decoder(sets->codec_id);
+    AVCodecContext *context = codec ? avcodec_alloc_context3(codec) : NULL;
+    bool decodable = context && avcodec_parameters_to_context(context, sets) >= 0;
+    if (decodable) {
+        context->err_recognition = AV_EF_EXPLODE;
+        context->log_level_offset = QUIET;
+        decodable = avcodec_open2(context, codec, NULL) >= 0;
+    }
+    avcodec_free_context(&context);
+    return decodable;
+}
+
 // libavformat parses each SPS of H.265 for a file's header. Past the end of a truncated or damaged
-// one it finds billions of reference pictures and is busy for hours.
+// one it finds billions of reference pictures and is busy for hours; libavcodec rejects it.
 static bool has_readable_sets(const AVCodecParameters *stream)
 {
-    struct nal_reader reader = {.data = stream->extradata, .size = (size_t)stream->extradata_size};
-    struct nal nal;
-    bool readable = false;
     if (stream->codec_id != AV_CODEC_ID_HEVC || !has_start_codes(stream))
         return true;
-    while (nal_next(&reader, &nal)) {
-        const bool sps = nal.size > 0 && (nal.data[0] >> 1 & 63) == HEVC_UNIT_SPS; // of any layer
-        if (sps && !hevc_sps_is_readable(&nal))
-            return false;
-        readable |= sps;
+    AVCodecParameters *sets = avcodec_parameters_alloc(); // VPS and SPS alone, in any order of PPS
+    bool readable = sets && avcodec_parameters_copy(sets, stream) >= 0, found = false;
+    struct nal_reader reader = {.data = readable ? sets->extradata : NULL,
+                                .size = readable ? (size_t)sets->extradata_size : 0};
+    size_t bytes = 0;
+    for (struct nal nal; nal_next(&reader, &nal);) {
+        const int type = nal.size > 1 ? nal.data[0] >> 1 & 63 : -1; // of any layer
+        if (type != HEVC_UNIT_VPS && type != HEVC_UNIT_SPS)
+            continue;
+        found |= type == HEVC_UNIT_SPS;
+        if (type == HEVC_UNIT_SPS)
+            readable &= hevc_unit_type(&nal) == type && nal.data[1] == 1; // TemporalId is 0
+        memmove(sets->extradata + bytes, nal.data - START_BYTES, nal.size + START_BYTES);
+        bytes += nal.size + START_BYTES;
     }
+    if (readable && found) {
+        memset(sets->extradata + bytes, 0, reader.size - bytes);
+        sets->extradata_size = (int)bytes;
+    }
+    readable = readable && found && are_decodable(sets);
+    avcodec_parameters_free(&sets);
     return readable;
 }
 

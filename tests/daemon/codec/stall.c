@@ -18,11 +18,8 @@ struct stream {
 
 static bool put_packet(struct stream *s, bool keyframe)
 {
-    return decode_stall_packet(&s->stall, &(struct decode_signs){.pictures = s->pictures,
-                                                                 .failures = s->failures,
-                                                                 .now_ns = START + s->now_ms * MS,
-                                                                 .patience_ns = PATIENCE_MS * MS,
-                                                                 .keyframe = keyframe});
+    const struct packet packet = {.received_ns = START + s->now_ms * MS, .keyframe = keyframe};
+    return decode_stall_packet(&s->stall, &packet, s->pictures, s->failures, PATIENCE_MS * MS);
 }
 
 // Feeds a picture per `decodes` packets (0: none), packets 40 ms apart, keyframes `keys_ms` apart
