@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/codec/nvdec.h"
 #include "tests/test.h"
 
 enum { DEVICE_BYTES = 1000000, USABLE_BYTES = 950000, WAIT_MS = 20000, HANG_MS = 3000 };
@@ -34,6 +35,7 @@ static void hang(void)
 static struct {
     _Atomic int opens, closes;
     bool is_missing;
+    struct decode_device device;
 } nvdec;
 
 int __wrap_decode_device_open(struct decode_device **ret, int ordinal, int threads);
@@ -43,7 +45,7 @@ int __wrap_decode_device_open(struct decode_device **ret, int ordinal, int threa
 {
     (void)ordinal, (void)threads;
     hang();
-    *ret = nvdec.is_missing ? NULL : (struct decode_device *)&nvdec;
+    *ret = nvdec.is_missing ? NULL : &nvdec.device;
     nvdec.opens += !nvdec.is_missing;
     return nvdec.is_missing ? -ENODEV : 0;
 }
