@@ -442,50 +442,40 @@ static int align_rows(int linesize[4], enum AVPixelFormat format, int width, con
     return 0;
 }
 
-// Offsets and total bytes of the frame's planes, one after another, for width x height pixels.
-struct plane_places {
-    int linesize[4];
-    size_t size[4], offset[4], bytes;
-};
-
-static int lay_out(struct plane_places *ret, enum AVPixelFormat format, int width, int height,
-                   const int align[])
+static size_t padded(size_t plane)
 {
-    ptrdiff_t stride[4];
-    int rc = align_rows(ret->linesize, format, width, align);
-    for (int i = 0; i < 4; i++)
-        stride[i] = ret->linesize[i];
-    if (rc >= 0)
-        rc = av_image_fill_plane_sizes(ret->size, format, height, stride);
-    ret->bytes = 0;
-    for (int i = 0; rc >= 0 && i < 4; i++) {
-        ret->offset[i] = ret->bytes;
-        ret->bytes += ret->size[i] ? round_up(ret->size[i] + OVERREAD, ALIGN) : 0;
-    }
-    return rc;
+    return plane ? round_up(plane + OVERREAD, ALIGN) : 0;
 }
 
-// Gives the frame memory for width x height pixels.
+// Gives the frame memory for width x height pixels: its planes one after another.
 static int fill_planes(struct buffers *buffers, enum use use, AVFrame *frame, int width, int height,
                        const int align[])
 {
-    struct plane_places places;
-    int rc = lay_out(&places, frame->format, width, height, align);
+    ptrdiff_t stride[4];
+    size_t size[4], bytes = 0;
+    int rc = align_rows(frame->linesize, frame->format, width, align);
+    for (int i = 0; i < 4; i++)
+        stride[i] = frame->linesize[i];
+    if (rc >= 0)
+        rc = av_image_fill_plane_sizes(size, frame->format, height, stride);
     if (rc < 0)
         return rc;
+    for (int i = 0; i < 4; i++)
+        bytes += padded(size[i]);
     pthread_mutex_lock(&buffers->lock);
-    struct buffer *buffer = take_buffer(buffers, use, places.bytes);
+    struct buffer *buffer = take_buffer(buffers, use, bytes);
     pthread_mutex_unlock(&buffers->lock);
     if (!buffer)
         return AVERROR(ENOMEM);
-    frame->buf[0] = av_buffer_create(buffer->region.base, places.bytes, release_buffer, buffer, 0);
+    frame->buf[0] = av_buffer_create(buffer->region.base, bytes, release_buffer, buffer, 0);
     if (!frame->buf[0]) {
         release_buffer(buffer, NULL);
         return AVERROR(ENOMEM);
     }
+    uint8_t *at = buffer->region.base;
     for (int i = 0; i < 4; i++) {
-        frame->linesize[i] = places.linesize[i];
-        frame->data[i] = places.size[i] ? frame->buf[0]->data + places.offset[i] : NULL;
+        frame->data[i] = size[i] ? at : NULL;
+        at += padded(size[i]);
     }
     frame->extended_data = frame->data;
     return 0;
