@@ -209,9 +209,12 @@ static int open_device(const struct hardware *hardware, AVBufferRef **ret)
     return rc;
 }
 
-static int set_up(struct hardware *hardware, AVCodecContext *context)
+static int open_context(struct hardware *hardware)
 {
     const bool library = is_library(hardware);
+    AVCodecContext *context = avcodec_alloc_context3(hardware->decoder.codec);
+    if (!context)
+        return AVERROR(ENOMEM);
     int rc = avcodec_parameters_to_context(context, hardware->parameters);
     // A library carries integers in its own time base: milliseconds are exact in all of them.
     context->pkt_timebase = (AVRational){1, library ? 1000 : 1000000000};
@@ -228,17 +231,11 @@ static int set_up(struct hardware *hardware, AVCodecContext *context)
     if (rc >= 0 && hardware->decoder.device != AV_HWDEVICE_TYPE_NONE &&
         (!library || hardware->choice.device[0]))
         rc = open_device(hardware, &context->hw_device_ctx);
-    if (rc < 0 || hardware->decoder.format != AV_PIX_FMT_CUDA)
-        return rc;
-    libav_take_surfaces(context);
-    return hardware->early && early_output_follow(hardware->early, context) < 0 ? AVERROR(ENOMEM)
-                                                                                : 0;
-}
-
-static int open_context(struct hardware *hardware)
-{
-    AVCodecContext *context = avcodec_alloc_context3(hardware->decoder.codec);
-    int rc = context ? set_up(hardware, context) : AVERROR(ENOMEM);
+    if (rc >= 0 && hardware->decoder.format == AV_PIX_FMT_CUDA) {
+        libav_take_surfaces(context);
+        if (hardware->early && early_output_follow(hardware->early, context) < 0)
+            rc = AVERROR(ENOMEM);
+    }
     if (rc >= 0)
         rc = avcodec_open2(context, hardware->decoder.codec, NULL);
     if (rc < 0)
@@ -312,10 +309,12 @@ static int next_picture(struct hardware *hardware, AVFrame *frame)
     do
         rc = avcodec_receive_frame(hardware->context, frame);
     while (rc == 0 && hardware->early && !early_output_wants(hardware->early, frame));
-    if (rc == 0 && is_library(hardware))
-        return restore_stamp(hardware, frame);
-    const bool waits = rc == AVERROR(EAGAIN) || rc == AVERROR_EOF;
-    return waits && hardware->early && early_output_next(hardware->early, frame) ? 0 : rc;
+    if ((rc == AVERROR(EAGAIN) || rc == AVERROR_EOF) && hardware->early &&
+        early_output_next(hardware->early, frame))
+        rc = 0;
+    else if (rc == 0 && is_library(hardware))
+        rc = restore_stamp(hardware, frame);
+    return rc;
 }
 
 // A device has few surfaces: copies at once. Returns AVERROR(EAGAIN), AVERROR_EOF or an error.
