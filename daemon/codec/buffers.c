@@ -531,10 +531,12 @@ static int get_buffer(AVCodecContext *context, AVFrame *frame, int flags)
     const bool ours = (context->codec->capabilities & AV_CODEC_CAP_DR1) &&
                       pixel_format_map_format(frame->format) != PIXEL_NONE;
     int rc = reserve_decoder(buffers, context);
-    avcodec_align_dimensions2(context, &width, &height, align);
-    if (rc >= 0)
-        rc = ours ? fill_planes(buffers, BY_DECODER, frame, width, height, align)
-                  : avcodec_default_get_buffer2(context, frame, flags);
+    if (rc >= 0 && !ours) {
+        rc = avcodec_default_get_buffer2(context, frame, flags);
+    } else if (rc >= 0) {
+        avcodec_align_dimensions2(context, &width, &height, align);
+        rc = fill_planes(buffers, BY_DECODER, frame, width, height, align);
+    }
     if (rc >= 0) {
         if (context->codec_id == AV_CODEC_ID_HEVC)
             count_served(buffers, frame);
@@ -545,12 +547,12 @@ static int get_buffer(AVCodecContext *context, AVFrame *frame, int flags)
 
 void buffers_serve(struct buffers *buffers, AVCodecContext *context, struct early_output *early)
 {
-    pthread_mutex_lock(&buffers->lock);
-    buffers->bytes[BY_COPY] = 0; // a device's decoder has ended
-    free_idle(buffers);
-    pthread_mutex_unlock(&buffers->lock);
     buffers->early = early;
     context->opaque = buffers;
     context->get_buffer2 = get_buffer;
     libav_allow_threaded_callbacks(context);
+    pthread_mutex_lock(&buffers->lock);
+    buffers->bytes[BY_COPY] = 0; // a device's decoder has ended
+    free_idle(buffers);
+    pthread_mutex_unlock(&buffers->lock);
 }
