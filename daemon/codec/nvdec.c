@@ -227,7 +227,7 @@ void nvdec_abandon(struct decode_device *device, AVCodecContext *context)
 {
     AVCodecContext *next = atomic_load(&device->abandoned);
     do
-        context->opaque = next; // no callback of the owner's is called again
+        context->opaque = next; // its callbacks are not called again
     while (!atomic_compare_exchange_weak(&device->abandoned, &next, context));
 }
 

@@ -189,8 +189,8 @@ static void reopen(struct devices *devices, struct device *gpu)
                   gpu->label);
 }
 
-// Closes one of the decoders that cameras left on the device, whether it works or not. Only this
-// thread closes `nvdec`, too.
+// Closes one of the decoders that cameras left on the device. Returns false if there is none. No
+// other thread closes `nvdec` meanwhile.
 static bool close_abandoned(struct devices *devices, struct device *device)
 {
     struct decode_device *const nvdec = device->nvdec;
