@@ -11,8 +11,6 @@
 // - "hardware decode" (daemon/codec/hardware.c), one for each hardware decoder other than NVDEC:
 //   blocks in its driver. The camera's thread waits for it, for 3 s at most, and goes on without
 //   it.
-// - "nvdec close" (daemon/codec/nvdec.c): closes the NVDEC decoders that cameras left behind on a
-//   GPU that failed. Blocks in the driver.
 // - "resolver" (daemon/rtsp/name_lookup.c), up to 16: looks up the names of RTSP cameras. Blocks in
 //   the resolver.
 // - "worker" (kernels/cpu/backend.c), one for each processor: makes pictures, and waits only for
@@ -22,8 +20,8 @@
 // - "batch" (daemon/supervisor/batches.c), one for each batch: waits for pictures that found no
 //   room at first, submits them, closes batches whose wait is over, and fills their empty elements.
 //   Blocks in the drivers.
-// - "devices" (daemon/device/devices.c): closes and opens GPUs that have failed, and the CPU
-//   while it is not needed. Blocks in the drivers.
+// - "devices" (daemon/device/devices.c): closes and opens GPUs that have failed, closes the CPU
+//   while it is not needed, and the NVDEC decoders that cameras left behind. Blocks in the drivers.
 // - "alerts" (daemon/alert/delivery.c), one for each target of `notify`: delivers alerts. Blocks in
 //   the network, in a program that it runs, and in the resolver.
 // - "cluster" (daemon/cluster/member.c): waits for etcd, a bounded time for each request.

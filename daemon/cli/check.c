@@ -23,36 +23,25 @@
 #include "daemon/supervisor/machine_check.h"
 #include "kernels/cpu/versions.h"
 
-// The devices that memory is computed for.
-struct basis {
-    const struct backend_driver *driver; // NULL: this build cannot run the configuration
-    struct placement_gpu gpus[GPUS_MAX]; // working ones
-    uint8_t uuids[GPUS_MAX][16];
-    int n_gpus;
-};
-
 #ifdef FRAMED_CUDA
-static void ask_gpu(struct basis *basis, const struct config *config, int number)
+static void ask_gpu(struct machine *basis, const struct config *config, int number)
 {
     // The backend measures nothing if streams and band are given.
     const struct backend_options options = {.device = number, .streams = 1, .band_bytes = 1 << 20};
     struct backend *backend;
     if (basis->driver->open(&backend, &options) < 0)
         return;
-    uint8_t *uuid = basis->uuids[basis->n_gpus];
-    memcpy(uuid, basis->driver->device_uuid(backend), sizeof basis->uuids[0]);
-    basis->gpus[basis->n_gpus++] = (struct placement_gpu){
-        .number = number,
-        .uuid = uuid,
-        .limit = budget_limit(config, basis->driver->device_bytes(backend)),
-    };
+    struct placement_gpu *gpu = &basis->gpus[basis->n_gpus++];
+    gpu->number = number;
+    gpu->limit = budget_limit(config, basis->driver->device_bytes(backend));
+    memcpy(gpu->uuid, basis->driver->device_uuid(backend), sizeof gpu->uuid);
     basis->driver->close(backend);
 }
 
 // Chooses cuda if a device works, or if the configuration requires it: another machine may run it.
-static void choose(struct basis *basis, const struct config *config)
+static void choose(struct machine *basis, const struct config *config)
 {
-    *basis = (struct basis){.driver = &cuda_backend};
+    *basis = (struct machine){.driver = &cuda_backend, .nvdec = true};
     const struct gpu_list wanted = devices_wanted(config, basis->driver);
     for (int i = 0; config->backend != BACKEND_CPU && i < wanted.n; i++)
         ask_gpu(basis, config, wanted.number[i]);
@@ -60,9 +49,11 @@ static void choose(struct basis *basis, const struct config *config)
         basis->driver = &cpu_backend;
 }
 #else
-static void choose(struct basis *basis, const struct config *config)
+// The driver becomes NULL if this build cannot run the configuration.
+static void choose(struct machine *basis, const struct config *config)
 {
-    *basis = (struct basis){.driver = config->backend == BACKEND_CUDA ? NULL : &cpu_backend};
+    const bool runs = config->backend != BACKEND_CUDA;
+    *basis = (struct machine){.driver = runs ? &cpu_backend : NULL, .nvdec = true};
 }
 #endif
 
@@ -127,7 +118,7 @@ static void print_camera(const struct camera_config *camera, const struct backen
 {
     char picture[32];
     const struct stream_memory stream = budget_stream(camera);
-    struct memory_need need = budget_camera(camera, driver, budget_wants_nvdec(camera, driver));
+    struct memory_need need = budget_camera(camera, driver, budget_wants_nvdec(camera, driver)).all;
     snprintf(picture, sizeof picture, "%dx%d%s", stream.width, stream.height,
              camera->stream.width > 0 ? "" : "*");
     print_row(camera->name, picture, &need, device);
@@ -141,9 +132,9 @@ static bool any_is_assumed(const struct config *config)
     return false;
 }
 
-static void print_table(const struct config *config, const struct basis *basis)
+static void print_table(const struct config *config, const struct machine *basis)
 {
-    const struct memory_need sum = budget_sum(config, basis->driver, true);
+    const struct memory_need sum = budget_sum(config, basis).all;
     const bool device = sum.device > 0;
     printf("memory in MiB with backend %s%s:\n%-24s %12s", basis->driver->name,
            basis->driver->takes_cuda && basis->n_gpus == 0 ? ", which does not answer here" : "",
@@ -153,7 +144,7 @@ static void print_table(const struct config *config, const struct basis *basis)
     printf(" %11s\n", "host");
     for (int i = 0; i < config->n_cameras; i++)
         print_camera(&config->cameras[i], basis->driver, device);
-    const struct memory_need shared = budget_shared(config, basis->driver, true);
+    const struct memory_need shared = budget_shared(config, basis);
     if (shared.device + shared.pinned > 0)
         print_row("cuda, shared by all", "", &shared, device);
     for (int i = 0; i < config->n_batches; i++) {
@@ -170,7 +161,7 @@ static void print_table(const struct config *config, const struct basis *basis)
 
 // Every build has NVDEC, through libavcodec; only opening it shows whether it works. One GPU with
 // it is enough.
-static void print_missing_nvdec(const struct config *config, const struct basis *basis)
+static void print_missing_nvdec(const struct config *config, const struct machine *basis)
 {
     struct decode_device *device = NULL;
     const struct camera_config *camera = config->cameras, *end = camera + config->n_cameras;
@@ -188,7 +179,7 @@ static void print_missing_nvdec(const struct config *config, const struct basis 
     decode_device_close(device);
 }
 
-static const struct placement_gpu *find_gpu(const struct basis *basis,
+static const struct placement_gpu *find_gpu(const struct machine *basis,
                                             const struct gpu_choice *choice)
 {
     for (int i = 0; i < basis->n_gpus; i++)
@@ -197,7 +188,7 @@ static const struct placement_gpu *find_gpu(const struct basis *basis,
     return NULL;
 }
 
-static void print_missing_gpus(const struct config *config, const struct basis *basis)
+static void print_missing_gpus(const struct config *config, const struct machine *basis)
 {
     for (int i = 0; basis->n_gpus > 0 && i < config->n_cameras; i++)
         if (config->cameras[i].device.by != GPU_AUTO &&
@@ -397,7 +388,7 @@ int check_box(struct config *config, const char *file, bool probes)
     log_open(LOG_LEVEL_ERROR);
     libav_log_open();
     warn_of_readers(config);
-    struct basis basis;
+    struct machine basis;
     choose(&basis, config);
     if (!basis.driver) {
         fprintf(stderr, "%s: backend: cuda: this framed was built without CUDA\n", file);
@@ -408,7 +399,7 @@ int check_box(struct config *config, const char *file, bool probes)
         code = probe_cameras(config, file);
     else
         warn_of_geometry(config);
-    int rc = budget_check(config, basis.driver, true, basis.gpus, basis.n_gpus, why, sizeof why);
+    int rc = budget_check(config, &basis, why, sizeof why);
     if (rc == 0)
         print_good(config, file);
     print_table(config, &basis);

@@ -249,7 +249,7 @@ int probe_cost_measure(struct probe_cost *ret, const struct stream_probe *probe,
     camera->stream.packet_bytes = (int)(probe->bytes / (probe->packets > 0 ? probe->packets : 1));
     *ret = (struct probe_cost){
         .cores = stream_probe_decode_ms(probe) * stream_probe_rate(probe) / 1000,
-        .memory = budget_camera(camera, probe->lease.driver, probe_uses_nvdec(probe)),
+        .memory = budget_camera(camera, probe->lease.driver, probe_uses_nvdec(probe)).all,
         .cores_all = processor_time_limit(),
         .cores_free = -1,
         .memory_free = host_memory_available(),

@@ -185,9 +185,13 @@ enum {
     SERVED = 128,  // packets whose frames are counted: more than are decoded at a time
 };
 
+// Who fills them: a decoder and libswscale may alternate.
+enum use { BY_DECODER, BY_COPY, USES };
+
 struct buffer {
     struct region region;
     size_t bytes; // as requested
+    enum use use;
     bool idle;
     struct buffers *owner;
     struct buffer *next; // buffers::all
@@ -206,7 +210,7 @@ struct buffers {
 
     pthread_mutex_t lock; // guards the rest
     struct buffer *all;   // idle or in use
-    size_t bytes;         // of idle buffers; those of another size are freed after their use
+    size_t bytes[USES];   // of idle buffers; those of another size are freed after their use
     const struct backend_driver *driver; // NULL: not pinned
     struct backend *backend;
     bool closed;
@@ -228,15 +232,12 @@ int buffers_open(struct buffers **ret, const struct memory_share *share)
     return 0;
 }
 
-// Under the lock. Frees idle buffers. Those in use, if they have another size, are freed later.
-static void resize(struct buffers *buffers, size_t bytes)
+// Under the lock. Frees idle buffers that have another size than those to come. Those in use are
+// freed later.
+static void free_idle(struct buffers *buffers)
 {
-    struct buffer **at = &buffers->all;
-    if (buffers->bytes == bytes)
-        return;
-    buffers->bytes = bytes;
-    for (struct buffer *buffer; (buffer = *at);) {
-        if (!buffer->idle) {
+    for (struct buffer **at = &buffers->all, *buffer; (buffer = *at);) {
+        if (!buffer->idle || buffer->bytes == buffers->bytes[buffer->use]) {
             at = &buffer->next;
             continue;
         }
@@ -259,7 +260,8 @@ static void unlock(struct buffers *buffers)
 
 static void trim(struct buffers *buffers)
 {
-    resize(buffers, 0);
+    buffers->bytes[BY_DECODER] = buffers->bytes[BY_COPY] = 0;
+    free_idle(buffers);
     if (buffers->extra > 0)
         memory_reserve_give(buffers->share.memory, buffers->extra);
     buffers->extra = buffers->needed = 0;
@@ -325,11 +327,14 @@ enum memory buffers_memory(struct buffers *buffers, const AVFrame *frame)
 // --- one buffer
 
 // Under the lock. Returns an idle buffer or a new one; NULL: no memory.
-static struct buffer *take_buffer(struct buffers *buffers, size_t bytes)
+static struct buffer *take_buffer(struct buffers *buffers, enum use use, size_t bytes)
 {
-    resize(buffers, bytes);
+    if (buffers->bytes[use] != bytes) {
+        buffers->bytes[use] = bytes;
+        free_idle(buffers);
+    }
     struct buffer *buffer = buffers->all;
-    while (buffer && !(buffer->idle && buffer->bytes == bytes))
+    while (buffer && !(buffer->idle && buffer->use == use))
         buffer = buffer->next;
     if (!buffer) {
         if (!(buffer = calloc(1, sizeof *buffer)) ||
@@ -338,6 +343,7 @@ static struct buffer *take_buffer(struct buffers *buffers, size_t bytes)
             return NULL;
         }
         buffer->bytes = bytes;
+        buffer->use = use;
         buffer->owner = buffers;
         buffer->next = buffers->all;
         buffers->all = buffer;
@@ -356,36 +362,34 @@ static void release_buffer(void *opaque, uint8_t *data)
     struct buffers *buffers = buffer->owner;
     pthread_mutex_lock(&buffers->lock);
     buffer->idle = true;
-    if (buffer->bytes != buffers->bytes) {
-        struct buffer **at = &buffers->all;
-        while (*at != buffer)
-            at = &(*at)->next;
-        *at = buffer->next;
-        region_close(&buffer->region);
-        free(buffer);
-    }
+    free_idle(buffers);
     unlock(buffers);
 }
 
 // --- the limit
 
-// Under the lock. Takes the bytes beyond the decoder's plan from the reserve. Returns 0 or
-// AVERROR(ENOMEM).
+// Takes the bytes beyond the decoder's plan from the reserve. `needed` 0: of all buffers. Returns 0
+// or AVERROR(ENOMEM).
 static int reserve(struct buffers *buffers, int width, int height, size_t needed)
 {
     const struct memory_share *share = &buffers->share;
+    pthread_mutex_lock(&buffers->lock);
+    for (struct buffer *buffer = needed ? NULL : buffers->all; buffer; buffer = buffer->next)
+        needed += buffer->region.bytes;
     const size_t extra = needed > share->planned ? needed - share->planned : 0;
     buffers->width = width;
     buffers->height = height;
-    if (needed == buffers->needed && !buffers->refused)
-        return 0;
-    if (buffers->extra > 0)
-        memory_reserve_give(share->memory, buffers->extra);
-    buffers->refused = extra > 0 && !memory_reserve_take(share->memory, extra, &buffers->left);
-    buffers->extra = buffers->refused ? 0 : extra;
-    buffers->reported &= buffers->needed == needed;
-    buffers->needed = needed;
-    return buffers->refused ? AVERROR(ENOMEM) : 0;
+    if (needed != buffers->needed || buffers->refused) {
+        if (buffers->extra > 0)
+            memory_reserve_give(share->memory, buffers->extra);
+        buffers->refused = extra > 0 && !memory_reserve_take(share->memory, extra, &buffers->left);
+        buffers->extra = buffers->refused ? 0 : extra;
+        buffers->reported &= buffers->needed == needed;
+        buffers->needed = needed;
+    }
+    const int rc = buffers->refused ? AVERROR(ENOMEM) : 0;
+    pthread_mutex_unlock(&buffers->lock);
+    return rc;
 }
 
 // The same for all that a decoder takes, by what it decodes now.
@@ -436,55 +440,40 @@ static int align_rows(int linesize[4], enum AVPixelFormat format, int width, con
     return 0;
 }
 
-// Offsets and total bytes of the frame's planes, one after another, for width x height pixels.
-struct plane_places {
-    int linesize[4];
-    size_t size[4], offset[4], bytes;
-};
-
-static int lay_out(struct plane_places *ret, enum AVPixelFormat format, int width, int height,
-                   const int align[])
+static size_t padded(size_t plane)
 {
-    ptrdiff_t stride[4];
-    int rc = align_rows(ret->linesize, format, width, align);
-    for (int i = 0; i < 4; i++)
-        stride[i] = ret->linesize[i];
-    if (rc >= 0)
-        rc = av_image_fill_plane_sizes(ret->size, format, height, stride);
-    ret->bytes = 0;
-    for (int i = 0; rc >= 0 && i < 4; i++) {
-        ret->offset[i] = ret->bytes;
-        ret->bytes += ret->size[i] ? round_up(ret->size[i] + OVERREAD, ALIGN) : 0;
-    }
-    return rc;
+    return plane ? round_up(plane + OVERREAD, ALIGN) : 0;
 }
 
-// Gives the frame memory for width x height pixels, within the limit of the decoder `context`
-// (NULL: no limit).
-static int fill_planes(struct buffers *buffers, AVFrame *frame, int width, int height,
-                       const int align[], const AVCodecContext *context)
+// Gives the frame memory for width x height pixels: its planes one after another.
+static int fill_planes(struct buffers *buffers, enum use use, AVFrame *frame, int width, int height,
+                       const int align[])
 {
-    struct plane_places places;
-    struct buffer *buffer = NULL;
-    int rc = lay_out(&places, frame->format, width, height, align);
+    ptrdiff_t stride[4];
+    size_t size[4], bytes = 0;
+    int rc = align_rows(frame->linesize, frame->format, width, align);
+    for (int i = 0; i < 4; i++)
+        stride[i] = frame->linesize[i];
+    if (rc >= 0)
+        rc = av_image_fill_plane_sizes(size, frame->format, height, stride);
     if (rc < 0)
         return rc;
+    for (int i = 0; i < 4; i++)
+        bytes += padded(size[i]);
     pthread_mutex_lock(&buffers->lock);
-    if (context)
-        rc = reserve_decoder(buffers, context);
-    if (rc >= 0 && !(buffer = take_buffer(buffers, places.bytes)))
-        rc = AVERROR(ENOMEM);
+    struct buffer *buffer = take_buffer(buffers, use, bytes);
     pthread_mutex_unlock(&buffers->lock);
-    if (rc < 0)
-        return rc;
-    frame->buf[0] = av_buffer_create(buffer->region.base, places.bytes, release_buffer, buffer, 0);
+    if (!buffer)
+        return AVERROR(ENOMEM);
+    frame->buf[0] = av_buffer_create(buffer->region.base, bytes, release_buffer, buffer, 0);
     if (!frame->buf[0]) {
         release_buffer(buffer, NULL);
         return AVERROR(ENOMEM);
     }
+    uint8_t *at = buffer->region.base;
     for (int i = 0; i < 4; i++) {
-        frame->linesize[i] = places.linesize[i];
-        frame->data[i] = places.size[i] ? frame->buf[0]->data + places.offset[i] : NULL;
+        frame->data[i] = size[i] ? at : NULL;
+        at += padded(size[i]);
     }
     frame->extended_data = frame->data;
     return 0;
@@ -494,28 +483,18 @@ int buffers_fill(struct buffers *buffers, AVFrame *frame, enum AVPixelFormat for
                  int height)
 {
     static const int no_more[4] = {0};
-    if (frame->buf[0] && frame->format == (int)format && frame->width == width &&
-        frame->height == height)
-        return 0;
-    av_frame_unref(frame);
     frame->format = format;
     frame->width = width;
     frame->height = height;
-    return fill_planes(buffers, frame, width, height, no_more, NULL);
+    return fill_planes(buffers, BY_COPY, frame, width, height, no_more);
 }
 
 int buffers_keep(struct buffers *buffers, AVFrame *frame, enum AVPixelFormat format, int width,
                  int height)
 {
-    size_t bytes = 0;
     int rc = buffers_fill(buffers, frame, format, width, height);
-    if (rc < 0 || !buffers->share.memory)
-        return rc;
-    pthread_mutex_lock(&buffers->lock);
-    for (const struct buffer *buffer = buffers->all; buffer; buffer = buffer->next)
-        bytes += buffer->region.bytes;
-    rc = reserve(buffers, width, height, bytes);
-    pthread_mutex_unlock(&buffers->lock);
+    if (rc >= 0 && buffers->share.memory)
+        rc = reserve(buffers, width, height, 0);
     if (rc < 0)
         av_frame_unref(frame);
     return rc;
@@ -545,18 +524,16 @@ bool buffers_stood_in(const struct buffers *buffers, const AVFrame *picture)
 // Runs on each of libavcodec's threads.
 static int get_buffer(AVCodecContext *context, AVFrame *frame, int flags)
 {
-    int align[AV_NUM_DATA_POINTERS], width = frame->width, height = frame->height, rc;
+    int align[AV_NUM_DATA_POINTERS], width = frame->width, height = frame->height;
     struct buffers *buffers = context->opaque;
-    if (!(context->codec->capabilities & AV_CODEC_CAP_DR1) ||
-        pixel_format_map_format(frame->format) == PIXEL_NONE) {
-        pthread_mutex_lock(&buffers->lock);
-        rc = reserve_decoder(buffers, context);
-        pthread_mutex_unlock(&buffers->lock);
-        if (rc == 0)
-            rc = avcodec_default_get_buffer2(context, frame, flags);
-    } else {
+    const bool ours = (context->codec->capabilities & AV_CODEC_CAP_DR1) &&
+                      pixel_format_map_format(frame->format) != PIXEL_NONE;
+    int rc = reserve_decoder(buffers, context);
+    if (rc >= 0 && !ours) {
+        rc = avcodec_default_get_buffer2(context, frame, flags);
+    } else if (rc >= 0) {
         avcodec_align_dimensions2(context, &width, &height, align);
-        rc = fill_planes(buffers, frame, width, height, align, context);
+        rc = fill_planes(buffers, BY_DECODER, frame, width, height, align);
     }
     if (rc >= 0 && context->codec_id == AV_CODEC_ID_HEVC)
         count_served(buffers, frame);
@@ -568,4 +545,8 @@ void buffers_serve(struct buffers *buffers, AVCodecContext *context)
     context->opaque = buffers;
     context->get_buffer2 = get_buffer;
     libav_allow_threaded_callbacks(context);
+    pthread_mutex_lock(&buffers->lock);
+    buffers->bytes[BY_COPY] = 0; // a device's decoder has ended
+    free_idle(buffers);
+    pthread_mutex_unlock(&buffers->lock);
 }

@@ -60,7 +60,7 @@ bool buffers_stood_in(const struct buffers *, const struct AVFrame *);
 bool buffers_refused(const struct buffers *);
 // Writes a sentence about the refusal, once per size; otherwise an empty text.
 void buffers_refusal(struct buffers *, char *text, size_t size);
-// Allocates a frame for such a picture, unless it has matching memory. Returns 0 or an AVERROR.
+// Allocates an empty frame for such a picture. Returns 0 or an AVERROR.
 int buffers_fill(struct buffers *, struct AVFrame *, enum AVPixelFormat, int width, int height);
 // The same for a decoder that is not served: all buffers count against plan and reserve.
 int buffers_keep(struct buffers *, struct AVFrame *, enum AVPixelFormat, int width, int height);

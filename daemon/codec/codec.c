@@ -82,10 +82,8 @@ int codec_open_hardware(struct codec *codec, const AVCodecParameters *parameters
                         struct buffers *buffers, struct pictures *pictures, char *why, size_t size)
 {
     AVCodecContext *context = avcodec_alloc_context3(NULL);
-    *codec = (struct codec){.pictures = pictures, .first = NO_SERIAL + 1};
-    int rc = context ? 0 : -ENOMEM;
-    if (rc == 0 && avcodec_parameters_to_context(context, parameters) < 0)
-        rc = -ENOMEM;
+    *codec = (struct codec){.pictures = pictures};
+    int rc = context && avcodec_parameters_to_context(context, parameters) >= 0 ? 0 : -ENOMEM;
     if (rc == 0)
         rc = hardware_open(&codec->hardware, parameters, choice, shows_at_once(options), buffers,
                            why, size);

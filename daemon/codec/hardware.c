@@ -35,19 +35,16 @@ struct stamp { // of a packet
 struct hardware {
     struct hardware_decoder decoder;
     struct decoder_choice choice;
-    AVCodecParameters *parameters;
-    // Under open_lock:
-    struct hardware *next;
-    int users;       // the owner and the thread: the last of them frees all
-    bool is_hanging; // the owner has left during a call of the driver
+    struct hardware *next; // in `hanging`
 
     pthread_mutex_t lock; // guards the members down to `buffers`
     pthread_cond_t changed;
     int (*task)(struct hardware *); // running on the thread; NULL: it waits for one
-    bool left;                      // the owner has
+    bool left;                      // the owner has; the thread frees all
     struct buffers *buffers;
 
     // Owned by the thread during a task, otherwise by the owner:
+    AVCodecParameters *parameters;
     AVCodecContext *context;    // NULL: not open
     bool shows_early;           // opens `early` with the context
     struct early_output *early; // NULL: libavcodec decides the order and the time of output
@@ -133,53 +130,38 @@ const char *hardware_name(const struct decoder_choice *choice, char to[HARDWARE_
     return to;
 }
 
-// --- open decoders
+// --- drivers that hang
 
-static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct hardware *open_decoders;
+static pthread_mutex_t hanging_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hardware *hanging; // decoders whose owner has left during a call of the driver
 
-static void begin_use(struct hardware *hardware)
+static void note_hanging(struct hardware *hardware)
 {
-    pthread_mutex_lock(&open_lock);
-    hardware->users = 2;
-    hardware->next = open_decoders;
-    open_decoders = hardware;
-    pthread_mutex_unlock(&open_lock);
+    pthread_mutex_lock(&hanging_lock);
+    hardware->next = hanging;
+    hanging = hardware;
+    pthread_mutex_unlock(&hanging_lock);
 }
 
-static void free_all(struct hardware *hardware)
+static void forget_hanging(struct hardware *hardware)
 {
-    av_packet_free(&hardware->packet);
-    avcodec_parameters_free(&hardware->parameters);
-    pthread_cond_destroy(&hardware->changed);
-    pthread_mutex_destroy(&hardware->lock);
-    free(hardware);
-}
-
-static void end_use(struct hardware *hardware, bool hangs)
-{
-    pthread_mutex_lock(&open_lock);
-    hardware->is_hanging = hangs;
-    const bool last = --hardware->users == 0;
-    struct hardware **at = &open_decoders;
-    while (last && *at != hardware)
+    pthread_mutex_lock(&hanging_lock);
+    struct hardware **at = &hanging;
+    while (*at && *at != hardware)
         at = &(*at)->next;
-    if (last)
+    if (*at)
         *at = hardware->next;
-    pthread_mutex_unlock(&open_lock);
-    if (last)
-        free_all(hardware);
+    pthread_mutex_unlock(&hanging_lock);
 }
 
-// True if a call of this decoder's driver has not returned.
 static bool driver_hangs(const struct decoder_choice *choice)
 {
     bool found = false;
-    pthread_mutex_lock(&open_lock);
-    for (const struct hardware *at = open_decoders; at && !found; at = at->next)
-        found = at->is_hanging && strcmp(at->choice.name, choice->name) == 0 &&
+    pthread_mutex_lock(&hanging_lock);
+    for (const struct hardware *at = hanging; at && !found; at = at->next)
+        found = strcmp(at->choice.name, choice->name) == 0 &&
                 strcmp(at->choice.device, choice->device) == 0;
-    pthread_mutex_unlock(&open_lock);
+    pthread_mutex_unlock(&hanging_lock);
     return found;
 }
 
@@ -353,25 +335,22 @@ static int send_packet(struct hardware *hardware)
 {
     const int64_t until_ns = monotonic_ns() + hardware->deadline_ns / 2;
     AVPacket *packet = hardware->end ? NULL : hardware->packet;
-    int rc, taken;
+    int rc = AVERROR(EAGAIN);
     if (packet && is_library(hardware))
         note_stamp(hardware, packet);
-    while ((rc = give_packet(hardware, packet)) == AVERROR(EAGAIN)) {
-        taken = take_pictures(hardware);
+    for (;; usleep(1000)) {
+        if (rc == AVERROR(EAGAIN))
+            rc = give_packet(hardware, packet);
+        const int taken = take_pictures(hardware);
+        if (hardware->refused)
+            return AVERROR(ENOSYS);
         if (taken != AVERROR(EAGAIN) && taken != AVERROR_EOF)
-            return taken;
+            return rc < 0 && rc != AVERROR(EAGAIN) ? rc : taken;
+        if (rc != AVERROR(EAGAIN) && (rc < 0 || !hardware->end || taken == AVERROR_EOF))
+            return rc;
         if (monotonic_ns() > until_ns)
             return AVERROR(ENODATA);
-        usleep(1000);
     }
-    while ((taken = take_pictures(hardware)) == AVERROR(EAGAIN) && hardware->end && rc >= 0) {
-        if (monotonic_ns() > until_ns)
-            return AVERROR(ENODATA);
-        usleep(1000);
-    }
-    if (hardware->refused)
-        return AVERROR(ENOSYS);
-    return rc < 0 || taken == AVERROR(EAGAIN) || taken == AVERROR_EOF ? rc : taken;
 }
 
 static void drop_ready(struct hardware *hardware)
@@ -400,6 +379,15 @@ static int close_context(struct hardware *hardware)
 
 // --- the thread
 
+static void free_all(struct hardware *hardware)
+{
+    av_packet_free(&hardware->packet);
+    avcodec_parameters_free(&hardware->parameters);
+    pthread_cond_destroy(&hardware->changed);
+    pthread_mutex_destroy(&hardware->lock);
+    free(hardware);
+}
+
 static void *run_hardware(void *opaque)
 {
     struct hardware *hardware = opaque;
@@ -422,7 +410,8 @@ static void *run_hardware(void *opaque)
     }
     pthread_mutex_unlock(&hardware->lock);
     close_context(hardware); // if the owner did not wait for it
-    end_use(hardware, false);
+    forget_hanging(hardware);
+    free_all(hardware);
     return NULL;
 }
 
@@ -464,7 +453,6 @@ static int start_thread(struct hardware **ret, const AVCodecParameters *paramete
         return -ENOMEM;
     }
     pthread_detach(id);
-    begin_use(hardware);
     *ret = hardware;
     return 0;
 }
@@ -508,11 +496,12 @@ void hardware_close(struct hardware *hardware)
     if (!hardware)
         return;
     run_task(hardware, close_context);
+    if (hardware->hangs)
+        note_hanging(hardware);
     pthread_mutex_lock(&hardware->lock);
     hardware->left = true;
     pthread_cond_broadcast(&hardware->changed);
     pthread_mutex_unlock(&hardware->lock);
-    end_use(hardware, hardware->hangs);
 }
 
 // Returns true if a picture is overdue. The last packet may have none, as a second field.

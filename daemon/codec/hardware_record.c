@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <glob.h>
 #include <libavutil/avutil.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,6 @@
 #include "daemon/codec/hardware.h"
 
 #define TITLE "framed decoders "
-#define NAME  "decoders"
 
 enum { VERSION = 2, LINE_BYTES_MAX = 512 };
 
@@ -69,26 +67,34 @@ char *hardware_record_folder(void)
     return folder;
 }
 
+// Returns the path of the file, to be freed; NULL: no folder, or no memory.
+static char *record_path(const char *folder)
+{
+    char *own = folder ? NULL : hardware_record_folder(), *path = NULL;
+    if ((folder || own) && asprintf(&path, "%s/decoders", folder ? folder : own) < 0)
+        path = NULL;
+    free(own);
+    return path;
+}
+
 // Reads "decoder NAME[:DEVICE] CODEC BITS PICTURES/S DRIVER". Skips lines that it cannot parse.
 static void read_result(struct hardware_record *record, const char *line)
 {
-    char decoder[HARDWARE_NAME_MAX], codec[32];
-    struct hardware_result result = {.decoder.by = DECODE_HARDWARE};
+    struct hardware_result result = {0};
+    struct decoder_choice *decoder = &result.decoder;
+    char codec[32];
     int end = 0;
-    if (sscanf(line, "decoder %119s %31s %d %lf%n", decoder, codec, &result.bits, &result.fps,
-               &end) != 4)
+    if (sscanf(line, "decoder %23[^: ]:%95s %31s %d %lf%n", decoder->name, decoder->device, codec,
+               &result.bits, &result.fps, &end) != 5 &&
+        sscanf(line, "decoder %23[^: ] %31s %d %lf%n", decoder->name, codec, &result.bits,
+               &result.fps, &end) != 4)
         return;
     const AVCodecDescriptor *descriptor = avcodec_descriptor_get_by_name(codec);
-    const size_t length = strcspn(decoder, ":");
-    if (!descriptor || length >= DECODER_NAME_MAX || strlen(decoder + length) > DECODER_DEVICE_MAX)
+    if (!descriptor)
         return;
-    if (strcmp(decoder, "cpu") == 0) {
-        result.decoder.by = DECODE_CPU;
-    } else {
-        memcpy(result.decoder.name, decoder, length);
-        snprintf(result.decoder.device, DECODER_DEVICE_MAX, "%s",
-                 decoder[length] ? decoder + length + 1 : "");
-    }
+    decoder->by = DECODE_HARDWARE;
+    if (strcmp(decoder->name, "cpu") == 0)
+        *decoder = (struct decoder_choice){.by = DECODE_CPU};
     result.codec = descriptor->id;
     line += end + (line[end] == ' ');
     snprintf(result.driver, sizeof result.driver, "%.*s", (int)strcspn(line, "\n"), line);
@@ -97,19 +103,15 @@ static void read_result(struct hardware_record *record, const char *line)
 
 int hardware_record_read(struct hardware_record *ret, const char *folder)
 {
-    char path[PATH_MAX], line[LINE_BYTES_MAX] = "", libraries[HARDWARE_LIBRARIES_MAX];
-    char *own = folder ? NULL : hardware_record_folder();
+    char line[LINE_BYTES_MAX] = "", libraries[HARDWARE_LIBRARIES_MAX];
+    char *path = record_path(folder);
     int version = 0;
     *ret = (struct hardware_record){0};
-    if (!folder && !own)
-        return -ENOENT;
-    const int length = snprintf(path, sizeof path, "%s/" NAME, folder ? folder : own);
-    free(own);
-    if (length >= (int)sizeof path)
-        return -ENAMETOOLONG;
-    FILE *file = fopen(path, "re");
+    FILE *file = path ? fopen(path, "re") : NULL;
+    const int rc = path ? -errno : -ENOENT;
+    free(path);
     if (!file)
-        return -errno;
+        return rc;
     const bool good = fgets(line, sizeof line, file) && sscanf(line, TITLE "%d", &version) == 1;
     bool same = good && version == VERSION && fgets(line, sizeof line, file);
     line[strcspn(line, "\n")] = 0;
@@ -120,36 +122,27 @@ int hardware_record_read(struct hardware_record *ret, const char *folder)
     return !good ? -EBADMSG : same ? 0 : -ESTALE;
 }
 
-// Returns text to be freed; NULL: no memory.
-static char *print_record(const struct hardware_record *record)
-{
-    char libraries[HARDWARE_LIBRARIES_MAX], name[HARDWARE_NAME_MAX];
-    char *text = NULL;
-    size_t bytes;
-    FILE *file = open_memstream(&text, &bytes);
-    if (!file)
-        return NULL;
-    fprintf(file, TITLE "%d\n%s\n", VERSION, hardware_record_libraries(libraries));
-    for (const struct hardware_result *result = record->list; result < record->list + record->n;
-         result++)
-        fprintf(file, "decoder %s %s %d %.1f%s%s\n", hardware_name(&result->decoder, name),
-                avcodec_get_name(result->codec), result->bits, result->fps,
-                result->driver[0] ? " " : "", result->driver);
-    fclose(file);
-    return text;
-}
-
 int hardware_record_write(const struct hardware_record *record, const char *folder)
 {
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/" NAME, folder) >= (int)sizeof path)
-        return -ENAMETOOLONG;
-    if (mkdir(folder, 0755) < 0 && errno != EEXIST)
-        return -errno;
-    char *text = print_record(record);
-    // The service's user must be able to read root's file.
-    const int rc = text ? state_file_write(path, text, 0644) : -ENOMEM;
+    char libraries[HARDWARE_LIBRARIES_MAX], name[HARDWARE_NAME_MAX];
+    char *text = NULL, *path = record_path(folder);
+    size_t bytes;
+    FILE *file = path ? open_memstream(&text, &bytes) : NULL;
+    int rc = file ? 0 : -ENOMEM;
+    if (rc == 0) {
+        fprintf(file, TITLE "%d\n%s\n", VERSION, hardware_record_libraries(libraries));
+        for (const struct hardware_result *at = record->list; at < record->list + record->n; at++)
+            fprintf(file, "decoder %s %s %d %.1f%s%s\n", hardware_name(&at->decoder, name),
+                    avcodec_get_name(at->codec), at->bits, at->fps, at->driver[0] ? " " : "",
+                    at->driver);
+        rc = fclose(file) == 0 ? 0 : -ENOMEM;
+    }
+    if (rc == 0 && mkdir(folder, 0755) < 0 && errno != EEXIST)
+        rc = -errno;
+    if (rc == 0) // the service's user must be able to read root's file
+        rc = state_file_write(path, text, 0644);
     free(text);
+    free(path);
     return rc;
 }
 
@@ -201,6 +194,12 @@ static int read_profile(const AVCodecParameters *parameters)
 // Returns the bits of a 4:2:0 sample; 0: unknown. Over RTSP only the profile is known.
 static int read_depth(const AVCodecParameters *parameters)
 {
+    static const struct {
+        enum AVCodecID codec;
+        int profile, bits;
+    } known[] = {{AV_CODEC_ID_H264, 66, 8},  {AV_CODEC_ID_H264, 77, 8},   {AV_CODEC_ID_H264, 88, 8},
+                 {AV_CODEC_ID_H264, 100, 8}, {AV_CODEC_ID_H264, 110, 10}, {AV_CODEC_ID_HEVC, 1, 8},
+                 {AV_CODEC_ID_HEVC, 2, 10}};
     const int format = parameters->format;
     if (format != AV_PIX_FMT_NONE)
         return format == AV_PIX_FMT_YUV420P || format == AV_PIX_FMT_YUVJ420P ? 8
@@ -208,12 +207,9 @@ static int read_depth(const AVCodecParameters *parameters)
                                                                              : 0;
     const int profile =
         parameters->profile >= 0 ? parameters->profile & 0xff : read_profile(parameters);
-    if (parameters->codec_id == AV_CODEC_ID_H264)
-        return profile == 66 || profile == 77 || profile == 88 || profile == 100 ? 8
-               : profile == 110                                                  ? 10
-                                                                                 : 0;
-    if (parameters->codec_id == AV_CODEC_ID_HEVC)
-        return profile == 1 ? 8 : profile == 2 ? 10 : 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].codec == parameters->codec_id && known[i].profile == profile)
+            return known[i].bits;
     return 0;
 }
 

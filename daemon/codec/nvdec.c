@@ -74,16 +74,6 @@ void fair_semaphore_enter(struct fair_semaphore *semaphore)
     pthread_mutex_unlock(&semaphore->mutex);
 }
 
-bool fair_semaphore_try(struct fair_semaphore *semaphore)
-{
-    pthread_mutex_lock(&semaphore->mutex);
-    const bool enters = semaphore->room > 0;
-    if (enters)
-        change_room(semaphore, -1);
-    pthread_mutex_unlock(&semaphore->mutex);
-    return enters;
-}
-
 void fair_semaphore_take(struct fair_semaphore *semaphore, int places)
 {
     pthread_mutex_lock(&semaphore->mutex);
@@ -153,15 +143,19 @@ static void wait_to_open(struct nvdec *nvdec)
 
 bool nvdec_turn_came(struct nvdec_turn *turn, struct decode_device *device)
 {
-    if (!turn->device && fair_semaphore_try(&device->turns))
-        turn->device = device;
+    if (turn->device)
+        return true;
+    int left = atomic_load(&device->turns);
+    while (left > 0 && !atomic_compare_exchange_weak(&device->turns, &left, left - 1))
+        ;
+    turn->device = left > 0 ? device : NULL;
     return turn->device;
 }
 
 void nvdec_turn_end(struct nvdec_turn *turn)
 {
     if (turn->device)
-        fair_semaphore_leave(&turn->device->turns, 1);
+        atomic_fetch_add(&turn->device->turns, 1);
     turn->device = NULL;
 }
 
@@ -229,65 +223,25 @@ static int prepare(AVCodecContext *codec, const struct decode_device *device, in
 
 // --- decoders that nobody waits for
 
-struct abandoned {
-    AVCodecContext *context;
-    struct abandoned *next;
-};
-
-// Pauses after each decoder for as long as closing it took, so that others can use the driver.
-static void *close_abandoned(void *opaque)
-{
-    struct decode_device *device = opaque;
-    pthread_setname_np(pthread_self(), "nvdec close");
-    pthread_mutex_lock(&device->lock);
-    for (struct abandoned *first; (first = device->abandoned);) {
-        device->abandoned = first->next;
-        pthread_mutex_unlock(&device->lock);
-        const int64_t begun_ns = monotonic_ns();
-        avcodec_free_context(&first->context);
-        free(first);
-        usleep((useconds_t)((monotonic_ns() - begun_ns) / 1000));
-        pthread_mutex_lock(&device->lock);
-    }
-    device->closes = false;
-    pthread_cond_broadcast(&device->closed);
-    pthread_mutex_unlock(&device->lock);
-    return NULL;
-}
-
-// Under the lock.
-static bool start_closing(struct decode_device *device)
-{
-    pthread_t thread;
-    if (!device->closes && pthread_create(&thread, NULL, close_abandoned, device) == 0) {
-        pthread_detach(thread);
-        device->closes = true;
-    }
-    return device->closes;
-}
-
 void nvdec_abandon(struct decode_device *device, AVCodecContext *context)
 {
-    struct abandoned *abandoned = malloc(sizeof *abandoned);
-    context->opaque = NULL; // belongs to the owner
-    pthread_mutex_lock(&device->lock);
-    if (abandoned && start_closing(device)) {
-        *abandoned = (struct abandoned){context, device->abandoned};
-        device->abandoned = abandoned;
-        abandoned = NULL;
-        context = NULL;
-    }
-    pthread_mutex_unlock(&device->lock);
-    free(abandoned);
-    avcodec_free_context(&context);
+    AVCodecContext *next = atomic_load(&device->abandoned);
+    do
+        context->opaque = next; // its callbacks are not called again
+    while (!atomic_compare_exchange_weak(&device->abandoned, &next, context));
 }
 
-void nvdec_wait_for_abandoned(struct decode_device *device)
+bool nvdec_close_abandoned(struct decode_device *device)
 {
-    pthread_mutex_lock(&device->lock);
-    while (device->closes)
-        pthread_cond_wait(&device->closed, &device->lock);
-    pthread_mutex_unlock(&device->lock);
+    AVCodecContext *context = atomic_load(&device->abandoned);
+    while (context && !atomic_compare_exchange_weak(&device->abandoned, &context, context->opaque))
+        ;
+    if (!context)
+        return false;
+    const int64_t begun_ns = monotonic_ns();
+    avcodec_free_context(&context);
+    usleep((useconds_t)((monotonic_ns() - begun_ns) / 1000));
+    return true;
 }
 
 // --- the device
@@ -320,9 +274,7 @@ int decode_device_open(struct decode_device **ret, int ordinal, int threads)
     device->opening_places = threads > THREADS_OPENING ? threads - THREADS_OPENING + 1 : 1;
     fair_semaphore_init(&device->inside, threads);
     fair_semaphore_init(&device->opening, 1);
-    fair_semaphore_init(&device->turns, TURNS);
-    pthread_mutex_init(&device->lock, NULL);
-    pthread_cond_init(&device->closed, NULL);
+    device->turns = TURNS;
     *ret = device;
     return 0;
 }
@@ -336,11 +288,9 @@ void decode_device_close(struct decode_device *device)
 {
     if (!device)
         return;
-    nvdec_wait_for_abandoned(device);
+    while (nvdec_close_abandoned(device))
+        ;
     av_buffer_unref(&device->context);
-    pthread_cond_destroy(&device->closed);
-    pthread_mutex_destroy(&device->lock);
-    fair_semaphore_finish(&device->turns);
     fair_semaphore_finish(&device->opening);
     fair_semaphore_finish(&device->inside);
     free(device);

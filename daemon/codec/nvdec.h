@@ -6,6 +6,7 @@
 #include <libavcodec/avcodec.h>
 #include <libavutil/hwcontext.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,7 +24,6 @@ struct fair_semaphore {
 void fair_semaphore_init(struct fair_semaphore *, int places);
 void fair_semaphore_finish(struct fair_semaphore *); // with nobody inside
 void fair_semaphore_enter(struct fair_semaphore *);
-bool fair_semaphore_try(struct fair_semaphore *); // enters without waiting; false: there is no room
 // Takes `places` without waiting. The limit for other threads is that much lower until they are
 // left.
 void fair_semaphore_take(struct fair_semaphore *, int places);
@@ -41,11 +41,8 @@ struct decode_device {
     struct fair_semaphore inside;  // limits libavcodec's calls that may call the driver
     struct fair_semaphore opening; // limits calls that open a decoder in the driver: one at a time
     int opening_places;            // places in `inside` that such a call takes
-    struct fair_semaphore turns;   // limits decoders that may begin: see nvdec_turn
-    pthread_mutex_t lock;          // guards, for nvdec_abandon:
-    struct abandoned *abandoned;
-    bool closes; // a thread is closing them, and then signals:
-    pthread_cond_t closed;
+    _Atomic int turns;             // left for decoders that may begin: see nvdec_turn
+    _Atomic(AVCodecContext *) abandoned; // by nvdec_abandon; the next is its `opaque`
 };
 
 // One decoder's use of the device: its context's `opaque`.
@@ -70,11 +67,12 @@ struct nvdec_turn {
 bool nvdec_turn_came(struct nvdec_turn *, struct decode_device *);
 void nvdec_turn_end(struct nvdec_turn *); // accepts one without a turn
 
-// Closes the context of a decoder whose camera has another device, some time before this device is
-// closed: the driver takes up to 50 ms for each, one after another. No frame of the decoder may be
-// out. Takes over the context, and closes it at once if there is no thread for it.
+// Leaves the context of a decoder whose camera has another device to nvdec_close_abandoned: the
+// driver takes up to 50 ms to close each, one after another. No frame of the decoder may be out.
 void nvdec_abandon(struct decode_device *, AVCodecContext *);
-void nvdec_wait_for_abandoned(struct decode_device *);
+// Closes one such context, and pauses for as long as that took, so that others can use the driver.
+// Returns false if there is none. One thread at a time.
+bool nvdec_close_abandoned(struct decode_device *);
 
 // Call around each call of libavcodec that may call the driver. Do nothing without a device.
 void nvdec_enter(struct nvdec *);

@@ -12,34 +12,27 @@
 #include "daemon/codec/buffers.h"
 #include "daemon/codec/pixel_format_map.h"
 
-// Converts pictures to a format that kernels read, by libswscale, if libavcodec returns another.
-// Levels, matrix and range stay the same. Zeroed, it is ready.
-struct scaler {
-    struct SwsContext *sws; // for pictures of this format and size; NULL before the first
-    int format, width, height;
-};
+// --- the scaler
 
 struct picture {
     struct pictures *pool;
-    struct picture *next; // in one of the pool's lists
-    AVFrame *decoded;
-    AVFrame *host; // its download or conversion; keeps its buffer for the next one
+    struct picture *next; // released
+    AVFrame *frame;       // as decoded; or its download or conversion
 };
 
-// Any thread adds to an atomic list, and takes all of it at once.
 struct pictures {
-    _Atomic(struct picture *) free;
-    _Atomic(struct picture *) released; // with frames on the device, for the decoder to return
-    _Atomic int users;                  // pictures that are out, and the owner
+    // With frames on the device, for the decoder to return. Any thread adds to the list, and takes
+    // all of it at once.
+    _Atomic(struct picture *) released;
+    _Atomic int users; // pictures that are out, and the owner
     _Atomic bool closed;
-    // Used by the taking thread only:
-    struct picture *idle;
+    // The owner's:
     struct buffers *buffers;
-    struct scaler scaler;
-    AVFrame *download; // between a device and the scaler
+    // Converts pictures of this format and size; NULL before the first. Levels, matrix and range
+    // stay the same.
+    struct SwsContext *scaler;
+    int format, width, height;
 };
-
-// --- the scaler
 
 // Chroma halved across becomes left-sited; halved down, it lies between the rows.
 static int set_up_scaler(struct SwsContext *sws, const AVFrame *from, enum AVPixelFormat target)
@@ -74,90 +67,59 @@ static int set_up_scaler(struct SwsContext *sws, const AVFrame *from, enum AVPix
     return 0;
 }
 
-static void scaler_close(struct scaler *scaler)
+static int choose_scaler(struct pictures *pool, const AVFrame *from, enum AVPixelFormat target)
 {
-    sws_freeContext(scaler->sws);
-    *scaler = (struct scaler){0};
-}
-
-static int choose_scaler(struct scaler *scaler, const AVFrame *from, enum AVPixelFormat target)
-{
-    if (scaler->sws && scaler->format == from->format && scaler->width == from->width &&
-        scaler->height == from->height)
+    if (pool->scaler && pool->format == from->format && pool->width == from->width &&
+        pool->height == from->height)
         return 0;
-    scaler_close(scaler);
-    scaler->sws = sws_alloc_context();
-    int rc = scaler->sws ? set_up_scaler(scaler->sws, from, target) : -ENOMEM;
+    sws_freeContext(pool->scaler);
+    pool->scaler = sws_alloc_context();
+    int rc = pool->scaler ? set_up_scaler(pool->scaler, from, target) : -ENOMEM;
     if (rc < 0) {
-        scaler_close(scaler);
-        return rc;
+        sws_freeContext(pool->scaler);
+        pool->scaler = NULL;
     }
-    scaler->format = from->format;
-    scaler->width = from->width;
-    scaler->height = from->height;
-    return 0;
+    pool->format = from->format;
+    pool->width = from->width;
+    pool->height = from->height;
+    return rc;
 }
 
-// Fills `to`, in memory of `buffers` unless it has its own. Chroma of 4:4:4 comes out left-sited.
-// Returns 0; -ENOTSUP: libswscale does not read the format; another negative AVERROR.
-static int scaler_convert(struct scaler *scaler, struct buffers *buffers, AVFrame *to,
-                          const AVFrame *from)
+// Chroma of 4:4:4 comes out left-sited. -ENOTSUP: libswscale does not read the format.
+static int convert(struct pictures *pool, AVFrame *to, const AVFrame *from)
 {
-    enum AVPixelFormat target = pixel_format_map_converted(from->format);
-    int rc = choose_scaler(scaler, from, target);
-    if (rc < 0)
-        return rc;
-    rc = buffers_fill(buffers, to, target, from->width, from->height);
-    if (rc < 0)
-        return rc;
-    rc = sws_scale(scaler->sws, (const uint8_t *const *)from->data, from->linesize, 0, from->height,
-                   to->data, to->linesize);
-    return rc < 0 ? rc : 0;
+    const int rc = choose_scaler(pool, from, to->format);
+    return rc < 0 ? rc
+                  : sws_scale(pool->scaler, (const uint8_t *const *)from->data, from->linesize, 0,
+                              from->height, to->data, to->linesize);
 }
 
-// --- the pool
+// --- pictures
 
 int pictures_open(struct pictures **ret, struct buffers *buffers)
 {
     struct pictures *pool = calloc(1, sizeof(*pool));
     if (!pool)
         return -ENOMEM;
-    if (!(pool->download = av_frame_alloc())) {
-        free(pool);
-        return -ENOMEM;
-    }
     pool->buffers = buffers;
     pool->users = 1;
     *ret = pool;
     return 0;
 }
 
-static void add_to(_Atomic(struct picture *) *list, struct picture *picture)
-{
-    picture->next = atomic_load(list);
-    while (!atomic_compare_exchange_weak(list, &picture->next, picture))
-        ;
-}
-
-static void free_all(struct picture *list)
-{
-    for (struct picture *picture; (picture = list);) {
-        list = picture->next;
-        av_frame_free(&picture->decoded);
-        av_frame_free(&picture->host);
-        free(picture);
-    }
-}
-
 // The last user frees the pool.
 static void end_use(struct pictures *pool)
 {
-    if (atomic_fetch_sub(&pool->users, 1) > 1)
-        return;
-    free_all(pool->idle);
-    free_all(pool->free);
-    free_all(pool->released);
-    free(pool);
+    if (atomic_fetch_sub(&pool->users, 1) == 1)
+        free(pool);
+}
+
+static void free_picture(struct picture *picture)
+{
+    struct pictures *pool = picture->pool;
+    av_frame_free(&picture->frame);
+    free(picture);
+    end_use(pool);
 }
 
 void pictures_reap(struct pictures *pool)
@@ -165,8 +127,7 @@ void pictures_reap(struct pictures *pool)
     struct picture *released = atomic_exchange(&pool->released, NULL);
     for (struct picture *picture; (picture = released);) {
         released = picture->next;
-        av_frame_unref(picture->decoded);
-        picture_release(picture);
+        free_picture(picture);
     }
 }
 
@@ -174,38 +135,21 @@ void pictures_close(struct pictures *pool)
 {
     if (!pool)
         return;
-    scaler_close(&pool->scaler);
-    av_frame_free(&pool->download);
+    sws_freeContext(pool->scaler);
     atomic_store(&pool->closed, true);
     pictures_reap(pool);
     end_use(pool);
 }
 
-static struct picture *picture_new(struct pictures *pool)
-{
-    struct picture *picture = calloc(1, sizeof(*picture));
-    if (!picture)
-        return NULL;
-    picture->pool = pool;
-    picture->decoded = av_frame_alloc();
-    picture->host = av_frame_alloc();
-    if (picture->decoded && picture->host)
-        return picture;
-    free_all(picture);
-    return NULL;
-}
-
 struct picture *picture_take(struct pictures *pool)
 {
-    if (!pool->idle)
-        pool->idle = atomic_exchange(&pool->free, NULL);
-    struct picture *picture = pool->idle;
-    if (picture)
-        pool->idle = picture->next;
-    else
-        picture = picture_new(pool);
-    if (picture)
-        atomic_fetch_add(&pool->users, 1);
+    struct picture *picture = calloc(1, sizeof(*picture));
+    if (!picture || !(picture->frame = av_frame_alloc())) {
+        free(picture);
+        return NULL;
+    }
+    picture->pool = pool;
+    atomic_fetch_add(&pool->users, 1);
     return picture;
 }
 
@@ -217,37 +161,52 @@ void picture_release(void *opaque)
     if (!picture)
         return;
     struct pictures *pool = picture->pool;
-    if (picture->decoded->hw_frames_ctx && !atomic_load(&pool->closed)) {
-        atomic_fetch_add(&pool->users, 1); // the decoder's thread may end the picture's use first
-        add_to(&pool->released, picture);
-        if (atomic_load(&pool->closed))
-            pictures_reap(pool);
-        end_use(pool);
+    if (!picture->frame->hw_frames_ctx || atomic_load(&pool->closed)) {
+        free_picture(picture);
         return;
     }
-    av_frame_unref(picture->decoded);
-    add_to(&pool->free, picture);
+    atomic_fetch_add(&pool->users, 1); // the decoder's thread may end the picture's use first
+    picture->next = atomic_load(&pool->released);
+    while (!atomic_compare_exchange_weak(&pool->released, &picture->next, picture))
+        ;
+    if (atomic_load(&pool->closed))
+        pictures_reap(pool);
     end_use(pool);
 }
 
 AVFrame *picture_frame(struct picture *picture)
 {
-    return picture->decoded;
+    return picture->frame;
 }
 
 bool picture_on_device(const struct picture *picture)
 {
-    return picture->decoded->hw_frames_ctx != NULL;
+    return picture->frame->hw_frames_ctx != NULL;
 }
 
-static int download(struct buffers *buffers, AVFrame *to, const AVFrame *from,
-                    enum AVPixelFormat format)
+enum AVPixelFormat picture_format(const struct picture *picture)
 {
-    int rc = buffers_fill(buffers, to, format, from->width, from->height);
-    return rc < 0 ? rc : av_hwframe_transfer_data(to, from, 0);
+    const AVFrame *frame = picture->frame;
+    return frame->hw_frames_ctx ? ((AVHWFramesContext *)frame->hw_frames_ctx->data)->sw_format
+                                : frame->format;
 }
 
 // --- the image
+
+// Downloads the frame, or converts it to `format`. A decoder's surface returns to it.
+static int replace_frame(struct picture *picture, enum AVPixelFormat format)
+{
+    struct pictures *pool = picture->pool;
+    AVFrame *from = picture->frame, *to = av_frame_alloc();
+    int rc =
+        to ? buffers_fill(pool->buffers, to, format, from->width, from->height) : AVERROR(ENOMEM);
+    if (rc >= 0)
+        rc = from->hw_frames_ctx ? av_hwframe_transfer_data(to, from, 0) : convert(pool, to, from);
+    if (rc >= 0)
+        picture->frame = to;
+    av_frame_free(rc >= 0 ? &from : &to);
+    return rc;
+}
 
 // Applies the left and top crop that libavcodec leaves to us for a picture on a device.
 static void set_planes(struct image *image, const AVFrame *shown, enum AVPixelFormat format,
@@ -267,63 +226,38 @@ static void set_planes(struct image *image, const AVFrame *shown, enum AVPixelFo
     }
 }
 
-// Chooses the frame to read: the decoded one, of `format`, or its download or conversion.
-static int choose_shown(struct picture *picture, bool keep_on_device, AVFrame **ret,
-                        enum AVPixelFormat format)
-{
-    struct pictures *pool = picture->pool;
-    AVFrame *shown = picture->decoded;
-    bool readable = pixel_format_map_format(format) != PIXEL_NONE;
-    int rc = 0;
-    if (shown->hw_frames_ctx && !(keep_on_device && readable)) {
-        shown = readable ? picture->host : pool->download;
-        rc = download(pool->buffers, shown, picture->decoded, format);
-    }
-    if (rc >= 0 && !readable) {
-        rc = scaler_convert(&pool->scaler, pool->buffers, picture->host, shown);
-        shown = picture->host;
-    }
-    *ret = shown;
-    return rc;
-}
-
-enum AVPixelFormat picture_format(const struct picture *picture)
-{
-    const AVFrame *decoded = picture->decoded;
-    return decoded->hw_frames_ctx ? ((AVHWFramesContext *)decoded->hw_frames_ctx->data)->sw_format
-                                  : decoded->format;
-}
-
 int picture_map(struct picture *picture, bool keep_on_device, struct frame *ret,
                 const char **converted)
 {
-    AVFrame *decoded = picture->decoded, *shown;
-    const AVHWFramesContext *device =
-        decoded->hw_frames_ctx ? (const void *)decoded->hw_frames_ctx->data : NULL;
+    AVFrame *frame = picture->frame;
     enum AVPixelFormat format = picture_format(picture);
-    bool readable = pixel_format_map_format(format) != PIXEL_NONE;
-    if (decoded->width > IMAGE_SIDE_MAX || decoded->height > IMAGE_SIDE_MAX)
+    const bool readable = pixel_format_map_format(format) != PIXEL_NONE;
+    if (frame->width > IMAGE_SIDE_MAX || frame->height > IMAGE_SIDE_MAX)
         return -ENOTSUP;
-    av_frame_apply_cropping(decoded, AV_FRAME_CROP_UNALIGNED); // libavcodec has checked the numbers
-    int rc = choose_shown(picture, keep_on_device, &shown, format);
+    av_frame_apply_cropping(frame, AV_FRAME_CROP_UNALIGNED); // libavcodec has checked the numbers
+    const size_t left = frame->crop_left, top = frame->crop_top;
+    const struct colour colour = pixel_format_map_colour(frame, format, !readable);
+    *converted = readable ? NULL : av_get_pix_fmt_name(format);
+    int rc = 0;
+    if (picture_on_device(picture) && !(keep_on_device && readable))
+        rc = replace_frame(picture, format);
+    if (rc >= 0 && !readable)
+        rc = replace_frame(picture, format = pixel_format_map_converted(format));
     if (rc < 0)
         return rc > -4096 ? rc : -EIO;
-    *converted = readable ? NULL : av_get_pix_fmt_name(format);
+    frame = picture->frame;
+    const AVHWFramesContext *device =
+        frame->hw_frames_ctx ? (const void *)frame->hw_frames_ctx->data : NULL;
     ret->image = (struct image){
-        .width = decoded->width - (int)decoded->crop_left,
-        .height = decoded->height - (int)decoded->crop_top,
-        .memory = shown == decoded && device ? MEMORY_CUDA
-                                             : buffers_memory(picture->pool->buffers, shown),
-        .colour = pixel_format_map_colour(decoded, format, !readable),
+        .format = pixel_format_map_format(format),
+        .width = frame->width - (int)left,
+        .height = frame->height - (int)top,
+        .memory = device ? MEMORY_CUDA : buffers_memory(picture->pool->buffers, frame),
+        .colour = colour,
     };
-    if (!readable)
-        format = shown->format;
-    ret->image.format = pixel_format_map_format(format);
-    set_planes(&ret->image, shown, format, decoded->crop_left, decoded->crop_top);
-    ret->surfaces = ret->image.memory == MEMORY_CUDA ? device->initial_pool_size : 0;
+    set_planes(&ret->image, frame, format, left, top);
+    ret->surfaces = device ? device->initial_pool_size : 0;
     ret->owner = picture;
     ret->release = picture_release;
-    if (shown != decoded)
-        av_frame_unref(decoded); // returns its surface to the decoder
     return 0;
 }

@@ -1,5 +1,5 @@
-// Decoded pictures as images: AVFrame objects from a pool, mapped without a copy if a kernel reads
-// their format, else converted by libswscale.
+// Decoded pictures as images: AVFrame objects, mapped without a copy if a kernel reads their
+// format, else converted by libswscale.
 #ifndef FRAMED_DAEMON_CODEC_PICTURE_H
 #define FRAMED_DAEMON_CODEC_PICTURE_H
 
@@ -7,7 +7,7 @@
 
 struct AVFrame;
 struct buffers;
-struct pictures; // one decoder's pool: one thread takes and maps, any thread releases
+struct pictures; // of one decoder: one thread takes and maps, any thread releases
 struct picture;
 
 // Downloaded and converted pictures lie in `buffers`, which must be closed later.

@@ -44,20 +44,15 @@ enum pixel_format pixel_format_map_format(enum AVPixelFormat av)
 
 enum AVPixelFormat pixel_format_map_without_range(enum AVPixelFormat format)
 {
-    switch (format) {
-    case AV_PIX_FMT_YUVJ411P:
-        return AV_PIX_FMT_YUV411P;
-    case AV_PIX_FMT_YUVJ420P:
-        return AV_PIX_FMT_YUV420P;
-    case AV_PIX_FMT_YUVJ422P:
-        return AV_PIX_FMT_YUV422P;
-    case AV_PIX_FMT_YUVJ440P:
-        return AV_PIX_FMT_YUV440P;
-    case AV_PIX_FMT_YUVJ444P:
-        return AV_PIX_FMT_YUV444P;
-    default:
-        return format;
-    }
+    static const enum AVPixelFormat full[][2] = {{AV_PIX_FMT_YUVJ411P, AV_PIX_FMT_YUV411P},
+                                                 {AV_PIX_FMT_YUVJ420P, AV_PIX_FMT_YUV420P},
+                                                 {AV_PIX_FMT_YUVJ422P, AV_PIX_FMT_YUV422P},
+                                                 {AV_PIX_FMT_YUVJ440P, AV_PIX_FMT_YUV440P},
+                                                 {AV_PIX_FMT_YUVJ444P, AV_PIX_FMT_YUV444P}};
+    for (size_t i = 0; i < sizeof full / sizeof *full; i++)
+        if (full[i][0] == format)
+            return full[i][1];
+    return format;
 }
 
 static enum matrix matrix_of(const AVFrame *av)
@@ -78,11 +73,16 @@ static enum matrix matrix_of(const AVFrame *av)
     }
 }
 
+static bool is_yuv(const AVPixFmtDescriptor *format)
+{
+    return !(format->flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL));
+}
+
 // Luma alone, with alpha or without it.
 static bool is_gray(enum AVPixelFormat format)
 {
     const AVPixFmtDescriptor *desc = av_pix_fmt_desc_get(format);
-    return desc->nb_components <= 2 && !(desc->flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL));
+    return desc->nb_components <= 2 && is_yuv(desc);
 }
 
 // Gray without a range is full range, as in libswscale, mpv and OpenCV.
@@ -132,9 +132,7 @@ const char *pixel_format_map_other_matrix(const AVFrame *av, enum AVPixelFormat 
 {
     const AVPixFmtDescriptor *desc = av_pix_fmt_desc_get(format);
     const bool known = matrix_of(av) != MATRIX_UNSPECIFIED && av->colorspace != AVCOL_SPC_BT2020_CL;
-    const bool has_matrix =
-        !is_gray(format) && !(desc->flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL));
-    if (known || !has_matrix || av->colorspace == AVCOL_SPC_UNSPECIFIED)
+    if (known || is_gray(format) || !is_yuv(desc) || av->colorspace == AVCOL_SPC_UNSPECIFIED)
         return NULL;
     const char *name = av_color_space_name(av->colorspace);
     return name ? name : "of a reserved number";
@@ -154,7 +152,7 @@ struct colour pixel_format_map_colour(const AVFrame *av, enum AVPixelFormat form
 enum AVPixelFormat pixel_format_map_converted(enum AVPixelFormat from)
 {
     const AVPixFmtDescriptor *desc = av_pix_fmt_desc_get(from);
-    if (desc->flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_BAYER))
+    if (!is_yuv(desc) || (desc->flags & AV_PIX_FMT_FLAG_BAYER))
         return desc->flags & AV_PIX_FMT_FLAG_PLANAR ? AV_PIX_FMT_GBRP : AV_PIX_FMT_BGRA;
     return desc->comp[0].depth > 8 ? AV_PIX_FMT_YUV420P10LE : AV_PIX_FMT_YUV420P;
 }

@@ -20,7 +20,7 @@
 bool placement_is_chosen(const struct placement_gpu *gpu, const struct gpu_choice *choice)
 {
     if (choice->by == GPU_BY_UUID)
-        return gpu->uuid && memcmp(gpu->uuid, choice->uuid, sizeof choice->uuid) == 0;
+        return memcmp(gpu->uuid, choice->uuid, sizeof choice->uuid) == 0;
     return choice->by == GPU_BY_NUMBER && gpu->number == choice->number;
 }
 
@@ -54,6 +54,13 @@ int placement_choose(const struct placement_gpu gpus[], int n, const struct gpu_
             best = i;
     }
     return best;
+}
+
+void placement_add(struct gpu_share *to, const struct gpu_share *share, int sign)
+{
+    to->bytes += (size_t)sign * share->bytes;
+    to->pixels += (uint64_t)sign * share->pixels;
+    to->cameras += sign * share->cameras;
 }
 
 // --- the budget
@@ -201,23 +208,7 @@ static struct memory_need slots_need(const struct output_config *output, size_t 
 static size_t copy_bytes(const struct output_config *output, int packet_bytes)
 {
     const int64_t seconds = 1 + output->before.ns / 1000000000;
-    return COPY_BYTES + (size_t)seconds * PACKETS_A_SECOND * (size_t)packet_bytes;
-}
-
-// Packets that wait while the disk or server of a copy hangs; a clip adds all that it remembers.
-static size_t waiting_bytes(const struct camera_config *camera)
-{
-    const struct stream_memory stream = budget_stream(camera);
-    size_t bytes = 0;
-    for (int i = 0; i < camera->n_outputs; i++) {
-        const struct output_config *output = &camera->outputs[i];
-        if (output->kernel != KERNEL_COPY)
-            continue;
-        bytes += COPY_WAITING_BYTES;
-        if (output->before.ns > 0)
-            bytes += copy_bytes(output, stream.packet_bytes) - COPY_BYTES;
-    }
-    return bytes;
+    return (size_t)seconds * PACKETS_A_SECOND * (size_t)packet_bytes;
 }
 
 int budget_kept_pictures(const struct crops_config *crops, int num, int den)
@@ -256,10 +247,12 @@ static struct memory_need crops_need(const struct camera_config *camera,
     return need;
 }
 
+// Returns the need of the outputs. *waiting: of packets while the disks or servers of copies hang.
+// A clip then adds all that it remembers.
 static struct memory_need outputs_need(const struct camera_config *camera,
                                        const struct backend_driver *driver,
                                        const struct stream_memory *stream,
-                                       const struct image *source)
+                                       const struct image *source, size_t *waiting)
 {
     struct op op[CAMERA_OUTPUTS_MAX];
     const struct op *ops[CAMERA_OUTPUTS_MAX];
@@ -269,13 +262,14 @@ static struct memory_need outputs_need(const struct camera_config *camera,
         const struct output_config *output = &camera->outputs[i];
         struct op_params params;
         if (output->kernel == KERNEL_COPY) {
-            need.pinned += copy_bytes(output, stream->packet_bytes);
-            continue;
+            const size_t bytes = copy_bytes(output, stream->packet_bytes);
+            need.pinned += COPY_BYTES + bytes;
+            *waiting += COPY_WAITING_BYTES + (output->before.ns > 0 ? bytes : 0);
         }
-        if (output->kernel == KERNEL_STATS) {
+        if (output->kernel == KERNEL_STATS)
             need.pinned += LINES_BYTES;
+        if (!output_config_has_op(output))
             continue;
-        }
         output_config_op(output, &params);
         if (op_init(&op[made], &params, source) < 0)
             continue;
@@ -312,67 +306,41 @@ size_t budget_decoder(const struct camera_config *camera)
                                   : dpb_bytes(&stream, &source, camera->threads, FRAMES_HELD_MAX);
 }
 
-// Of the decoder.
-static struct memory_need pictures_need(const struct camera_config *camera,
-                                        const struct backend_driver *driver, bool nvdec)
-{
-    const struct stream_memory stream = budget_stream(camera);
-    const struct image source = picture_of(&stream, driver, nvdec);
-    if (nvdec)
-        return (struct memory_need){.device =
-                                        budget_nvdec(stream.codec, source.width, source.height,
-                                                     stream.pixel_bits > PIXEL_BITS ? 10 : 8,
-                                                     stream.surfaces + FRAMES_HELD_MAX)};
-    return (struct memory_need){
-        .pinned = dpb_bytes(&stream, &source, camera->threads, frames_in_flight(driver))};
-}
-
-// Of all else.
-static struct memory_need other_need(const struct camera_config *camera,
-                                     const struct backend_driver *driver, bool nvdec)
-{
-    const struct stream_memory stream = budget_stream(camera);
-    const struct image source = picture_of(&stream, driver, nvdec);
-    struct memory_need need = outputs_need(camera, driver, &stream, &source);
-    if (camera_config_analyses(camera)) {
-        need.pinned += ANALYSIS_BYTES;
-        need.device += nvdec ? ANALYSIS_BYTES : 0;
-    }
-    need.pinned += CAMERA_BYTES + (driver->takes_cuda || nvdec ? CUDA_CAMERA_BYTES : 0);
-    need.pinned += nvdec ? nvdec_host_bytes(&stream, &source, frames_in_flight(driver))
-                         : PACKETS * (size_t)stream.packet_bytes;
-    return need;
-}
-
-struct memory_need budget_camera(const struct camera_config *camera,
-                                 const struct backend_driver *driver, bool nvdec)
-{
-    if (camera->paused.line)
-        return (struct memory_need){0}; // it is checked once resumed
-    struct memory_need need = other_need(camera, driver, nvdec);
-    add(&need, pictures_need(camera, driver, nvdec));
-    need.pinned += waiting_bytes(camera);
-    return need;
-}
-
 bool budget_wants_nvdec(const struct camera_config *camera, const struct backend_driver *driver)
 {
     return camera->decode.by == DECODE_NVDEC ||
            (camera->decode.by == DECODE_AUTO && driver->takes_cuda);
 }
 
-// Leaves out memory that the camera takes only with its first picture, or while a disk hangs.
-static struct memory_need certain_need(const struct camera_config *camera,
-                                       const struct backend_driver *driver, bool nvdec)
+struct budget budget_camera(const struct camera_config *camera, const struct backend_driver *driver,
+                            bool nvdec)
 {
-    const bool decodes = nvdec && budget_wants_nvdec(camera, driver);
-    struct memory_need need = {0};
+    const struct stream_memory stream = budget_stream(camera);
+    const struct image source = picture_of(&stream, driver, nvdec);
+    const int depth = frames_in_flight(driver), bits = stream.pixel_bits > PIXEL_BITS ? 10 : 8;
+    struct memory_need decoder = {0};
+    struct budget ret = {0};
+    size_t waiting = 0;
     if (camera->paused.line)
-        return need;
-    need = other_need(camera, driver, decodes);
+        return ret; // it is checked once resumed
+    if (nvdec)
+        decoder.device = budget_nvdec(stream.codec, source.width, source.height, bits,
+                                      stream.surfaces + FRAMES_HELD_MAX);
+    else
+        decoder.pinned = dpb_bytes(&stream, &source, camera->threads, depth);
+    ret.certain = outputs_need(camera, driver, &stream, &source, &waiting);
+    if (camera_config_analyses(camera))
+        add(&ret.certain, (struct memory_need){nvdec ? ANALYSIS_BYTES : 0, ANALYSIS_BYTES});
+    ret.certain.pinned += CAMERA_BYTES + (driver->takes_cuda || nvdec ? CUDA_CAMERA_BYTES : 0);
+    ret.certain.pinned +=
+        nvdec ? nvdec_host_bytes(&stream, &source, depth) : PACKETS * (size_t)stream.packet_bytes;
+    ret.reserved = ret.certain.pinned + (nvdec ? 0 : budget_decoder(camera));
+    ret.all = ret.certain;
+    add(&ret.all, decoder);
+    ret.all.pinned += waiting;
     if (!reserves_later(camera))
-        add(&need, pictures_need(camera, driver, decodes));
-    return need;
+        add(&ret.certain, decoder);
+    return ret;
 }
 
 struct gpu_share budget_share(const struct camera_config *camera,
@@ -381,7 +349,7 @@ struct gpu_share budget_share(const struct camera_config *camera,
     const struct stream_memory stream = budget_stream(camera);
     const bool decodes = nvdec && budget_wants_nvdec(camera, driver);
     return (struct gpu_share){
-        .bytes = certain_need(camera, driver, nvdec).device,
+        .bytes = budget_camera(camera, driver, decodes).certain.device,
         .pixels = decodes ? (uint64_t)stream.width * (uint64_t)stream.height : 0,
         .cameras = 1,
     };
@@ -422,38 +390,36 @@ struct memory_need budget_batch(const struct config *config, const struct output
 
 // --- all of them
 
-struct memory_need budget_shared(const struct config *config, const struct backend_driver *driver,
-                                 bool nvdec)
+struct memory_need budget_shared(const struct config *config, const struct machine *machine)
 {
-    bool cuda = driver->takes_cuda && config->n_cameras > 0;
+    bool cuda = machine->driver->takes_cuda && config->n_cameras > 0;
     for (int i = 0; i < config->n_cameras; i++)
-        cuda |= nvdec && budget_wants_nvdec(&config->cameras[i], driver);
+        cuda |= machine->nvdec && budget_wants_nvdec(&config->cameras[i], machine->driver);
     return (struct memory_need){.pinned = cuda ? CUDA_BYTES : 0};
 }
 
-struct memory_need budget_sum(const struct config *config, const struct backend_driver *driver,
-                              bool nvdec)
+static struct memory_need batches_need(const struct config *config,
+                                       const struct backend_driver *driver)
 {
-    struct memory_need sum = budget_shared(config, driver, nvdec);
-    for (int i = 0; i < config->n_cameras; i++) {
-        const struct camera_config *camera = &config->cameras[i];
-        add(&sum, budget_camera(camera, driver, nvdec && budget_wants_nvdec(camera, driver)));
-    }
+    struct memory_need need = {0};
     for (int i = 0; i < config->n_batches; i++)
-        add(&sum, budget_batch(config, &config->batches[i], driver));
-    return sum;
+        add(&need, budget_batch(config, &config->batches[i], driver));
+    return need;
 }
 
-size_t budget_reserved(const struct config *config, const struct backend_driver *driver, bool nvdec)
+struct budget budget_sum(const struct config *config, const struct machine *machine)
 {
-    size_t sum = budget_sum(config, driver, nvdec).pinned;
+    const struct backend_driver *driver = machine->driver;
+    struct memory_need common = batches_need(config, driver);
+    add(&common, budget_shared(config, machine));
+    struct budget sum = {common, common, common.pinned};
     for (int i = 0; i < config->n_cameras; i++) {
         const struct camera_config *camera = &config->cameras[i];
-        if (camera->paused.line)
-            continue;
-        sum -= waiting_bytes(camera);
-        if (!(nvdec && budget_wants_nvdec(camera, driver)))
-            sum += budget_decoder(camera) - pictures_need(camera, driver, false).pinned;
+        const struct budget its =
+            budget_camera(camera, driver, machine->nvdec && budget_wants_nvdec(camera, driver));
+        add(&sum.all, its.all);
+        add(&sum.certain, its.certain);
+        sum.reserved += its.reserved;
     }
     return sum;
 }
@@ -497,63 +463,48 @@ size_t budget_host_limit(void)
     return group < box_bytes() ? group : box_bytes();
 }
 
-static int check_host(size_t need, const char *what, char *why, size_t size)
-{
-    const size_t limit = budget_host_limit();
-    const bool in_group = limit < box_bytes();
-    return check_one(need, what, limit,
-                     in_group ? "its control group (MemoryMax=) allows" : "this box has", why,
-                     size);
-}
-
 // Places all cameras as they would go to the GPUs.
-static void place_cameras(const struct config *config, const struct backend_driver *driver,
-                          bool nvdec, struct placement_gpu gpus[], int n)
+static void place_cameras(const struct config *config, struct machine *machine)
 {
-    for (int i = 0; i < n; i++) {
-        gpus[i].usable = true;
-        gpus[i].taken = (struct gpu_share){0};
+    for (int i = 0; i < machine->n_gpus; i++) {
+        machine->gpus[i].usable = true;
+        machine->gpus[i].taken = (struct gpu_share){0};
     }
     for (int i = 0; i < config->n_cameras; i++) {
         const struct camera_config *camera = &config->cameras[i];
         if (camera->paused.line)
             continue;
-        const struct gpu_share share = budget_share(camera, driver, nvdec);
-        struct gpu_share *taken =
-            &gpus[placement_choose(gpus, n, &camera->device, share.bytes)].taken;
-        taken->bytes += share.bytes;
-        taken->pixels += share.pixels;
-        taken->cameras++;
+        const struct gpu_share share = budget_share(camera, machine->driver, machine->nvdec);
+        const int gpu =
+            placement_choose(machine->gpus, machine->n_gpus, &camera->device, share.bytes);
+        placement_add(&machine->gpus[gpu].taken, &share, 1);
     }
 }
 
-int budget_check(const struct config *config, const struct backend_driver *driver, bool nvdec,
-                 const struct placement_gpu gpus[], int n, char *why, size_t size)
+// Batches are on one GPU, or on the host if there are several.
+int budget_check(const struct config *config, const struct machine *machine, char *why, size_t size)
 {
-    struct placement_gpu placed[GPUS_MAX] = {{.limit = budget_limit(config, 0)}};
-    size_t pinned = budget_shared(config, driver, nvdec).pinned;
+    const size_t of_batches = batches_need(config, machine->driver).device;
+    const size_t host = budget_sum(config, machine).certain.pinned, limit = budget_host_limit();
+    struct machine placed = *machine;
     char what[40] = "device memory";
     int rc = 0;
-    if (n > 0)
-        memcpy(placed, gpus, (size_t)n * sizeof *placed);
-    place_cameras(config, driver, nvdec, placed, n > 0 ? n : 1);
-    for (int i = 0; i < config->n_cameras; i++)
-        pinned += certain_need(&config->cameras[i], driver, nvdec).pinned;
-    for (int i = 0; i < config->n_batches; i++) {
-        const struct memory_need need = budget_batch(config, &config->batches[i], driver);
-        pinned += need.pinned;
-        for (int k = 0; k < (n > 0 ? n : 1); k++) // on one GPU, or on the host if there are several
-            placed[k].taken.bytes += need.device;
-        pinned += n > 1 ? need.device : 0;
-    }
-    for (int i = 0; rc == 0 && i < (n > 0 ? n : 1); i++) {
-        const bool own = placed[i].limit == (size_t)config->cuda.memory.n;
-        if (n > 1)
-            snprintf(what, sizeof what, "the memory of GPU %d", placed[i].number);
-        rc = check_one(placed[i].taken.bytes, what, placed[i].limit,
+    if (placed.n_gpus == 0)
+        placed.gpus[placed.n_gpus++] = (struct placement_gpu){.limit = budget_limit(config, 0)};
+    const bool several = placed.n_gpus > 1;
+    place_cameras(config, &placed);
+    for (const struct placement_gpu *gpu = placed.gpus;
+         rc == 0 && gpu < placed.gpus + placed.n_gpus; gpu++) {
+        const bool own = gpu->limit == (size_t)config->cuda.memory.n;
+        if (several)
+            snprintf(what, sizeof what, "the memory of GPU %d", gpu->number);
+        rc = check_one(gpu->taken.bytes + of_batches, what, gpu->limit,
                        own ? "cuda.memory allows" : "the device has room for", why, size);
     }
-    if (rc == 0)
-        rc = check_host(pinned, driver->takes_cuda ? "page-locked memory" : "memory", why, size);
-    return rc;
+    return rc < 0 ? rc
+                  : check_one(host + (several ? of_batches : 0),
+                              machine->driver->takes_cuda ? "page-locked memory" : "memory", limit,
+                              limit < box_bytes() ? "its control group (MemoryMax=) allows"
+                                                  : "this box has",
+                              why, size);
 }

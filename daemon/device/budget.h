@@ -20,12 +20,23 @@ struct gpu_share {
 };
 
 struct placement_gpu {
-    int number;
-    const uint8_t *uuid; // 16 bytes; NULL: unknown
+    int number;       // as in cuda.devices
+    uint8_t uuid[16]; // zeros: unknown
     bool usable;
     struct gpu_share taken;
     size_t limit; // of taken.bytes
 };
+
+// The devices of a machine that a configuration is planned for.
+struct machine {
+    const struct backend_driver *driver; // of most pictures
+    bool nvdec;
+    struct placement_gpu gpus[GPUS_MAX];
+    int n_gpus; // 0: no GPU, or unknown ones
+};
+
+// Adds a camera's share to a GPU, or with `sign` -1 takes it off.
+void placement_add(struct gpu_share *to, const struct gpu_share *, int sign);
 
 // Returns the index of the GPU that the camera chooses, with or without room; else of the one with
 // the most room: among GPUs with memory for the camera (among all, if none has) the one whose NVDEC
@@ -57,11 +68,21 @@ size_t budget_nvdec(enum stream_codec, int width, int height, int bits, int surf
 // H.264 allows. Pictures are at least as large as `picture`.
 struct stream_memory budget_stream(const struct camera_config *);
 
+// Host memory counts as `pinned`: pictures and slots, page-locked if the backend pins any, and the
+// memory of inputs and decoders.
+struct budget {
+    struct memory_need all; // as printed
+    // Without packets that wait for a disk that hangs, and without decoders of files that take
+    // their memory with the first picture: without this much a configuration is refused.
+    struct memory_need certain;
+    // On the host: the same with each cpu decoder counted by budget_decoder. Decoders that need
+    // more take it from the memory_reserve.
+    size_t reserved;
+};
 // Returns the need of one camera with 8-bit pictures on that backend; `nvdec`: decoded there.
-// Leaves out outputs that cannot be made from such a picture. `pinned` is all of its host memory:
-// pictures and slots, page-locked if the backend pins any, and the memory of its input and decoder.
-struct memory_need budget_camera(const struct camera_config *, const struct backend_driver *,
-                                 bool nvdec);
+// Leaves out outputs that cannot be made from such a picture.
+struct budget budget_camera(const struct camera_config *, const struct backend_driver *,
+                            bool nvdec);
 
 // Returns the bytes planned for the pictures and tables of the camera's cpu decoder before its
 // first picture. 0: a file without `picture`, which takes all of it with its first picture.
@@ -77,22 +98,17 @@ int budget_planned_pictures(const struct camera_config *, const struct output_co
 struct memory_need budget_batch(const struct config *, const struct output_config *batch,
                                 const struct backend_driver *);
 
-// Returns the camera's share of a GPU with that backend, as budget_check counts it.
+// Returns the camera's share of a GPU, as budget_check counts it.
 struct gpu_share budget_share(const struct camera_config *, const struct backend_driver *,
                               bool nvdec);
 
 // True if NVDEC should decode the camera, on a machine with NVDEC.
 bool budget_wants_nvdec(const struct camera_config *, const struct backend_driver *);
 
-// Returns the memory that cameras share, beside their own; `nvdec`: this machine has NVDEC.
-struct memory_need budget_shared(const struct config *, const struct backend_driver *, bool nvdec);
-
-// Returns the sum of all cameras, batches and shared memory; `nvdec`: this machine has NVDEC.
-struct memory_need budget_sum(const struct config *, const struct backend_driver *, bool nvdec);
-
-// Returns the host bytes of that sum without packets that wait for a disk that hangs, and with each
-// cpu decoder counted by budget_decoder: decoders that need more take it from the memory_reserve.
-size_t budget_reserved(const struct config *, const struct backend_driver *, bool nvdec);
+// Returns the memory that cameras share, beside their own.
+struct memory_need budget_shared(const struct config *, const struct machine *);
+// Returns the sum of all cameras, batches and shared memory.
+struct budget budget_sum(const struct config *, const struct machine *);
 
 // Returns the usable memory of a device that has `device_bytes` (0: unknown): `cuda.memory`, but
 // always leaves some for contexts and kernels. SIZE_MAX: nothing is known.
@@ -104,10 +120,9 @@ size_t budget_host_limit(void);
 // Checks that all cameras have room: on each GPU within its limit (budget_limit), placed in their
 // order by placement_choose, and in the memory of this machine and its control group. A file
 // without `picture` counts without its decoder, at a reload too, and a copy without packets that
-// wait for a disk that hangs. n 0: no GPU. `framed check` and
-// `framed run` call it before a camera starts. Returns 0, or -ENOSPC with a sentence in `why`:
-// "cameras need 151.2 GiB of device memory, cuda.memory allows 139.0 GiB", and the keys.
-int budget_check(const struct config *, const struct backend_driver *, bool nvdec,
-                 const struct placement_gpu[], int n, char *why, size_t size);
+// wait for a disk that hangs. `framed check` and `framed run` call it before a camera starts.
+// Returns 0, or -ENOSPC with a sentence in `why`: "cameras need 151.2 GiB of device memory,
+// cuda.memory allows 139.0 GiB", and the keys.
+int budget_check(const struct config *, const struct machine *, char *why, size_t size);
 
 #endif

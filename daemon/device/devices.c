@@ -12,6 +12,7 @@
 #include "daemon/base/machine.h"
 #include "daemon/base/retry.h"
 #include "daemon/codec/hardware_record.h"
+#include "daemon/codec/nvdec.h"
 #include "kernels/processors.h"
 
 enum {
@@ -27,16 +28,15 @@ struct device {
     char label[16];          // for the log: "cpu", "cuda", one of several "cuda:0"
     _Atomic size_t reserved; // bytes of its memory
     _Atomic bool failed;     // a GPU, until it is open again; written under the lock
-    // Under the lock; `limit` is constant while there are leases:
-    size_t limit;                // usable bytes of its memory
-    uint8_t uuid[16];            // zeros: unknown
-    struct backend *backend;     // NULL: not open
-    struct decode_device *nvdec; // NULL: not open
-    bool has_nvdec;              // NVDEC is open, or was before the device failed
-    bool nvdec_wanted;           // requested by cameras after it failed
-    bool busy;                   // a thread opens or closes it, without the lock
-    int n_leases;
-    struct gpu_share taken;        // planned for the cameras with these leases
+    // Under the lock:
+    // Its leases, counted by their cameras; number -1: the CPU. The limit is constant while there
+    // are leases.
+    struct placement_gpu place;
+    struct backend *backend;       // NULL: not open
+    struct decode_device *nvdec;   // NULL: not open
+    bool wants_nvdec;              // cameras need it: it is opened with the device
+    bool had_nvdec;                // it was open
+    bool busy;                     // a thread opens or closes it, without the lock
     struct device_lease *watchers; // leases with device_on_failure
     // For the keeper, of a GPU:
     struct retry backoff;
@@ -94,40 +94,35 @@ static void end_busy(struct devices *devices, struct device *device)
     pthread_cond_broadcast(&devices->changed);
 }
 
-static int open_backend(struct devices *devices, struct device *device)
+// Opens the backend, and NVDEC if cameras want it, unless they are open. Returns 0 or a negative
+// errno, of NVDEC if the backend is open. Needs the lock, like shut_down: both release it while
+// they call the driver.
+static int open_device(struct devices *devices, struct device *device)
 {
     const struct backend_driver *driver = device->driver;
-    struct backend *backend = NULL;
+    struct backend *backend = device->backend;
+    struct decode_device *nvdec = device->nvdec;
+    const bool wants_nvdec = device->wants_nvdec && !nvdec;
     size_t memory = 0;
+    int rc = 0;
     begin_busy(devices, device);
-    const int rc = driver->open(&backend, &device->options);
-    if (rc == 0) {
-        memory = driver->device_bytes ? driver->device_bytes(backend) : 0;
+    if (!backend && (rc = driver->open(&backend, &device->options)) < 0) {
+        end_busy(devices, device);
+        return rc;
+    }
+    if (!device->backend)
         log_event(LOG_LEVEL_INFO, "backend %s: %s", device->label, driver->describe(backend));
-    }
+    if (driver->device_bytes)
+        memory = driver->device_bytes(backend);
+    if (wants_nvdec)
+        rc = decode_device_open(&nvdec, device->options.device, devices->config->cuda.decoders);
     end_busy(devices, device);
-    if (rc == 0) {
-        device->backend = backend;
-        device->limit = driver->device_bytes ? budget_limit(devices->config, memory) : SIZE_MAX;
-        if (driver->device_uuid)
-            memcpy(device->uuid, driver->device_uuid(backend), sizeof device->uuid);
-    }
-    return rc;
-}
-
-// Needs the lock, like open_backend and shut_down: all release it while they call the
-// driver.
-static int open_nvdec(struct devices *devices, struct device *device)
-{
-    struct decode_device *nvdec = NULL;
-    begin_busy(devices, device);
-    const int rc =
-        decode_device_open(&nvdec, device->options.device, devices->config->cuda.decoders);
-    end_busy(devices, device);
-    if (rc == 0) {
-        device->nvdec = nvdec;
-        device->has_nvdec = true;
-    }
+    device->backend = backend;
+    device->nvdec = nvdec;
+    device->had_nvdec |= nvdec != NULL;
+    device->place.limit = driver->device_bytes ? budget_limit(devices->config, memory) : SIZE_MAX;
+    if (driver->device_uuid)
+        memcpy(device->place.uuid, driver->device_uuid(backend), sizeof device->place.uuid);
     return rc;
 }
 
@@ -169,11 +164,13 @@ static void close_failed(struct devices *devices, struct device *gpu)
 
 static void reopen(struct devices *devices, struct device *gpu)
 {
-    bool nvdec_missing = false;
-    int rc = open_backend(devices, gpu);
-    if (rc == 0 && gpu->has_nvdec)
-        rc = open_nvdec(devices, gpu);
-    if (rc < 0) {
+    bool wanted;
+    int rc;
+    do {
+        wanted = gpu->wants_nvdec;
+        rc = open_device(devices, gpu);
+    } while (gpu->wants_nvdec != wanted);
+    if (!gpu->backend || (rc < 0 && gpu->had_nvdec)) {
         shut_down(devices, gpu);
         plan_next_try(gpu);
         if (gpu->failed_tries++ < LOGGED_REOPEN_TRIES)
@@ -184,23 +181,36 @@ static void reopen(struct devices *devices, struct device *gpu)
                           : "");
         return;
     }
-    while (gpu->nvdec_wanted) {
-        gpu->nvdec_wanted = false;
-        nvdec_missing = !gpu->has_nvdec && open_nvdec(devices, gpu) < 0;
-    }
     gpu->opened_ns = monotonic_ns();
     atomic_store(&gpu->failed, false);
     log_event(LOG_LEVEL_INFO, "backend %s is back", gpu->label);
-    if (nvdec_missing)
+    if (rc < 0)
         log_event(LOG_LEVEL_WARNING, "backend %s has no NVDEC: the cpu goes on decoding",
                   gpu->label);
+}
+
+// Closes one of the decoders that cameras left on the device. Returns false if there is none. No
+// other thread closes `nvdec` meanwhile.
+static bool close_abandoned(struct devices *devices, struct device *device)
+{
+    struct decode_device *const nvdec = device->nvdec;
+    if (!nvdec || !atomic_load(&nvdec->abandoned))
+        return false;
+    pthread_mutex_unlock(&devices->lock);
+    nvdec_close_abandoned(nvdec);
+    pthread_mutex_lock(&devices->lock);
+    return true;
 }
 
 // True if there was something to do; the lock was released meanwhile. Else *wake_ns becomes no
 // later than the device's next try.
 static bool tend_device(struct devices *devices, struct device *device, int64_t *wake_ns)
 {
-    if (device->n_leases > 0 || device->busy)
+    if (device->busy)
+        return false;
+    if (close_abandoned(devices, device))
+        return true;
+    if (device->place.taken.cameras > 0)
         return false;
     if (!atomic_load(&device->failed)) {
         const bool idle =
@@ -222,8 +232,8 @@ static bool tend_device(struct devices *devices, struct device *device, int64_t 
     return false;
 }
 
-// The thread that closes a failed GPU once it has no leases, reopens it with back-off, and closes
-// the CPU while it is not needed.
+// The thread that closes a failed GPU once it has no leases, reopens it with back-off, closes the
+// CPU while it is not needed, and the decoders that cameras left behind on NVDEC.
 static void *keep_devices(void *opaque)
 {
     struct devices *devices = opaque;
@@ -255,6 +265,7 @@ static struct device *add_device(struct devices *devices, const struct backend_d
                     .device = gpu,
                     .streams = config->cuda.streams,
                     .band_bytes = (size_t)config->cuda.band.n},
+        .place.number = gpu,
     };
     snprintf(device->label, sizeof device->label, is_one_of_many ? "%s:%d" : "%s", driver->name,
              gpu);
@@ -280,7 +291,7 @@ static int add_gpus(struct devices *devices, const struct backend_driver *gpu)
     const bool demanded = config->backend == BACKEND_CUDA;
     int rc = -ENODEV, missing = 0;
     for (int i = 0; i < wanted.n; i++) {
-        rc = open_backend(devices, add_device(devices, gpu, wanted.number[i], wanted.n > 1));
+        rc = open_device(devices, add_device(devices, gpu, wanted.number[i], wanted.n > 1));
         devices->n_gpus += rc == 0;
         missing += rc < 0;
         if (rc < 0 && is_listed)
@@ -308,9 +319,9 @@ static int add_devices(struct devices *devices, const struct backend_driver *gpu
     if (rc < 0)
         return rc;
     // The number is for NVDEC, which may decode for the CPU.
-    add_device(devices, cpu, config->cuda.devices.number[0], false);
+    add_device(devices, cpu, config->cuda.devices.number[0], false)->place.number = -1;
     if (devices->n_gpus == 0) {
-        rc = open_backend(devices, devices->device);
+        rc = open_device(devices, devices->device);
         if (rc < 0)
             log_event(LOG_LEVEL_ERROR, "backend cpu: %s", strerror(-rc));
     }
@@ -330,10 +341,8 @@ static int add_nvdec_of(struct devices *devices, struct device *device)
 {
     while (device->busy && !atomic_load(&device->failed))
         pthread_cond_wait(&devices->changed, &devices->lock);
-    if (device->has_nvdec)
-        return 0;
-    device->nvdec_wanted = atomic_load(&device->failed);
-    return device->nvdec_wanted ? 0 : open_nvdec(devices, device);
+    device->wants_nvdec = true;
+    return atomic_load(&device->failed) || device->nvdec ? 0 : open_device(devices, device);
 }
 
 // Opens NVDEC if frames may stay on the device; else only if a camera demands it. Returns 0, or
@@ -372,7 +381,7 @@ int devices_open_with(struct devices **ret, const struct config *config,
             log_of_camera(LOG_LEVEL_ERROR, demanding, "NVDEC is demanded but missing");
     }
     pthread_mutex_unlock(&devices->lock);
-    if (rc == 0 && devices->n_gpus > 0) {
+    if (rc == 0) {
         rc = -pthread_create(&devices->keeper, NULL, keep_devices, devices);
         devices->has_keeper = rc == 0;
         if (rc < 0)
@@ -472,49 +481,37 @@ int devices_provide(struct devices *devices, const struct config *config, char *
     return rc;
 }
 
-// Under the lock.
+// Under the lock. A picture may be larger than planned.
 static struct placement_gpu placement_of(const struct device *gpu)
 {
-    struct placement_gpu ret = {
-        .number = gpu->options.device,
-        .uuid = gpu->driver->device_uuid ? gpu->uuid : NULL,
-        .usable = true,
-        .taken = gpu->taken,
-        .limit = gpu->limit,
-    };
-    // A picture may be larger than planned.
-    if (ret.taken.bytes < atomic_load(&gpu->reserved))
-        ret.taken.bytes = atomic_load(&gpu->reserved);
+    struct placement_gpu ret = gpu->place;
+    const size_t reserved = atomic_load(&gpu->reserved);
+    if (ret.taken.bytes < reserved)
+        ret.taken.bytes = reserved;
     return ret;
 }
 
 // The devices that work, for the budget.
-struct machine {
-    const struct backend_driver *driver;
-    bool nvdec;
-    struct placement_gpu gpus[GPUS_MAX];
-    int n_gpus;
-};
-
-// Under the lock.
 static struct machine present_machine(struct devices *devices)
 {
+    pthread_mutex_lock(&devices->lock);
     const struct device *device = first_device(devices);
-    struct machine machine = {.driver = device->driver, .nvdec = device->has_nvdec};
+    struct machine machine = {.driver = device->driver, .nvdec = device->nvdec != NULL};
     for (int i = 0; i < devices->n_gpus; i++)
         if (!atomic_load(&devices->device[i].failed))
             machine.gpus[machine.n_gpus++] = placement_of(&devices->device[i]);
+    pthread_mutex_unlock(&devices->lock);
     return machine;
 }
 
 // True if one of the GPUs, failed or not, is the camera's choice.
-static bool has_chosen_gpu(const struct devices *devices, const struct gpu_choice *choice)
+static bool has_chosen_gpu(struct devices *devices, const struct gpu_choice *choice)
 {
     bool found = choice->by == GPU_AUTO;
-    for (int i = 0; i < devices->n_gpus; i++) {
-        const struct placement_gpu gpu = placement_of(&devices->device[i]);
-        found |= placement_is_chosen(&gpu, choice);
-    }
+    pthread_mutex_lock(&devices->lock);
+    for (int i = 0; i < devices->n_gpus; i++)
+        found |= placement_is_chosen(&devices->device[i].place, choice);
+    pthread_mutex_unlock(&devices->lock);
     return found;
 }
 
@@ -538,17 +535,14 @@ static int check_choices(struct devices *devices, const struct config *config, c
 
 int devices_admit(struct devices *devices, const struct config *config, char *why, size_t size)
 {
-    pthread_mutex_lock(&devices->lock);
     const struct machine machine = present_machine(devices);
     int rc = check_choices(devices, config, why, size);
-    pthread_mutex_unlock(&devices->lock);
     if (rc == 0)
-        rc = budget_check(config, machine.driver, machine.nvdec, machine.gpus, machine.n_gpus, why,
-                          size);
+        rc = budget_check(config, &machine, why, size);
     if (rc < 0)
         return rc;
     memory_reserve_plan(&devices->reserve, budget_host_limit(),
-                        budget_reserved(config, machine.driver, machine.nvdec));
+                        budget_sum(config, &machine).reserved);
     const char *demanding = camera_that_demands_nvdec(config);
     if (demanding && devices->n_gpus > 0 && machine.n_gpus == 0)
         log_of_camera(LOG_LEVEL_WARNING, demanding,
@@ -602,13 +596,6 @@ static struct device *choose_device(struct devices *devices, const struct gpu_ch
     return &devices->device[best];
 }
 
-static void change_share(struct gpu_share *taken, const struct gpu_share *share, int sign)
-{
-    taken->bytes += (size_t)sign * share->bytes;
-    taken->pixels += (uint64_t)sign * share->pixels;
-    taken->cameras += sign * share->cameras;
-}
-
 int device_acquire(struct devices *devices, const struct camera_config *camera,
                    struct device_lease *lease)
 {
@@ -623,16 +610,15 @@ int device_acquire(struct devices *devices, const struct camera_config *camera,
     while ((device = choose_device(devices, choice, &share, &lease->place))->busy)
         pthread_cond_wait(&devices->changed, &devices->lock);
     if (!device->backend) // the CPU, opened on demand
-        rc = open_backend(devices, device);
+        rc = open_device(devices, device);
     if (rc == 0) {
-        device->n_leases++;
-        change_share(&device->taken, &share, 1);
+        placement_add(&device->place.taken, &share, 1);
         *lease = (struct device_lease){
             .device = device,
             .driver = device->driver,
             .backend = device->backend,
             .nvdec = device->nvdec,
-            .number = device == device_cpu(devices) ? -1 : device->options.device,
+            .number = device->place.number,
             .devices = devices,
             .share = share,
             .place = lease->place,
@@ -654,9 +640,8 @@ void device_release(struct device_lease *lease)
         link = &(*link)->next;
     if (*link)
         *link = lease->next;
-    change_share(&device->taken, &lease->share, -1);
-    if (--device->n_leases == 0)
-        pthread_cond_broadcast(&devices->changed);
+    placement_add(&device->place.taken, &lease->share, -1);
+    pthread_cond_broadcast(&devices->changed);
     pthread_mutex_unlock(&devices->lock);
     *lease = (struct device_lease){.place = lease->place};
 }
@@ -741,13 +726,13 @@ void device_failed(const struct device_lease *lease, int error)
 int device_reserve(const struct device_lease *lease, size_t bytes, size_t *left)
 {
     struct device *device = lease->device;
-    return memory_take(&device->reserved, device->limit, bytes, left) ? 0 : -ENOSPC;
+    return memory_take(&device->reserved, device->place.limit, bytes, left) ? 0 : -ENOSPC;
 }
 
 int device_reserve_spare(const struct device_lease *lease, size_t bytes, size_t *left)
 {
     struct device *device = lease->device;
-    const size_t limit = device->limit - device->limit / HEADROOM;
+    const size_t limit = device->place.limit - device->place.limit / HEADROOM;
     return memory_take(&device->reserved, limit, bytes, left) ? 0 : -ENOSPC;
 }
 
@@ -763,19 +748,20 @@ const char *devices_backend_name(struct devices *devices)
     return first_device(devices)->driver->name;
 }
 
-static struct device_status status_of(struct device *device, bool is_gpu)
+// Under the lock.
+static struct device_status status_of(struct device *device)
 {
     const bool works = !atomic_load(&device->failed) && device->backend;
     struct device_status status = {
-        .number = is_gpu ? device->options.device : -1,
+        .number = device->place.number,
         .works = works,
-        .cameras = device->n_leases,
+        .cameras = device->place.taken.cameras,
         .reserved = atomic_load(&device->reserved),
-        .limit = device->backend ? device->limit : SIZE_MAX,
+        .limit = device->backend ? device->place.limit : SIZE_MAX,
         .has_nvdec = works && device->nvdec,
         .has_busy = works && device->driver->busy,
     };
-    memcpy(status.uuid, device->uuid, sizeof status.uuid);
+    memcpy(status.uuid, device->place.uuid, sizeof status.uuid);
     if (works)
         snprintf(status.description, sizeof status.description, "%s",
                  device->driver->describe(device->backend));
@@ -790,7 +776,7 @@ int devices_status(struct devices *devices, struct device_status ret[DEVICES_MAX
 {
     pthread_mutex_lock(&devices->lock);
     for (int i = 0; i <= devices->n_gpus; i++)
-        ret[i] = status_of(&devices->device[i], i < devices->n_gpus);
+        ret[i] = status_of(&devices->device[i]);
     pthread_mutex_unlock(&devices->lock);
     return devices->n_gpus + 1;
 }
@@ -798,13 +784,11 @@ int devices_status(struct devices *devices, struct device_status ret[DEVICES_MAX
 void devices_memory(struct devices *devices, const struct config *config,
                     struct devices_memory *ret)
 {
-    pthread_mutex_lock(&devices->lock);
     const struct machine machine = present_machine(devices);
-    pthread_mutex_unlock(&devices->lock);
     ret->device_limit = machine.n_gpus > 0 ? 0 : SIZE_MAX;
     for (int i = 0; i < machine.n_gpus; i++)
         ret->device_limit += machine.gpus[i].limit;
-    ret->need = budget_sum(config, machine.driver, machine.nvdec);
+    ret->need = budget_sum(config, &machine).all;
 }
 
 uint64_t devices_fallbacks(const struct devices *devices)

@@ -119,20 +119,6 @@ static void test_press(void)
     fair_semaphore_finish(&semaphore);
 }
 
-// A visitor that does not wait gets in only if there is room.
-static void test_try(void)
-{
-    struct fair_semaphore semaphore;
-    fair_semaphore_init(&semaphore, 2);
-    CHECK(fair_semaphore_try(&semaphore) && fair_semaphore_try(&semaphore), "there was room");
-    CHECK(!fair_semaphore_try(&semaphore), "three are in");
-    fair_semaphore_leave(&semaphore, 1);
-    CHECK(fair_semaphore_try(&semaphore), "there was room again");
-    fair_semaphore_leave(&semaphore, 2);
-    CHECK(semaphore.room == 2 && !semaphore.first, "room %d", semaphore.room);
-    fair_semaphore_finish(&semaphore);
-}
-
 // Half of its places used for a while, all of them, none: the used time adds up.
 static void test_used(void)
 {
@@ -162,7 +148,6 @@ int main(void)
     TEST(test_used());
     TEST(test_order());
     TEST(test_press());
-    TEST(test_try());
     TEST(test_bound());
     return test_end();
 }

@@ -58,18 +58,16 @@ static const AVCodec *find(enum AVCodecID id)
 
 static inline void fake_open(void)
 {
-    fake.device = (struct decode_device){.find = find, .prepare = prepare, .opening_places = 1};
+    fake.device =
+        (struct decode_device){.find = find, .prepare = prepare, .opening_places = 1, .turns = 1};
     fair_semaphore_init(&fake.device.inside, 1);
     fair_semaphore_init(&fake.device.opening, 1);
-    fair_semaphore_init(&fake.device.turns, 1);
-    pthread_mutex_init(&fake.device.lock, NULL);
-    pthread_cond_init(&fake.device.closed, NULL);
 }
 
 static inline void fake_close(void)
 {
-    nvdec_wait_for_abandoned(&fake.device);
-    fair_semaphore_finish(&fake.device.turns);
+    while (nvdec_close_abandoned(&fake.device))
+        ;
     fair_semaphore_finish(&fake.device.opening);
     fair_semaphore_finish(&fake.device.inside);
 }

@@ -236,7 +236,7 @@ static void test_turn(const char *file, int packets, int skipped)
     CHECK(run.lost == 0 && on_device(&run), "%d lost, %s", run.lost, decoder_describe(run.decoder));
     CHECK(decoder_held_up_ns(run.decoder) >= 20000000, "the wait is not told");
     same(&got, &whole, 0, skipped, file);
-    CHECK(fake.device.turns.room == 1, "the turn was not given on");
+    CHECK(fake.device.turns == 1, "the turn was not given on");
     run_close(&run);
 }
 
@@ -264,7 +264,7 @@ static void test_bridged(const char *file, int before)
     decode_some(&run, PICTURES_MAX);
     CHECK(run.lost == 0 && on_device(&run), "%d lost, %s", run.lost, decoder_describe(run.decoder));
     same(&got, &whole, 0, 0, file);
-    CHECK(fake.device.turns.room == 1, "the turn was not given on");
+    CHECK(fake.device.turns == 1, "the turn was not given on");
     run_close(&run);
 }
 
@@ -279,9 +279,9 @@ static void test_closed_waiting(const char *file)
     send_next(&run);
     CHECK(decoder_receive(run.decoder, &frame) == -EAGAIN, "decoded while another has the turn");
     run_close(&run);
-    CHECK(fake.device.turns.room == 0, "the turn was taken from the other");
+    CHECK(fake.device.turns == 0, "the turn was taken from the other");
     nvdec_turn_end(&other);
-    CHECK(fake.device.turns.room == 1, "the turn was not given on");
+    CHECK(fake.device.turns == 1, "the turn was not given on");
 }
 
 // If more packets wait than can be kept, they are decoded without a turn.

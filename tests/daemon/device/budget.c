@@ -44,6 +44,9 @@ static struct memory_need need_of(const struct image *src, const struct op *cons
 }
 
 static const struct backend_driver gpu = {.name = "gpu", .takes_cuda = true, .plan_need = need_of};
+static const struct machine cpu = {.driver = &cpu_backend}, without_nvdec = {.driver = &gpu},
+                            cpu_with_nvdec = {.driver = &cpu_backend, .nvdec = true},
+                            with_nvdec = {.driver = &gpu, .nvdec = true};
 
 // Loads one camera with these keys, its output's keys, and the required ones.
 static struct config *load(const char *top, const char *camera, const char *output)
@@ -63,7 +66,7 @@ static struct memory_need need(const char *camera, const char *output,
     struct memory_need ret = {0};
     struct config *config = load("", camera, output);
     if (config)
-        ret = budget_camera(config->cameras, driver, nvdec);
+        ret = budget_camera(config->cameras, driver, nvdec).all;
     config_free(config);
     return ret;
 }
@@ -157,15 +160,15 @@ static void test_stream(void)
     struct config *config = load("", "", "");
     struct camera_config *camera = config->cameras;
     camera->stream = small;
-    struct memory_need need = budget_camera(camera, &cpu_backend, false);
+    struct memory_need need = budget_camera(camera, &cpu_backend, false).all;
     CHECK(need.pinned == CAMERA + (4 + 1 + 2) * picture + 6 * beside + 5 * 1000 + SLOTS, "cpu: %zu",
           need.pinned);
-    need = budget_camera(camera, &gpu, true);
+    need = budget_camera(camera, &gpu, true).all;
     CHECK(need.pinned == CUDA_CAMERA + 300 * 1000 + SLOTS, "nvdec: %zu", need.pinned);
     CHECK(need.device == budget_nvdec(STREAM_OTHER, 320, 180, 8, 16) + 4 * TENSOR, "nvdec: %zu",
           need.device);
     camera->stream.pixel_bits = 24;
-    need = budget_camera(camera, &cpu_backend, false);
+    need = budget_camera(camera, &cpu_backend, false).all;
     CHECK(need.pinned == CAMERA + 7 * deep + 6 * beside + 5 * 1000 + SLOTS, "10 bits: %zu",
           need.pinned);
     camera->picture = (struct dimensions){160, 90};
@@ -174,7 +177,7 @@ static void test_stream(void)
     CHECK(budget_stream(camera).width == 640 && budget_stream(camera).pictures == 4,
           "more is expected");
     camera->paused = (struct place){.line = 1, .column = 1};
-    need = budget_camera(camera, &gpu, true);
+    need = budget_camera(camera, &gpu, true).all;
     CHECK(need.pinned == 0 && need.device == 0, "paused: %zu %zu", need.pinned, need.device);
     config_free(config);
 }
@@ -223,9 +226,9 @@ static void test_sum(void)
     CHECK(config_load_text(&config, text, strlen(text), "test", stderr) == 0, "%s", text);
     if (!config)
         return;
-    struct memory_need on_gpu = budget_sum(config, &gpu, true),
-                       without = budget_sum(config, &gpu, false),
-                       on_cpu = budget_sum(config, &cpu_backend, true);
+    struct memory_need on_gpu = budget_sum(config, &with_nvdec).all,
+                       without = budget_sum(config, &without_nvdec).all,
+                       on_cpu = budget_sum(config, &cpu_with_nvdec).all;
     CHECK(on_gpu.device == 2 * (size_t)NVDEC + 4 * (3 * TENSOR + SOURCE), "%zu", on_gpu.device);
     CHECK(on_gpu.pinned == SHARED + DECODED_FOR_GPU + 2 * (CUDA_CAMERA + PACKETS) + 3 * SLOTS,
           "%zu", on_gpu.pinned);
@@ -268,10 +271,10 @@ static void test_batch(void)
             return;
         host[i] = budget_batch(config, &config->batches[0], &cpu_backend).pinned;
         CHECK(host[i] == slots, "%zu, not %zu", host[i], slots);
-        size_t sum = budget_shared(config, &cpu_backend, false).pinned + host[i];
+        size_t sum = budget_shared(config, &cpu).pinned + host[i];
         for (int c = 0; c < config->n_cameras; c++)
-            sum += budget_camera(&config->cameras[c], &cpu_backend, false).pinned;
-        CHECK(budget_sum(config, &cpu_backend, false).pinned == sum, "counted not once");
+            sum += budget_camera(&config->cameras[c], &cpu_backend, false).all.pinned;
+        CHECK(budget_sum(config, &cpu).all.pinned == sum, "counted not once");
         config->cameras[0].outputs[0].memory = RING_CUDA;
         device[i] = budget_batch(config, &config->batches[0], &gpu).device;
         CHECK(device[i] > slots - 4096, "%zu of the device", device[i]);
@@ -297,8 +300,8 @@ static void test_limit(void)
 static void check(const struct config *config, size_t device, const char *expected)
 {
     char why[256] = "", want[256] = "";
-    const struct placement_gpu one = {.limit = budget_limit(config, device)};
-    int rc = budget_check(config, &gpu, true, &one, 1, why, sizeof why);
+    const struct machine one = {&gpu, true, {{.limit = budget_limit(config, device)}}, 1};
+    int rc = budget_check(config, &one, why, sizeof why);
     if (*expected)
         snprintf(want, sizeof want, "%s " HINT, expected);
     CHECK(rc == (*expected ? -ENOSPC : 0) && !strcmp(why, want), "%d: '%s'", rc, why);
@@ -337,19 +340,19 @@ static void test_file(void)
     check(config, 0, refusal);
     CHECK(budget_decoder(camera) == (16 + 1 + 5) * PICTURE + 18 * BESIDE, "%zu",
           budget_decoder(camera));
-    CHECK(budget_reserved(config, &cpu_backend, false) == beside + budget_decoder(camera), "%zu",
-          budget_reserved(config, &cpu_backend, false));
+    CHECK(budget_sum(config, &cpu).reserved == beside + budget_decoder(camera), "%zu",
+          budget_sum(config, &cpu).reserved);
     camera->url = file;
     check(config, 0, "");
     CHECK(budget_decoder(camera) == 0, "%zu", budget_decoder(camera));
-    CHECK(budget_reserved(config, &cpu_backend, false) == beside, "%zu",
-          budget_reserved(config, &cpu_backend, false));
-    CHECK(budget_camera(camera, &cpu_backend, false).pinned == DECODED + SLOTS, "not as printed");
+    CHECK(budget_sum(config, &cpu).reserved == beside, "%zu", budget_sum(config, &cpu).reserved);
+    CHECK(budget_camera(camera, &cpu_backend, false).all.pinned == DECODED + SLOTS,
+          "not as printed");
     camera->stream = budget_stream(camera);
     check(config, 0, "");
     CHECK(budget_decoder(camera) == 0, "seen: %zu", budget_decoder(camera));
-    CHECK(budget_reserved(config, &cpu_backend, false) == beside, "seen: %zu",
-          budget_reserved(config, &cpu_backend, false));
+    CHECK(budget_sum(config, &cpu).reserved == beside, "seen: %zu",
+          budget_sum(config, &cpu).reserved);
     camera->stream = (struct stream_memory){0};
     camera->picture = (struct dimensions){1920, 1080};
     check(config, 0, refusal);
@@ -361,10 +364,10 @@ static void test_file(void)
 static void check_two(const struct config *config, size_t first, size_t second,
                       const char *expected)
 {
-    const struct placement_gpu two[] = {{.number = 3, .limit = first},
-                                        {.number = 1, .limit = second}};
+    const struct machine two = {
+        &gpu, true, {{.number = 3, .limit = first}, {.number = 1, .limit = second}}, 2};
     char why[256] = "", want[256] = "";
-    int rc = budget_check(config, &gpu, true, two, 2, why, sizeof why);
+    int rc = budget_check(config, &two, why, sizeof why);
     if (*expected)
         snprintf(want, sizeof want, "%s " HINT, expected);
     CHECK(rc == (*expected ? -ENOSPC : 0) && !strcmp(why, want), "%d: '%s'", rc, why);
@@ -412,10 +415,10 @@ static void test_check_host(void)
     struct config *config = load("", "", "size: 16384x16384, tensor: {dtype: f32}");
     char why[256] = "";
     config->cameras->outputs->slots = 1 << 20;
-    int rc = budget_check(config, &cpu_backend, false, NULL, 0, why, sizeof why);
+    int rc = budget_check(config, &cpu, why, sizeof why);
     CHECK(rc == -ENOSPC && strstr(why, "cameras need 3145728.1 GiB of memory, "), "%d: '%s'", rc,
           why);
-    rc = budget_check(config, &gpu, true, NULL, 0, why, sizeof why);
+    rc = budget_check(config, &with_nvdec, why, sizeof why);
     CHECK(rc == -ENOSPC && strstr(why, " GiB of page-locked memory, "), "%d: '%s'", rc, why);
     config_free(config);
 }

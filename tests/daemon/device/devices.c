@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/codec/nvdec.h"
 #include "tests/test.h"
 
 enum { DEVICE_BYTES = 1000000, USABLE_BYTES = 950000, WAIT_MS = 20000, HANG_MS = 3000 };
@@ -34,6 +35,7 @@ static void hang(void)
 static struct {
     _Atomic int opens, closes;
     bool is_missing;
+    struct decode_device device;
 } nvdec;
 
 int __wrap_decode_device_open(struct decode_device **ret, int ordinal, int threads);
@@ -43,7 +45,7 @@ int __wrap_decode_device_open(struct decode_device **ret, int ordinal, int threa
 {
     (void)ordinal, (void)threads;
     hang();
-    *ret = nvdec.is_missing ? NULL : (struct decode_device *)&nvdec;
+    *ret = nvdec.is_missing ? NULL : &nvdec.device;
     nvdec.opens += !nvdec.is_missing;
     return nvdec.is_missing ? -ENODEV : 0;
 }
@@ -370,6 +372,28 @@ static void test_nvdec_comes_late(bool is_missing)
     end(devices);
 }
 
+// A decoder that a camera left on NVDEC is closed while the device works, also if NVDEC decodes for
+// the CPU.
+static void test_nvdec_abandoned(enum backend_kind kind)
+{
+    struct camera_config camera = {
+        .name = "gate", .decode.by = DECODE_NVDEC, .picture = {64, 64}, .threads = 1};
+    const struct config next = {.cameras = &camera, .n_cameras = 1};
+    struct devices *devices = start(kind);
+    struct device_lease lease;
+    char why[256] = "";
+    CHECK(devices_provide(devices, &next, why, sizeof why) == 0, "%s", why);
+    acquire(devices, &lease);
+    CHECK(lease.nvdec == &nvdec.device, "no NVDEC");
+    for (int i = 0; i < 2; i++)
+        nvdec_abandon(lease.nvdec, avcodec_alloc_context3(NULL));
+    release(&lease);
+    for (int ms = 0; ms < WAIT_MS && atomic_load(&nvdec.device.abandoned); ms += 10)
+        usleep(10000);
+    CHECK(!atomic_load(&nvdec.device.abandoned) && nvdec.closes == 0, "they stay");
+    end(devices);
+}
+
 static void test_nvdec_refused(void)
 {
     struct camera_config camera = {
@@ -533,6 +557,8 @@ int main(void)
     TEST(test_close_in_between());
     TEST(test_nvdec_comes_late(false));
     TEST(test_nvdec_comes_late(true));
+    TEST(test_nvdec_abandoned(BACKEND_AUTO));
+    TEST(test_nvdec_abandoned(BACKEND_CPU));
     TEST(test_nvdec_refused());
     TEST(test_reserve());
     TEST(test_open_hangs(use_cpu, true));

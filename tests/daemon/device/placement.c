@@ -46,12 +46,12 @@ static void test_rules(void)
 
 static void test_choice(void)
 {
-    static const uint8_t uuids[2][16] = {{1, 2, 3, [15] = 4}, {1, 2, 3, [15] = 5}};
-    struct placement_gpu gpus[] = {{.number = 7, .usable = true, .limit = 100, .uuid = uuids[0]},
-                                   {.number = 5, .usable = true, .limit = 100, .uuid = uuids[1]},
-                                   {.number = 6, .usable = true, .limit = 100, .taken = {1}}};
+    struct placement_gpu gpus[] = {
+        {.number = 7, .usable = true, .limit = 100, .uuid = {1, 2, 3, [15] = 4}},
+        {.number = 5, .usable = true, .limit = 100, .uuid = {1, 2, 3, [15] = 5}},
+        {.number = 6, .usable = true, .limit = 100, .taken = {1}}};
     struct gpu_choice by_number = {.by = GPU_BY_NUMBER, .number = 6}, by_uuid = {.by = GPU_BY_UUID};
-    memcpy(by_uuid.uuid, uuids[1], 16);
+    memcpy(by_uuid.uuid, gpus[1].uuid, 16);
     CHECK(placement_choose(gpus, 3, &by_number, 200) == 2, "it has no room, and is chosen");
     CHECK(placement_choose(gpus, 3, &by_uuid, 0) == 1, "by UUID");
     gpus[1].usable = gpus[2].usable = false;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/codec/nvdec.h"
 #include "tests/test.h"
 
 enum { GPUS = 3, WAIT_MS = 20000, MIB = 1 << 20 };
@@ -17,6 +18,7 @@ static struct gpu {
     size_t bytes;
     bool has_nvdec;
     _Atomic int nvdecs;
+    struct decode_device nvdec;
 } gpus[GPUS];
 static _Atomic int cpus;
 
@@ -30,14 +32,14 @@ int __wrap_decode_device_open(struct decode_device **ret, int ordinal, int threa
     if (!gpus[ordinal].has_nvdec)
         return -ENODEV;
     gpus[ordinal].nvdecs++;
-    *ret = (struct decode_device *)&gpus[ordinal].nvdecs;
+    *ret = &gpus[ordinal].nvdec;
     return 0;
 }
 
 void __wrap_decode_device_close(struct decode_device *device)
 {
-    if (device)
-        --*(_Atomic int *)device;
+    for (int i = 0; i < GPUS; i++)
+        gpus[i].nvdecs -= device == &gpus[i].nvdec;
 }
 
 static int count(void)
@@ -259,7 +261,7 @@ static void test_nvdec_first(void)
     nvdec.config.decode.by = next.config.decode.by = DECODE_AUTO;
     device_release(&cpu.lease); // an empty lease
     acquire(devices, &nvdec);
-    CHECK(nvdec.lease.nvdec == (struct decode_device *)&gpus[0].nvdecs, "another GPU's NVDEC");
+    CHECK(nvdec.lease.nvdec == &gpus[0].nvdec, "another GPU's NVDEC");
     acquire(devices, &cpu);
     is_on(&cpu, 1, "NVDEC of 0 is busy");
     acquire(devices, &next);
@@ -270,7 +272,7 @@ static void test_nvdec_first(void)
     acquire(devices, &next);
     acquire(devices, &last);
     is_on(&last, 1, "NVDEC of 1 alone is idle");
-    CHECK(last.lease.nvdec == (struct decode_device *)&gpus[1].nvdecs, "another GPU's NVDEC");
+    CHECK(last.lease.nvdec == &gpus[1].nvdec, "another GPU's NVDEC");
     device_release(&cpu.lease);
     device_release(&nvdec.lease);
     device_release(&next.lease);
