@@ -266,7 +266,7 @@ static void test_h264_sets(void)
         {"a=fmtp:96 sprop-parameter-sets=,;\n", ""},
         {"a=fmtp:96 sprop-parameter-sets=" SPS "\n", HEX_SPS},
         {"a=fmtp:96 sprop-parameter-sets=" PPS "\n", HEX_PPS},
-        {"a=fmtp:96 sprop-parameter-sets=" PPS "," SPS "\n", HEX_SPS HEX_PPS},
+        {"a=fmtp:96 sprop-parameter-sets=" PPS "," SPS "\n", HEX_PPS HEX_SPS},
         {"a=fmtp:96 Sprop-Parameter-Sets = " SPS " , " PPS " ;x\n", HEX_SPS HEX_PPS},
         {"a=fmtp:96 sprop-parameter-sets=" SPS ",aMuMsg\n", HEX_SPS HEX_PPS}, // no padding
         {"a=fmtp:96 profile-level-id=TeAo;packetization-mode=0;sprop-parameter-sets=" SPS "," PPS
@@ -317,8 +317,8 @@ static void test_h265_sets(void)
         bool donl;
     } cases[] = {
         {"sprop-vps=" HVPS ";sprop-sps=" HSPS ";sprop-pps=" HPPS, {32, 33, 34}, false},
-        {"sprop-pps=" HPPS ";sprop-sps=" HSPS ";sprop-vps=" HVPS, {32, 33, 34}, false},
-        {"sprop-parameter-sets=" HSPS "," HPPS "," HVPS, {32, 33, 34}, false},
+        {"sprop-pps=" HPPS ";sprop-sps=" HSPS ";sprop-vps=" HVPS, {34, 33, 32}, false},
+        {"sprop-parameter-sets=" HSPS "," HPPS "," HVPS, {33, 34, 32}, false},
         {"sprop-sps=" HSPS ";sprop-pps=" HPPS, {33, 34}, false},
         {"profile-id=1", {0}, false},
         {"sprop-max-don-diff=0;sprop-sps=" HSPS, {33}, false},
