@@ -437,8 +437,6 @@ static int rtsp_read(struct demux *demux, struct packet *ret)
         rc = go_on(in, &in->next);
         if (rc == 0 || rc == -EREMCHG)
             in->has_next = true;
-        if (rc == -EREMCHG)
-            rtsp_video_restart(in->video);
     }
     if (rc < 0)
         return rc;

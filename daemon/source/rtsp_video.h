@@ -13,7 +13,7 @@ struct rtsp_unit;
 struct sdp_media;
 struct rtsp_video;
 
-// `sets`: parameter sets so far, with start codes; may be empty. Returns 0, -ENOTSUP or -ENOMEM.
+// `sets`: parameter sets so far, with start codes; may be empty. Returns 0 or -ENOMEM.
 int rtsp_video_open(struct rtsp_video **ret, const struct sdp_media *, const uint8_t *sets,
                     size_t bytes);
 void rtsp_video_close(struct rtsp_video *); // accepts NULL
@@ -22,11 +22,9 @@ const struct AVCodecParameters *rtsp_video_parameters(const struct rtsp_video *)
 // Sets the parameter sets, as above, from the next unit on, a keyframe, whose size may differ. 0
 // bytes: the previous ones stay. Returns 0 or -ENOMEM.
 int rtsp_video_sets(struct rtsp_video *, const uint8_t *sets, size_t bytes);
-// Makes a packet with a copy of the unit's data, valid until the next call. 0 or -ENOMEM.
+// Makes a packet with a copy of the unit's data, valid until the next call. The time of a restarted
+// sender's first unit follows the last unit's by the difference of their arrivals. 0 or -ENOMEM.
 int rtsp_video_packet(struct rtsp_video *, const struct rtsp_unit *, struct packet *ret);
-// Announces a unit of a restarted sender: its time follows the last unit's by the difference of
-// their arrivals.
-void rtsp_video_restart(struct rtsp_video *);
 // Returns "h264 1920x1080 25 fps"; the size is available after the first keyframe.
 const char *rtsp_video_describe(const struct rtsp_video *);
 // Returns the frames per second: measured, before that announced by the camera; 0/0: unknown.
