@@ -120,16 +120,6 @@ static struct assembly_unit *open_unit(struct depacketizer *d)
     return &d->units[d->n_complete];
 }
 
-uint8_t *assembly_data(const struct depacketizer *d)
-{
-    return d->data + d->units[d->n_complete].begin;
-}
-
-size_t assembly_bytes(const struct depacketizer *d)
-{
-    return d->bytes - d->units[d->n_complete].begin;
-}
-
 const struct assembly_unit *assembly_open_unit(const struct depacketizer *d)
 {
     return &d->units[d->n_complete];
@@ -137,7 +127,7 @@ const struct assembly_unit *assembly_open_unit(const struct depacketizer *d)
 
 bool assembly_append(struct depacketizer *d, const void *data, size_t bytes)
 {
-    if (bytes > ASSEMBLY_BYTES_MAX - assembly_bytes(d))
+    if (bytes > ASSEMBLY_BYTES_MAX - (d->bytes - open_unit(d)->begin))
         return false;
     size_t room = d->room ? d->room : ROOM_MIN;
     while (room < d->bytes + bytes)
@@ -155,22 +145,19 @@ bool assembly_append(struct depacketizer *d, const void *data, size_t bytes)
     return true;
 }
 
-void assembly_remove(struct depacketizer *d, size_t from, size_t to)
+static void remove_bytes(struct depacketizer *d, size_t from, size_t to)
 {
-    uint8_t *data = assembly_data(d);
     if (to > from)
-        memmove(data + from, data + to, assembly_bytes(d) - to);
+        memmove(d->data + from, d->data + to, d->bytes - to);
     d->bytes -= to - from;
+    d->piece -= d->piece >= to ? to - from : 0;
 }
 
 // Begins the unit behind the open one.
-static void begin_ahead(struct depacketizer *d, size_t at)
+static void begin_ahead(struct depacketizer *d)
 {
     d->ahead = true;
-    open_unit(d)[1] = (struct assembly_unit){
-        .begin = open_unit(d)->begin + at,
-        .unit = {.received_ns = d->received_ns, .arrived_ns = d->received_ns},
-    };
+    open_unit(d)[1] = (struct assembly_unit){.begin = d->piece};
 }
 
 // Adds the pieces ahead to the open unit: they do not begin another one.
@@ -193,21 +180,21 @@ static void lose_picture(struct depacketizer *d)
     left.unit.has_sets = left.begun;
     left.unit.damaged = false;
     left.unit.reference_lost = true;
-    assembly_remove(d, left.begun ? u->head : 0, u[1].begin - u->begin);
+    remove_bytes(d, u->begin + (left.begun ? u->head : 0), u[1].begin);
     *u = left;
     join_ahead(d);
 }
 
 enum assembly_end { ENDED, ENDED_BY_SILENCE, ENDED_BY_FLUSH };
 
-// Ends the open unit before the pieces ahead, else before its last bytes: so many are `behind` it.
-static void end_unit(struct depacketizer *d, size_t behind, enum assembly_end how)
+// Ends the open unit before the pieces ahead, else before the open piece.
+static void end_unit(struct depacketizer *d, enum assembly_end how)
 {
     struct assembly_unit *u = open_unit(d);
     if (u->slices > 0 && d->codec->finish)
-        d->codec->finish(d->state, u);
+        d->codec->finish(d, u);
     if (!d->ahead)
-        begin_ahead(d, assembly_bytes(d) - behind);
+        begin_ahead(d);
     if (u->slices == 0) {
         lose_picture(d);
         return;
@@ -245,16 +232,17 @@ static void release_unit(struct depacketizer *d)
     const size_t gone = d->units[0].begin;
     memmove(d->data, d->data + gone, d->bytes - gone);
     d->bytes -= gone;
+    d->piece -= gone;
     d->units[0].begin = 0;
     d->units[1].begin -= d->ahead ? gone : 0;
 }
 
 int64_t depacketizer_due_ns(const struct depacketizer *d)
 {
-    const struct assembly_unit *u = &d->units[d->n_complete];
+    const struct assembly_unit *u = assembly_open_unit(d);
     if (d->n_complete > d->given)
         return INT64_MIN;
-    if (!u->picture || d->incomplete || u->awaits || d->ahead)
+    if (!u->picture || d->piece < d->bytes || u->awaits || d->ahead)
         return INT64_MAX;
     struct picture_end_signs signs = u->signs;
     signs.damaged = u->unit.damaged;
@@ -266,7 +254,7 @@ int depacketizer_get(struct depacketizer *d, int64_t now_ns, struct access_unit 
 {
     release_unit(d);
     if (d->n_complete == 0 && depacketizer_due_ns(d) <= now_ns)
-        end_unit(d, 0, ENDED_BY_SILENCE);
+        end_unit(d, ENDED_BY_SILENCE);
     if (d->n_complete == 0)
         return -EAGAIN;
     d->given = true;
@@ -303,12 +291,12 @@ static void restart_stream(struct depacketizer *d)
     struct assembly_unit *u = open_unit(d);
     if (u->picture) {
         u->unit.damaged |= !u->marked;
-        end_unit(d, 0, ENDED_BY_FLUSH);
+        end_unit(d, ENDED_BY_FLUSH);
     }
     u = open_unit(d);
     u->unit.restarted = true;
     u->unit.has_sets = u->begun = false;
-    assembly_remove(d, 0, assembly_bytes(d));
+    d->bytes = d->piece = u->begin;
     d->ended = false;
     d->ended_received_ns = INT64_MIN;
 }
@@ -322,23 +310,25 @@ void assembly_packet(struct depacketizer *d, const struct rtp_packet *packet)
     if (packet->restarted)
         restart_stream(d);
     else if (other && open_unit(d)->picture && (!open_unit(d)->awaits || hole))
-        end_unit(d, 0, ENDED);
+        end_unit(d, ENDED);
+    const bool continues = d->piece < d->bytes;
+    d->gap_ns = continues ? bounds_max(d->gap_ns, packet->received_ns - d->received_ns) : 0;
+    d->piece_ns = continues ? d->piece_ns : packet->received_ns;
     d->begun = true;
     d->timestamp = packet->timestamp;
     d->received_ns = packet->received_ns;
 }
 
-// Updates the open unit's times from the present packet; before its first slice the timestamp, too:
+// Updates the open unit's times from the open piece; before its first slice the timestamp, too:
 // cameras send parameter sets with the timestamp of the previous picture.
-void assembly_goes_on(struct depacketizer *d)
+static void time_unit(struct depacketizer *d, struct assembly_unit *u)
 {
-    struct assembly_unit *u = open_unit(d);
     if (!u->begun || (!u->picture && u->unit.timestamp != d->timestamp)) {
         u->unit.timestamp = d->timestamp;
-        u->unit.received_ns = d->received_ns;
+        u->unit.received_ns = d->piece_ns;
         u->begun = true;
     } else if (u->picture) {
-        u->signs.gap_ns = bounds_max(u->signs.gap_ns, d->received_ns - u->unit.arrived_ns);
+        u->signs.gap_ns = bounds_max(u->signs.gap_ns, d->piece_ns - u->unit.arrived_ns);
     }
     u->unit.arrived_ns = d->received_ns;
 }
@@ -365,55 +355,58 @@ static void go_on_with_picture(struct depacketizer *d, bool hole)
     u->unit.damaged = true;
 }
 
-size_t assembly_piece(struct depacketizer *d, size_t at, enum assembly_piece piece)
+static void add_slice(struct depacketizer *d, const struct assembly_piece *piece)
 {
     struct assembly_unit *u = open_unit(d);
-    const size_t behind = assembly_bytes(d) - at; // stays the same when the unit moves
-    const bool hole = d->hole, stands_ahead = piece == PIECE_AHEAD || piece == PIECE_PREFIX;
-    const bool slice = piece >= PIECE_FIRST && piece <= PIECE_NEXT;
-    const bool undecided =
-        (piece == PIECE_PREFIX && !u->marked && d->timestamp == u->unit.timestamp) ||
-        (stands_ahead && u->awaits);
-    const bool begins = stands_ahead || piece == PIECE_FIRST || piece == PIECE_FIRST_FIELD;
-    if (piece == PIECE_SKIPPED || (piece == PIECE_BEHIND && !u->picture))
-        return SIZE_MAX;
-    if (u->picture && begins && !undecided)
-        end_unit(d, behind, ENDED);
-    else if (u->picture && undecided && !d->ahead)
-        begin_ahead(d, at);
-    else if (slice)
-        join_ahead(d);
-    if (slice || stands_ahead)
-        tell_hole(d, piece != PIECE_NEXT && piece != PIECE_SECOND_FIELD);
-    if (piece == PIECE_NEXT)
-        go_on_with_picture(d, hole);
-    assembly_goes_on(d);
-    u = open_unit(d);
-    at = assembly_bytes(d) - behind;
-    if (!slice)
-        return at;
-    u->head = u->picture ? u->head : at;
+    u->head = u->picture ? u->head : d->piece - u->begin;
     u->picture = true;
     u->marked = false;
-    u->awaits = piece == PIECE_FIRST_FIELD || (u->awaits && piece != PIECE_SECOND_FIELD);
+    u->awaits =
+        piece->kind == PIECE_FIRST_FIELD || (u->awaits && piece->kind != PIECE_SECOND_FIELD);
+    u->signs.gap_ns = bounds_max(u->signs.gap_ns, d->gap_ns);
     d->ended = false;
-    return at;
-}
-
-void assembly_slice(struct depacketizer *d, const struct assembly_slice *slice)
-{
-    struct assembly_unit *u = open_unit(d);
-    u->unit.disposable = slice->disposable && (u->slices == 0 || u->unit.disposable);
-    u->random_access |= slice->random_access;
-    u->inter |= !slice->intra;
+    if (!piece->slice)
+        return;
+    u->unit.disposable = piece->disposable && (u->slices == 0 || u->unit.disposable);
+    u->random_access |= piece->random_access;
+    u->inter |= !piece->intra;
     u->slices++;
 }
 
-void assembly_note(struct depacketizer *d, bool set, bool recovery)
+bool assembly_add(struct depacketizer *d, const struct assembly_piece *piece, size_t bytes)
 {
-    struct assembly_unit *u = open_unit(d) + d->ahead;
-    u->unit.has_sets |= set;
-    u->recovery |= recovery;
+    struct assembly_unit *u = open_unit(d);
+    const enum assembly_kind kind = piece->kind;
+    const bool hole = d->hole, stands_ahead = kind == PIECE_AHEAD || kind == PIECE_PREFIX;
+    const bool slice = kind >= PIECE_FIRST && kind <= PIECE_NEXT;
+    const bool undecided =
+        (kind == PIECE_PREFIX && !u->marked && d->timestamp == u->unit.timestamp) ||
+        (stands_ahead && u->awaits);
+    const bool begins = stands_ahead || kind == PIECE_FIRST || kind == PIECE_FIRST_FIELD;
+    if (kind == PIECE_SKIPPED || (kind == PIECE_BEHIND && !u->picture)) {
+        remove_bytes(d, d->piece, d->piece + bytes);
+        return false;
+    }
+    if (u->picture && begins && !undecided)
+        end_unit(d, ENDED);
+    else if (u->picture && undecided && !d->ahead)
+        begin_ahead(d);
+    else if (slice)
+        join_ahead(d);
+    if (slice || stands_ahead)
+        tell_hole(d, kind != PIECE_NEXT && kind != PIECE_SECOND_FIELD);
+    if (kind == PIECE_NEXT)
+        go_on_with_picture(d, hole);
+    u = open_unit(d);
+    time_unit(d, u);
+    if (slice)
+        add_slice(d, piece);
+    u[d->ahead].unit.has_sets |= piece->set;
+    u[d->ahead].recovery |= piece->recovery;
+    d->piece += bytes;
+    d->piece_ns = d->received_ns; // of the rest
+    d->gap_ns = 0;
+    return true;
 }
 
 void assembly_damage(struct depacketizer *d)
@@ -422,7 +415,7 @@ void assembly_damage(struct depacketizer *d)
     tell_hole(d, false);
     u->unit.damaged = true;
     if (!u->picture)
-        u->head = assembly_bytes(d);
+        u->head = d->piece - u->begin;
     u->picture = true;
 }
 
@@ -434,7 +427,7 @@ void assembly_marker(struct depacketizer *d)
     u->marked = true;
     u->signs.markers++;
     if (!u->awaits && picture_end_at_marker(d->verdict, &u->signs))
-        end_unit(d, 0, ENDED);
+        end_unit(d, ENDED);
 }
 
 // --- the depacketizer
@@ -452,28 +445,21 @@ int depacketizer_open(struct depacketizer **ret, const struct sdp_media *media,
     const struct depacketize_codec *codec = media->codec < n ? codecs[media->codec] : NULL;
     if (!codec)
         return -ENOTSUP;
-    struct depacketizer *d = calloc(1, sizeof *d);
-    void *state = calloc(1, codec->bytes);
-    if (!d || !state) {
-        free(d);
-        free(state);
+    struct depacketizer *d = calloc(1, codec->bytes);
+    if (!d)
         return -ENOMEM;
-    }
     d->codec = codec;
-    d->state = state;
     d->verdict = verdict;
     d->ended_received_ns = INT64_MIN;
-    codec->open(state, d, media);
+    codec->open(d, media);
     *ret = d;
     return 0;
 }
 
 void depacketizer_close(struct depacketizer *d)
 {
-    if (!d)
-        return;
-    free(d->data);
-    free(d->state);
+    if (d)
+        free(d->data);
     free(d);
 }
 
@@ -481,27 +467,17 @@ int depacketizer_put(struct depacketizer *d, const struct rtp_packet *packet)
 {
     release_unit(d);
     d->no_memory = false;
-    d->codec->packet(d->state, packet);
+    d->codec->packet(d, packet);
     return d->no_memory ? -ENOMEM : 0;
 }
 
 void depacketizer_flush(struct depacketizer *d)
 {
-    d->codec->flush(d->state);
+    if (d->codec->drop)
+        d->codec->drop(d);
     release_unit(d);
     if (open_unit(d)->picture)
-        end_unit(d, 0, ENDED_BY_FLUSH);
+        end_unit(d, ENDED_BY_FLUSH);
     d->ended = false;
     d->ended_received_ns = INT64_MIN;
-}
-
-const uint8_t *depacketizer_sets(const struct depacketizer *d, size_t *bytes)
-{
-    *bytes = 0;
-    return d->codec->sets ? d->codec->sets(d->state, bytes) : NULL;
-}
-
-const char *depacketizer_complaint(const struct depacketizer *d)
-{
-    return d->codec->complaint ? d->codec->complaint(d->state) : NULL;
 }

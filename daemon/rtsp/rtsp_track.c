@@ -223,10 +223,11 @@ struct rtp_statistics rtsp_track_statistics(const struct rtsp_track *t)
 
 const uint8_t *rtsp_track_sets(const struct rtsp_track *t, size_t *bytes)
 {
-    return depacketizer_sets(t->depacketizer, bytes);
+    *bytes = t->depacketizer->sets_bytes;
+    return t->depacketizer->sets;
 }
 
 const char *rtsp_track_complaint(const struct rtsp_track *t)
 {
-    return depacketizer_complaint(t->depacketizer);
+    return *t->depacketizer->complaint ? t->depacketizer->complaint : NULL;
 }

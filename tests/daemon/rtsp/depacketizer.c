@@ -370,13 +370,13 @@ static void test_sets(void)
     memcpy(media.sets + 11, sps, 8);
     media.sets_bytes = 19;
     net_open(SDP_H264, &media);
-    size_t bytes;
-    const uint8_t *sets = depacketizer_sets(net.depacketizer, &bytes);
+    const uint8_t *sets = net.depacketizer->sets;
+    size_t bytes = net.depacketizer->sets_bytes;
     CHECK(bytes == 20 && !memcmp(sets, "\0\0\0\1\x67", 5) && !memcmp(sets + 12, "\0\0\0\1\x68", 5),
           "of the SDP, in their order: %zu", bytes);
     sps[3] = 31;
     net_send(sps, sizeof sps, false);
-    sets = depacketizer_sets(net.depacketizer, &bytes);
+    bytes = net.depacketizer->sets_bytes;
     CHECK(bytes == 20 && !memcmp(sets + 4, sps, 8), "newer ones: %zu", bytes);
     send_slice(1, true);
     net_wait(20 * MS);
