@@ -226,7 +226,7 @@ int rtsp_leave(struct rtsp_session *s)
         return rtsp_finish(s);
     if (was_playing) {
         rtsp_carriage_send(&s->carriage, s->connection, bye,
-                           rtsp_track_bye(s->track, s->now_ns, bye));
+                           rtsp_track_write(s->track, RTCP_BYE, s->now_ns, bye));
         abandon_request(s);
     }
     // SETUP's reply has the session's id, and nothing may be sent between PLAY and its reply.

@@ -8,7 +8,6 @@
 #include "daemon/rtsp/rtp_receiver.h"
 #include "daemon/rtsp/sdp.h"
 
-struct picture_end_verdict;
 struct rtsp_track;
 
 struct rtsp_unit {
@@ -26,17 +25,6 @@ enum rtsp_track_got {
     RTSP_TRACK_BYE,    // RTCP: the source ended, and another one may follow
 };
 
-struct rtsp_track_options {
-    const struct sdp_media *media;       // read during rtsp_track_open
-    struct picture_end_verdict *verdict; // outlives the track
-    bool ordered;                        // the packets come over TCP
-    bool other_video;                    // the camera offers other video tracks too
-    const bool *other_codecs;            // [128]: payload types of other codecs; read by open
-    uint32_t ssrc;                       // a hint; 0: none
-    bool avoids;                         // packets of the SSRC `avoided` came before SETUP's reply
-    uint32_t avoided;
-};
-
 // Returns 0; -ENOTSUP: another codec; -ENOMEM; -EIO.
 int rtsp_track_open(struct rtsp_track **ret, const struct rtsp_track_options *);
 void rtsp_track_close(struct rtsp_track *); // accepts NULL
@@ -51,10 +39,8 @@ int rtsp_track_read(struct rtsp_track *, int64_t now_ns, bool waited, struct rts
 bool rtsp_track_is_barren(const struct rtsp_track *);
 void rtsp_track_end(struct rtsp_track *);             // no packet follows: completes the open unit
 int64_t rtsp_track_due_ns(const struct rtsp_track *); // when to read without new packets
-// Each writes a compound RTCP packet to `to`, of RTCP_REPORT_MAX bytes, and returns its size.
-size_t rtsp_track_report(struct rtsp_track *, int64_t now_ns, uint8_t *to);
-size_t rtsp_track_ask_keyframe(struct rtsp_track *, bool fir, int64_t now_ns, uint8_t *to);
-size_t rtsp_track_bye(struct rtsp_track *, int64_t now_ns, uint8_t *to);
+// Writes a compound RTCP packet to `to`, of RTCP_REPORT_MAX bytes, and returns its size.
+size_t rtsp_track_write(struct rtsp_track *, enum rtcp_kind, int64_t now_ns, uint8_t *to);
 uint32_t rtsp_track_ssrc(const struct rtsp_track *); // our own
 struct rtp_statistics rtsp_track_statistics(const struct rtsp_track *);
 // Returns what is wrong with the stream, for people, or NULL; valid until close.

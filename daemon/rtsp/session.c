@@ -267,12 +267,14 @@ static int act(struct rtsp_session *s, enum due what)
         return rtsp_fall_back(s);
     case DUE_REPORT:
         s->report_ns = s->now_ns;
-        return send_rtcp(s, packet, rtsp_track_report(s->track, s->now_ns, packet));
+        return send_rtcp(s, packet, rtsp_track_write(s->track, RTCP_REPORT, s->now_ns, packet));
     case DUE_KEYFRAME:
         s->wants_keyframe = false;
         s->keyframe_ns = s->now_ns;
         return send_rtcp(s, packet,
-                         rtsp_track_ask_keyframe(s->track, !s->media.pli, s->now_ns, packet));
+                         rtsp_track_write(s->track,
+                                          s->media.pli ? RTCP_PICTURE_LOSS : RTCP_FULL_INTRA,
+                                          s->now_ns, packet));
     default:
         return rtsp_keep_alive(s);
     }
