@@ -63,14 +63,6 @@ struct nal_stream {
 
 // --- parameter sets
 
-static void remove_set(struct nal_stream *n, int i, size_t at)
-{
-    const size_t bytes = n->set[i].bytes, behind = n->base.sets_bytes - at - bytes;
-    memmove(n->sets + at, n->sets + at + bytes, behind);
-    memmove(n->set + i, n->set + i + 1, (size_t)(--n->n_sets - i) * sizeof *n->set);
-    n->base.sets_bytes -= bytes;
-}
-
 // Adds a NAL unit, or replaces the one with its rank and id. Leaves it out if there is no room: the
 // stream contains it anyway.
 static void put_set(struct nal_stream *n, int rank, uint32_t id, const uint8_t *nal, size_t bytes)
@@ -81,18 +73,19 @@ static void put_set(struct nal_stream *n, int rank, uint32_t id, const uint8_t *
     while (i < n->n_sets &&
            (n->set[i].rank < rank || (n->set[i].rank == rank && n->set[i].id < id)))
         at += n->set[i++].bytes;
-    if (i < n->n_sets && n->set[i].rank == rank && n->set[i].id == id)
-        remove_set(n, i, at);
-    if (n->n_sets == SETS_MAX || whole > sizeof n->sets - n->base.sets_bytes)
+    const bool again = i < n->n_sets && n->set[i].rank == rank && n->set[i].id == id;
+    const size_t former = again ? n->set[i].bytes : 0, behind = n->base.sets_bytes - at - former;
+    if ((!again && n->n_sets == SETS_MAX) || at + whole + behind > sizeof n->sets)
         return;
-    memmove(n->sets + at + whole, n->sets + at, n->base.sets_bytes - at);
+    memmove(n->sets + at + whole, n->sets + at + former, behind);
     memcpy(n->sets + at, "\0\0\0\1", START_BYTES);
     memcpy(n->sets + at + START_BYTES, nal, bytes);
-    memmove(n->set + i + 1, n->set + i, (size_t)(n->n_sets++ - i) * sizeof *n->set);
+    n->base.sets_bytes = at + whole + behind;
+    if (!again)
+        memmove(n->set + i + 1, n->set + i, (size_t)(n->n_sets++ - i) * sizeof *n->set);
     n->set[i].rank = rank;
     n->set[i].id = id;
     n->set[i].bytes = whole;
-    n->base.sets_bytes += whole;
 }
 
 // --- H.264

@@ -39,35 +39,35 @@ static void name_end(struct picture_end_verdict *verdict)
                                                    : PICTURE_END_LEARNING;
 }
 
-void picture_end_learn(struct picture_end_verdict *verdict, const struct picture_end_signs *signs)
+void picture_end_learn(struct picture_end_verdict *verdict, const struct assembly_unit *u)
 {
-    if (signs->damaged)
+    if (u->unit.damaged)
         return;
-    if (signs->markers > 0)
+    if (u->markers > 0)
         verdict->unmarked -= verdict->unmarked > 0;
     else
         verdict->unmarked += verdict->unmarked < KNOWN;
-    verdict->early = signs->early ? EARLY : verdict->early - (verdict->early > 0);
+    verdict->early = u->early ? EARLY : verdict->early - (verdict->early > 0);
     verdict->steady =
-        signs->markers != verdict->markers ? 1 : verdict->steady + (verdict->steady < STEADY);
-    verdict->markers = signs->markers;
+        u->markers != verdict->markers ? 1 : verdict->steady + (verdict->steady < STEADY);
+    verdict->markers = u->markers;
     verdict->pictures += verdict->pictures < STEADY;
     // A single stall of the network shows little: the gap doubles at most.
     const int64_t most = 2 * bounds_max(verdict->gap_ns, SILENCE_MIN_NS / SILENCE_OF_GAP);
     verdict->gap_ns -= verdict->gap_ns / GAP_DECAY;
-    verdict->gap_ns = bounds_max(verdict->gap_ns, bounds_min(signs->gap_ns, most));
-    if (signs->interval_ns > 0)
+    verdict->gap_ns = bounds_max(verdict->gap_ns, bounds_min(u->gap_ns, most));
+    if (u->interval_ns > 0)
         verdict->interval_ns +=
-            (signs->interval_ns - verdict->interval_ns) / (verdict->interval_ns ? 8 : 1);
+            (u->interval_ns - verdict->interval_ns) / (verdict->interval_ns ? 8 : 1);
     name_end(verdict);
 }
 
-// Returns at most half an interval, so that a picture never waits for the next one.
-static int64_t bounded_silence_ns(const struct picture_end_verdict *verdict,
-                                  const struct picture_end_signs *signs)
+// Returns at most half an interval, so that a picture never waits for the next one. `gap_ns`: the
+// longest one inside the picture.
+static int64_t bounded_silence_ns(const struct picture_end_verdict *verdict, int64_t gap_ns)
 {
     const bool first = verdict->pictures < FIRST_PICTURES;
-    const int64_t gap = first ? bounds_max(verdict->gap_ns, signs->gap_ns) : verdict->gap_ns;
+    const int64_t gap = first ? bounds_max(verdict->gap_ns, gap_ns) : verdict->gap_ns;
     const int64_t least = first ? FIRST_WAIT_NS : SILENCE_MIN_NS, half = verdict->interval_ns / 2;
     const int64_t silence = bounds_max(least, SILENCE_OF_GAP * gap);
     return half > 0 ? bounds_min(silence, half) : silence;
@@ -80,8 +80,7 @@ void picture_end_went_on(struct picture_end_verdict *verdict, bool marked, bool 
         verdict->steady = 0;
     }
     if (silent) // doubles the silence
-        verdict->gap_ns =
-            2 * bounded_silence_ns(verdict, &(struct picture_end_signs){0}) / SILENCE_OF_GAP;
+        verdict->gap_ns = 2 * bounded_silence_ns(verdict, 0) / SILENCE_OF_GAP;
     name_end(verdict);
 }
 
@@ -91,24 +90,22 @@ static bool is_steady(const struct picture_end_verdict *verdict)
     return verdict->pictures > 0 && verdict->steady >= verdict->pictures;
 }
 
-bool picture_end_at_marker(const struct picture_end_verdict *verdict,
-                           const struct picture_end_signs *signs)
+bool picture_end_at_marker(const struct picture_end_verdict *verdict, const struct assembly_unit *u)
 {
-    if (verdict->early || signs->early)
-        return is_steady(verdict) && signs->markers == verdict->markers;
+    if (verdict->early || u->early)
+        return is_steady(verdict) && u->markers == verdict->markers;
     return verdict->pictures >= FIRST_PICTURES;
 }
 
 int64_t picture_end_silence_ns(const struct picture_end_verdict *verdict,
-                               const struct picture_end_signs *signs, bool marked)
+                               const struct assembly_unit *u)
 {
-    if (verdict->early || signs->early) {
-        const bool will_end = is_steady(verdict) && signs->markers < verdict->markers;
-        return will_end && !signs->damaged ? INT64_MAX : bounded_silence_ns(verdict, signs);
-    }
-    if (verdict->end == PICTURE_END_NONE)
-        return bounded_silence_ns(verdict, signs);
-    return marked ? FIRST_WAIT_NS : INT64_MAX;
+    const bool early = verdict->early || u->early;
+    if (early && is_steady(verdict) && u->markers < verdict->markers && !u->unit.damaged)
+        return INT64_MAX; // its last marker will end it
+    if (early || verdict->end == PICTURE_END_NONE)
+        return bounded_silence_ns(verdict, u->gap_ns);
+    return u->marked ? FIRST_WAIT_NS : INT64_MAX;
 }
 
 // --- bytes
@@ -204,14 +201,13 @@ static void end_unit(struct depacketizer *d, enum assembly_end how)
         join_ahead(d);
         return;
     }
-    u->signs.damaged = u->unit.damaged;
     if (d->ended_received_ns != INT64_MIN)
-        u->signs.interval_ns = u->unit.received_ns - d->ended_received_ns;
+        u->interval_ns = u->unit.received_ns - d->ended_received_ns;
     if (how != ENDED_BY_FLUSH)
-        picture_end_learn(d->verdict, &u->signs);
+        picture_end_learn(d->verdict, u);
     d->ended = true;
     d->ended_silently = how == ENDED_BY_SILENCE;
-    d->ended_marked = u->signs.markers > 0;
+    d->ended_marked = u->markers > 0;
     d->ended_timestamp = u->unit.timestamp;
     d->ended_received_ns = u->unit.received_ns;
     u->unit.keyframe = u->random_access || (u->recovery && !u->inter);
@@ -244,9 +240,7 @@ int64_t depacketizer_due_ns(const struct depacketizer *d)
         return INT64_MIN;
     if (!u->picture || d->piece < d->bytes || u->awaits || d->ahead)
         return INT64_MAX;
-    struct picture_end_signs signs = u->signs;
-    signs.damaged = u->unit.damaged;
-    const int64_t silence = picture_end_silence_ns(d->verdict, &signs, u->marked);
+    const int64_t silence = picture_end_silence_ns(d->verdict, u);
     return silence == INT64_MAX ? INT64_MAX : u->unit.arrived_ns + silence;
 }
 
@@ -328,7 +322,7 @@ static void time_unit(struct depacketizer *d, struct assembly_unit *u)
         u->unit.received_ns = d->piece_ns;
         u->begun = true;
     } else if (u->picture) {
-        u->signs.gap_ns = bounds_max(u->signs.gap_ns, d->piece_ns - u->unit.arrived_ns);
+        u->gap_ns = bounds_max(u->gap_ns, d->piece_ns - u->unit.arrived_ns);
     }
     u->unit.arrived_ns = d->received_ns;
 }
@@ -347,7 +341,7 @@ static void go_on_with_picture(struct depacketizer *d, bool hole)
 {
     struct assembly_unit *u = open_unit(d);
     if (u->picture) {
-        u->signs.early |= u->marked;
+        u->early |= u->marked;
         return;
     }
     if (d->ended && !hole && d->timestamp == d->ended_timestamp)
@@ -363,7 +357,7 @@ static void add_slice(struct depacketizer *d, const struct assembly_piece *piece
     u->marked = false;
     u->awaits =
         piece->kind == PIECE_FIRST_FIELD || (u->awaits && piece->kind != PIECE_SECOND_FIELD);
-    u->signs.gap_ns = bounds_max(u->signs.gap_ns, d->gap_ns);
+    u->gap_ns = bounds_max(u->gap_ns, d->gap_ns);
     d->ended = false;
     if (!piece->slice)
         return;
@@ -425,8 +419,8 @@ void assembly_marker(struct depacketizer *d)
     if (!u->picture || d->ahead)
         return;
     u->marked = true;
-    u->signs.markers++;
-    if (!u->awaits && picture_end_at_marker(d->verdict, &u->signs))
+    u->markers++;
+    if (!u->awaits && picture_end_at_marker(d->verdict, u))
         end_unit(d, ENDED);
 }
 

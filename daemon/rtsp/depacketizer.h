@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct assembly_unit;
 struct depacketizer;
 struct rtp_packet;
 struct sdp_media;
@@ -53,26 +54,15 @@ struct picture_end_verdict {
     int64_t interval_ns; // mean time from picture to picture; 0: unknown
 };
 
-// The facts about one picture, complete or not.
-struct picture_end_signs {
-    int markers;         // after its slices
-    bool early;          // some of its packets followed a marker
-    bool damaged;        // packets are missing, perhaps its marker
-    int64_t gap_ns;      // the longest silence between its packets
-    int64_t interval_ns; // since the previous picture; 0: unknown
-};
-
 const char *picture_end_name(enum picture_end); // "marker", for the status
 // Learns from a complete picture; ignores a damaged one.
-void picture_end_learn(struct picture_end_verdict *, const struct picture_end_signs *);
+void picture_end_learn(struct picture_end_verdict *, const struct assembly_unit *);
 // Reports that the last picture continued after the marker or silence that ended it.
 void picture_end_went_on(struct picture_end_verdict *, bool marked, bool silent);
-// Returns true if the marker just received, already counted in `signs`, ends the picture now.
-bool picture_end_at_marker(const struct picture_end_verdict *, const struct picture_end_signs *);
+// Returns true if the marker just received, already counted in the unit, ends its picture now.
+bool picture_end_at_marker(const struct picture_end_verdict *, const struct assembly_unit *);
 // Returns the silence that ends a picture with slices; INT64_MAX: only the next picture ends it.
-// `marked`: a marker followed the last slice.
-int64_t picture_end_silence_ns(const struct picture_end_verdict *, const struct picture_end_signs *,
-                               bool marked);
+int64_t picture_end_silence_ns(const struct picture_end_verdict *, const struct assembly_unit *);
 
 // --- the depacketizer
 
@@ -130,9 +120,12 @@ struct assembly_unit {
     int slices;              // complete ones
     bool recovery;           // contains a recovery point
     bool random_access, inter;
-    bool marked; // a marker followed the last slice
-    bool awaits; // has one field of a frame; the other may follow
-    struct picture_end_signs signs;
+    bool awaits;         // has one field of a frame; the other may follow
+    bool marked;         // a marker followed the last slice
+    int markers;         // after its slices
+    bool early;          // some of its packets followed a marker
+    int64_t gap_ns;      // the longest silence between its packets
+    int64_t interval_ns; // since the previous picture; 0: unknown
 };
 
 struct depacketizer {
