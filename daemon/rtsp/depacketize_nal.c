@@ -99,7 +99,7 @@ static int h264_type(const uint8_t *nal)
 // frame. A second field has the same frame_num and the other parity, and is no IDR picture.
 static enum assembly_kind h264_tell_first(struct nal_stream *n, const uint8_t *nal, size_t bytes)
 {
-    const struct depacketizer *d = &n->base;
+    struct depacketizer *d = &n->base;
     struct h264_slice slice = h264_slice_read(nal, bytes);
     const uint8_t sps = n->sps_of[slice.pps % H264_PPS_MAX];
     if (!n->known[sps] || !n->sps[sps].fields)

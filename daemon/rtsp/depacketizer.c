@@ -112,26 +112,15 @@ int64_t picture_end_silence_ns(const struct picture_end_verdict *verdict,
 
 enum { ROOM_MIN = 4096 };
 
-static struct assembly_unit *open_unit(struct depacketizer *d)
-{
-    return &d->units[d->n_complete];
-}
-
-const struct assembly_unit *assembly_open_unit(const struct depacketizer *d)
-{
-    return &d->units[d->n_complete];
-}
-
 bool assembly_append(struct depacketizer *d, const void *data, size_t bytes)
 {
-    if (bytes > ASSEMBLY_BYTES_MAX - (d->bytes - open_unit(d)->begin))
+    if (bytes > ASSEMBLY_BYTES_MAX - (d->bytes - assembly_open_unit(d)->begin))
         return false;
     size_t room = d->room ? d->room : ROOM_MIN;
     while (room < d->bytes + bytes)
         room *= 2;
     if (room != d->room) {
         uint8_t *larger = realloc(d->data, room);
-        d->no_memory |= !larger;
         if (!larger)
             return false;
         d->data = larger;
@@ -154,13 +143,13 @@ static void remove_bytes(struct depacketizer *d, size_t from, size_t to)
 static void begin_ahead(struct depacketizer *d)
 {
     d->ahead = true;
-    open_unit(d)[1] = (struct assembly_unit){.begin = d->piece};
+    assembly_open_unit(d)[1] = (struct assembly_unit){.begin = d->piece};
 }
 
 // Adds the pieces ahead to the open unit: they do not begin another one.
 static void join_ahead(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     u->unit.has_sets |= d->ahead && u[1].unit.has_sets;
     u->recovery |= d->ahead && u[1].recovery;
     d->ahead = false;
@@ -172,7 +161,7 @@ static void join_ahead(struct depacketizer *d)
 // the next picture.
 static void lose_picture(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(d), left = {.unit = u->unit, .begin = u->begin};
+    struct assembly_unit *u = assembly_open_unit(d), left = {.unit = u->unit, .begin = u->begin};
     left.begun = u->unit.has_sets && u->head > 0;
     left.unit.has_sets = left.begun;
     left.unit.damaged = false;
@@ -187,7 +176,7 @@ enum assembly_end { ENDED, ENDED_BY_SILENCE, ENDED_BY_FLUSH };
 // Ends the open unit before the pieces ahead, else before the open piece.
 static void end_unit(struct depacketizer *d, enum assembly_end how)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     if (u->slices > 0 && d->codec->finish)
         d->codec->finish(d, u);
     if (!d->ahead)
@@ -235,7 +224,7 @@ static void release_unit(struct depacketizer *d)
 
 int64_t depacketizer_due_ns(const struct depacketizer *d)
 {
-    const struct assembly_unit *u = assembly_open_unit(d);
+    const struct assembly_unit *u = &d->units[d->n_complete];
     if (d->n_complete > d->given)
         return INT64_MIN;
     if (!u->picture || d->piece < d->bytes || u->awaits || d->ahead)
@@ -264,7 +253,7 @@ int depacketizer_get(struct depacketizer *d, int64_t now_ns, struct access_unit 
 // have ended before.
 static void note_hole(struct depacketizer *d, uint32_t lost, bool other)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     u->unit.lost += lost;
     u->unit.hole = true;
     d->ended_received_ns = INT64_MIN;
@@ -282,12 +271,12 @@ static void note_hole(struct depacketizer *d, uint32_t lost, bool other)
 // Ends the open unit: the sender restarted.
 static void restart_stream(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     if (u->picture) {
         u->unit.damaged |= !u->marked;
         end_unit(d, ENDED_BY_FLUSH);
     }
-    u = open_unit(d);
+    u = assembly_open_unit(d);
     u->unit.restarted = true;
     u->unit.has_sets = u->begun = false;
     d->bytes = d->piece = u->begin;
@@ -303,7 +292,7 @@ void assembly_packet(struct depacketizer *d, const struct rtp_packet *packet)
         note_hole(d, packet->lost, other || packet->restarted);
     if (packet->restarted)
         restart_stream(d);
-    else if (other && open_unit(d)->picture && (!open_unit(d)->awaits || hole))
+    else if (other && assembly_open_unit(d)->picture && (!assembly_open_unit(d)->awaits || hole))
         end_unit(d, ENDED);
     const bool continues = d->piece < d->bytes;
     d->gap_ns = continues ? bounds_max(d->gap_ns, packet->received_ns - d->received_ns) : 0;
@@ -332,14 +321,14 @@ static void tell_hole(struct depacketizer *d, bool begins)
     if (!d->hole)
         return;
     d->hole = false;
-    open_unit(d)->unit.damaged |= !begins;
-    open_unit(d)->unit.reference_lost |= begins && d->hole_whole;
+    assembly_open_unit(d)->unit.damaged |= !begins;
+    assembly_open_unit(d)->unit.reference_lost |= begins && d->hole_whole;
 }
 
 // Takes a slice that begins no picture. If none is open, the last unit was ended too early.
 static void go_on_with_picture(struct depacketizer *d, bool hole)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     if (u->picture) {
         u->early |= u->marked;
         return;
@@ -351,7 +340,7 @@ static void go_on_with_picture(struct depacketizer *d, bool hole)
 
 static void add_slice(struct depacketizer *d, const struct assembly_piece *piece)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     u->head = u->picture ? u->head : d->piece - u->begin;
     u->picture = true;
     u->marked = false;
@@ -369,7 +358,7 @@ static void add_slice(struct depacketizer *d, const struct assembly_piece *piece
 
 bool assembly_add(struct depacketizer *d, const struct assembly_piece *piece, size_t bytes)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     const enum assembly_kind kind = piece->kind;
     const bool hole = d->hole, stands_ahead = kind == PIECE_AHEAD || kind == PIECE_PREFIX;
     const bool slice = kind >= PIECE_FIRST && kind <= PIECE_NEXT;
@@ -391,7 +380,7 @@ bool assembly_add(struct depacketizer *d, const struct assembly_piece *piece, si
         tell_hole(d, kind != PIECE_NEXT && kind != PIECE_SECOND_FIELD);
     if (kind == PIECE_NEXT)
         go_on_with_picture(d, hole);
-    u = open_unit(d);
+    u = assembly_open_unit(d);
     time_unit(d, u);
     if (slice)
         add_slice(d, piece);
@@ -405,7 +394,7 @@ bool assembly_add(struct depacketizer *d, const struct assembly_piece *piece, si
 
 void assembly_damage(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     tell_hole(d, false);
     u->unit.damaged = true;
     if (!u->picture)
@@ -415,7 +404,7 @@ void assembly_damage(struct depacketizer *d)
 
 void assembly_marker(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     if (!u->picture || d->ahead)
         return;
     u->marked = true;
@@ -426,19 +415,11 @@ void assembly_marker(struct depacketizer *d)
 
 // --- the depacketizer
 
-static const struct depacketize_codec *const codecs[] = {
-    [SDP_H264] = &depacketize_nal,
-    [SDP_H265] = &depacketize_nal,
-    [SDP_JPEG] = &depacketize_jpeg,
-};
-
 int depacketizer_open(struct depacketizer **ret, const struct sdp_media *media,
                       struct picture_end_verdict *verdict)
 {
-    const size_t n = sizeof codecs / sizeof codecs[0];
-    const struct depacketize_codec *codec = media->codec < n ? codecs[media->codec] : NULL;
-    if (!codec)
-        return -ENOTSUP;
+    const struct depacketize_codec *codec =
+        media->codec == SDP_JPEG ? &depacketize_jpeg : &depacketize_nal;
     struct depacketizer *d = calloc(1, codec->bytes);
     if (!d)
         return -ENOMEM;
@@ -457,12 +438,10 @@ void depacketizer_close(struct depacketizer *d)
     free(d);
 }
 
-int depacketizer_put(struct depacketizer *d, const struct rtp_packet *packet)
+void depacketizer_put(struct depacketizer *d, const struct rtp_packet *packet)
 {
     release_unit(d);
-    d->no_memory = false;
     d->codec->packet(d, packet);
-    return d->no_memory ? -ENOMEM : 0;
 }
 
 void depacketizer_flush(struct depacketizer *d)
@@ -470,7 +449,7 @@ void depacketizer_flush(struct depacketizer *d)
     if (d->codec->drop)
         d->codec->drop(d);
     release_unit(d);
-    if (open_unit(d)->picture)
+    if (assembly_open_unit(d)->picture)
         end_unit(d, ENDED_BY_FLUSH);
     d->ended = false;
     d->ended_received_ns = INT64_MIN;

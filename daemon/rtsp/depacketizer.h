@@ -67,12 +67,12 @@ int64_t picture_end_silence_ns(const struct picture_end_verdict *, const struct 
 // --- the depacketizer
 
 // Reads `media` during the call. The owner keeps *verdict over connections, and the depacketizer
-// updates it. Returns 0; -ENOTSUP: another codec; -ENOMEM.
+// updates it. Returns 0 or -ENOMEM.
 int depacketizer_open(struct depacketizer **ret, const struct sdp_media *media,
                       struct picture_end_verdict *verdict);
 void depacketizer_close(struct depacketizer *); // accepts NULL
-// Returns 0 or -ENOMEM. The caller has taken all complete units with depacketizer_get before.
-int depacketizer_put(struct depacketizer *, const struct rtp_packet *);
+// The caller has taken all complete units with depacketizer_get before.
+void depacketizer_put(struct depacketizer *, const struct rtp_packet *);
 // Returns the next complete unit; its data is valid until the next call of put, get or flush. Ends
 // units that have waited long enough at `now_ns`. 0 or -EAGAIN.
 int depacketizer_get(struct depacketizer *, int64_t now_ns, struct access_unit *ret);
@@ -148,8 +148,7 @@ struct depacketizer {
     struct assembly_unit units[ASSEMBLY_UNITS + 1];
     int n_complete;
     bool ahead;
-    bool given;     // the first one was returned to the caller, and is released at the next call
-    bool no_memory; // an allocation failed since the owner cleared this
+    bool given; // the first one was returned to the caller, and is released at the next call
     // State of the last packet:
     bool begun; // a packet was received
     uint32_t timestamp;
@@ -163,12 +162,16 @@ struct depacketizer {
     int64_t ended_received_ns; // INT64_MIN: none, or packets are missing since then
 };
 
+static inline struct assembly_unit *assembly_open_unit(struct depacketizer *d)
+{
+    return &d->units[d->n_complete];
+}
+
 // For each packet: assembly_packet, then its pieces, then assembly_marker where it is marked.
 
 // Takes the packet's timestamp and the loss before it. Ends the open unit if the timestamp is new.
 // The caller has dropped an open piece that this packet cannot continue.
 void assembly_packet(struct depacketizer *, const struct rtp_packet *);
-const struct assembly_unit *assembly_open_unit(const struct depacketizer *);
 // Appends to the open piece. Returns false if there is no memory, or the unit would be too large.
 bool assembly_append(struct depacketizer *, const void *data, size_t bytes);
 // Adds the first bytes of the open piece to the unit that they belong to, and ends the open unit if

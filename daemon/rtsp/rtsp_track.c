@@ -10,26 +10,6 @@
 enum { BARREN_STAMPS = 8 }; // minimum: at a low rate a picture may take long
 static const int64_t BARREN_NS = 1000000000;
 
-struct early_report { // of a sender, before its first packet
-    struct rtcp_events events;
-    int64_t now_ns, realtime_ns; // when it arrived
-};
-
-struct rtsp_track {
-    struct rtp_receiver receiver;
-    struct depacketizer *depacketizer;
-    struct rtcp_receiver reports;
-    struct rtcp_clock wall_clock;
-    struct rtp_clock clock;
-    struct early_report early;
-    bool begun; // a unit came
-    // Packets in a row, without loss, that completed no unit:
-    int stamps; // number of timestamps
-    uint32_t stamp;
-    int64_t first_ns, last_ns; // when the first and the last arrived
-    bool ending, flushed;
-};
-
 int rtsp_track_open(struct rtsp_track **ret, const struct rtsp_track_options *options)
 {
     struct rtsp_track *t = calloc(1, sizeof *t);
@@ -56,7 +36,7 @@ void rtsp_track_close(struct rtsp_track *t)
     free(t);
 }
 
-static void take_report(struct rtsp_track *t, const struct early_report *report)
+static void take_report(struct rtsp_track *t, const struct rtsp_report *report)
 {
     const struct rtcp_events *events = &report->events;
     if (!events->report)
@@ -69,7 +49,7 @@ static void take_report(struct rtsp_track *t, const struct early_report *report)
 
 static int put_report(struct rtsp_track *t, const uint8_t *data, size_t bytes, int64_t now_ns)
 {
-    struct early_report report = {.now_ns = now_ns, .realtime_ns = realtime_ns()};
+    struct rtsp_report report = {.now_ns = now_ns, .realtime_ns = realtime_ns()};
     struct rtp_statistics *statistics = &t->receiver.statistics;
     rtcp_read(&report.events, data, bytes, statistics->locked, statistics->ssrc);
     if (statistics->locked)
@@ -91,13 +71,8 @@ int rtsp_track_put(struct rtsp_track *t, const uint8_t *data, size_t bytes, int6
     if (rc == 0 && t->early.events.ssrc == t->receiver.statistics.ssrc)
         take_report(t, &t->early);
     if (rc == 0)
-        t->early = (struct early_report){0};
+        t->early = (struct rtsp_report){0};
     return rc == 0 ? RTSP_TRACK_MEDIA : rc == -EBADMSG ? RTSP_TRACK_NOTHING : rc;
-}
-
-void rtsp_track_lose(struct rtsp_track *t)
-{
-    t->receiver.lose = true;
 }
 
 static void time_unit(struct rtsp_track *t, struct rtsp_unit *unit)
@@ -149,20 +124,14 @@ int rtsp_track_read(struct rtsp_track *t, int64_t now_ns, bool waited, struct rt
         rc = rtp_receiver_get(&t->receiver, t->ending ? INT64_MAX : now_ns, &packet);
         if (rc == 0) {
             note_packet(t, &packet);
-            rc = depacketizer_put(t->depacketizer, &packet);
-        }
-        if (rc == -EAGAIN && t->ending && !t->flushed) {
+            depacketizer_put(t->depacketizer, &packet);
+        } else if (t->ending && !t->flushed) {
             depacketizer_flush(t->depacketizer);
             t->flushed = true;
-        } else if (rc < 0) {
+        } else {
             return rc;
         }
     }
-}
-
-void rtsp_track_end(struct rtsp_track *t)
-{
-    t->ending = true;
 }
 
 int64_t rtsp_track_due_ns(const struct rtsp_track *t)
@@ -175,16 +144,6 @@ int64_t rtsp_track_due_ns(const struct rtsp_track *t)
 size_t rtsp_track_write(struct rtsp_track *t, enum rtcp_kind kind, int64_t now_ns, uint8_t *to)
 {
     return rtcp_write(&t->reports, &t->receiver.statistics, kind, now_ns, to);
-}
-
-uint32_t rtsp_track_ssrc(const struct rtsp_track *t)
-{
-    return t->reports.ssrc;
-}
-
-struct rtp_statistics rtsp_track_statistics(const struct rtsp_track *t)
-{
-    return t->receiver.statistics;
 }
 
 const uint8_t *rtsp_track_sets(const struct rtsp_track *t, size_t *bytes)

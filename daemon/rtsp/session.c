@@ -50,7 +50,7 @@ static void note_media(struct rtsp_session *s)
 {
     s->other_format = 0;
     s->media_ns = s->now_ns;
-    if (!s->memory->source_change_logged && rtsp_track_statistics(s->track).source_changes > 0) {
+    if (!s->memory->source_change_logged && s->track->receiver.statistics.source_changes > 0) {
         s->memory->source_change_logged = true;
         log_event(LOG_LEVEL_INFO, "%s changed the source (SSRC) of its stream: framed follows it",
                   s->place);
@@ -166,7 +166,7 @@ static int take_input(struct rtsp_session *s)
         return take_frame(s, &frame);
     case RTSP_ITEM_LOST:
         if (s->track)
-            rtsp_track_lose(s->track);
+            s->track->receiver.lose = true;
         return 0;
     case RTSP_ITEM_INVALID:
         if (s->phase == RTSP_LEAVING)
@@ -215,7 +215,7 @@ static int64_t find_due(const struct rtsp_session *s, enum due *what)
     const bool leaving = s->phase == RTSP_LEAVING, leaves_for_good = leaving && !s->reconnects;
     for (int i = 0; i < DUES; i++)
         due_ns[i] = INT64_MAX;
-    if (s->track && !leaving && rtsp_track_statistics(s->track).parted)
+    if (s->track && !leaving && s->track->receiver.statistics.parted)
         due_ns[DUE_PARTED] = s->parted_ns + PARTED_NS;
     if (!s->media_ns && s->phase != RTSP_PLAYING && !leaves_for_good)
         due_ns[DUE_OPEN] = s->opened_ns + s->config->connect_timeout.ns;
@@ -413,7 +413,7 @@ const uint8_t *rtsp_session_sets(const struct rtsp_session *s, size_t *bytes)
 
 struct rtp_statistics rtsp_session_statistics(const struct rtsp_session *s)
 {
-    return s->track ? rtsp_track_statistics(s->track) : (struct rtp_statistics){0};
+    return s->track ? s->track->receiver.statistics : (struct rtp_statistics){0};
 }
 
 uint64_t rtsp_session_overruns(const struct rtsp_session *s)

@@ -67,7 +67,7 @@ static void send_packet(struct sender *s, uint8_t flags, const uint8_t *data, si
         .extension_bytes = extension_bytes,
         .extension_profile = flags & RTP_LATER ? 0xffff : 0xffd8,
     };
-    MUST(depacketizer_put(s->depacketizer, &packet) == 0);
+    depacketizer_put(s->depacketizer, &packet);
     free(payload);
     free(extension);
     take_units(s);
