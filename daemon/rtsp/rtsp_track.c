@@ -98,12 +98,7 @@ static void note_packet(struct rtsp_track *t, const struct rtp_packet *packet)
         t->stamps++;
     }
     t->stamp = packet->timestamp;
-    t->last_ns = packet->received_ns;
-}
-
-bool rtsp_track_is_barren(const struct rtsp_track *t)
-{
-    return t->stamps >= BARREN_STAMPS && t->last_ns - t->first_ns >= BARREN_NS;
+    t->barren = t->stamps >= BARREN_STAMPS && packet->received_ns - t->first_ns >= BARREN_NS;
 }
 
 int rtsp_track_read(struct rtsp_track *t, int64_t now_ns, bool waited, struct rtsp_unit *ret)
@@ -118,6 +113,7 @@ int rtsp_track_read(struct rtsp_track *t, int64_t now_ns, bool waited, struct rt
             ret->waited = waited;
             time_unit(t, ret);
             t->stamps = 0;
+            t->barren = false;
             return 0;
         }
         // At the end, no packet waits for missing ones.
@@ -144,15 +140,4 @@ int64_t rtsp_track_due_ns(const struct rtsp_track *t)
 size_t rtsp_track_write(struct rtsp_track *t, enum rtcp_kind kind, int64_t now_ns, uint8_t *to)
 {
     return rtcp_write(&t->reports, &t->receiver.statistics, kind, now_ns, to);
-}
-
-const uint8_t *rtsp_track_sets(const struct rtsp_track *t, size_t *bytes)
-{
-    *bytes = t->depacketizer->sets_bytes;
-    return t->depacketizer->sets;
-}
-
-const char *rtsp_track_complaint(const struct rtsp_track *t)
-{
-    return *t->depacketizer->complaint ? t->depacketizer->complaint : NULL;
 }

@@ -32,9 +32,12 @@ struct rtsp_report { // of a sender
 struct rtsp_track {
     struct rtp_receiver receiver; // the session reads its statistics, and sets `lose`
     struct rtcp_receiver reports;
+    struct depacketizer *depacketizer; // with the parameter sets, and a complaint for people
     bool ending; // set by the session: no packet follows, and the open unit is complete
+    // Packets arrived for a second without loss and completed no unit: they are not of the codec in
+    // the SDP.
+    bool barren;
     // Private.
-    struct depacketizer *depacketizer;
     struct rtcp_clock wall_clock;
     struct rtp_clock clock;
     struct rtsp_report early; // before the first packet
@@ -43,7 +46,7 @@ struct rtsp_track {
     // Packets in a row, without loss, that completed no unit:
     int stamps; // number of timestamps
     uint32_t stamp;
-    int64_t first_ns, last_ns; // when the first and the last arrived
+    int64_t first_ns; // when the first arrived
 };
 
 // Returns 0, -ENOMEM or -EIO.
@@ -54,14 +57,8 @@ int rtsp_track_put(struct rtsp_track *, const uint8_t *data, size_t bytes, int64
 // Returns the next unit, valid until the next call: 0 or -EAGAIN. `waited`: the owner has
 // waited for packets since the previous unit.
 int rtsp_track_read(struct rtsp_track *, int64_t now_ns, bool waited, struct rtsp_unit *ret);
-// Returns true if packets arrived for a second without loss and completed no unit: they are not of
-// the codec in the SDP.
-bool rtsp_track_is_barren(const struct rtsp_track *);
 int64_t rtsp_track_due_ns(const struct rtsp_track *); // when to read without new packets
 // Writes a compound RTCP packet to `to`, of RTCP_REPORT_MAX bytes, and returns its size.
 size_t rtsp_track_write(struct rtsp_track *, enum rtcp_kind, int64_t now_ns, uint8_t *to);
-// Returns what is wrong with the stream, for people, or NULL; valid until close.
-const char *rtsp_track_complaint(const struct rtsp_track *);
-const uint8_t *rtsp_track_sets(const struct rtsp_track *, size_t *bytes);
 
 #endif

@@ -297,15 +297,15 @@ static bool read_unit(struct rtsp_session *s)
     if (!s->track || s->phase == RTSP_LEAVING)
         return false;
     int rc = rtsp_track_read(s->track, s->now_ns, has_waited(s), &s->unit);
-    const char *complaint = rtsp_track_complaint(s->track);
-    if (complaint && !s->memory->complaint_logged)
+    const char *complaint = s->track->depacketizer->complaint;
+    if (*complaint && !s->memory->complaint_logged)
         log_event(LOG_LEVEL_WARNING, "%s sends %s", s->place, complaint);
-    s->memory->complaint_logged |= complaint != NULL;
+    s->memory->complaint_logged |= *complaint != 0;
     if (rc < 0 && rc != -EAGAIN)
         rtsp_end_by_error(s, rc, "cannot receive from");
-    if (rc == -EAGAIN && rtsp_track_is_barren(s->track))
+    if (rc == -EAGAIN && s->track->barren)
         rtsp_end(s, -ETIME, "sends packets, but no picture of %s in them%s%s", s->media.encoding,
-                 complaint ? ": " : "", complaint ? complaint : "");
+                 *complaint ? ": " : "", complaint);
     s->has_unit = rc == 0;
     if (s->has_unit) {
         s->unit_ns = s->now_ns;
@@ -405,10 +405,8 @@ const struct sdp_media *rtsp_session_media(const struct rtsp_session *s)
 
 const uint8_t *rtsp_session_sets(const struct rtsp_session *s, size_t *bytes)
 {
-    if (s->track)
-        return rtsp_track_sets(s->track, bytes);
-    *bytes = (size_t)s->media.sets_bytes;
-    return s->media.sets;
+    *bytes = s->track ? s->track->depacketizer->sets_bytes : (size_t)s->media.sets_bytes;
+    return s->track ? s->track->depacketizer->sets : s->media.sets;
 }
 
 struct rtp_statistics rtsp_session_statistics(const struct rtsp_session *s)
