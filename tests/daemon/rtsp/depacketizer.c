@@ -290,6 +290,38 @@ static void test_fragments(void)
         CHECK(net.got[i].unit.bytes == 4 + sizes[i], "%d: %zu", i, net.got[i].unit.bytes);
 }
 
+// A unit in fragments has the times of the first and the last, and the pause between them is
+// learnt.
+static void test_times(void)
+{
+    net_open_trusted(SDP_H264);
+    const int64_t first_ns = net.now_ns;
+    send_fragment(0x80, 5, 500, false);
+    net_wait(2 * MS);
+    send_fragment(0, 5, 500, false);
+    net_wait(5 * MS);
+    send_fragment(0x40, 5, 500, true);
+    CHECK(net.n == 1, "%d", net.n);
+    const struct access_unit *u = &net.got[0].unit;
+    CHECK(u->received_ns == first_ns && u->arrived_ns == first_ns + 7 * MS, "%lld and %lld ns",
+          (long long)(u->received_ns - first_ns), (long long)(u->arrived_ns - first_ns));
+    CHECK(net.verdict.gap_ns > 2 * MS, "%lld ns", (long long)net.verdict.gap_ns);
+}
+
+// The beginning of an incomplete unit shows which picture is damaged.
+static void test_incomplete(void)
+{
+    net_open_trusted(SDP_H264);
+    send_slice(1, false);
+    send_fragment(0x80, 5, 50, false);
+    net_lose(1);
+    next_stamp();
+    send_slice(1, true);
+    CHECK(net.n == 2, "%d", net.n);
+    check_flags(0, false, false, 0);
+    check_flags(1, false, true, 1);
+}
+
 static size_t aggregate(uint8_t *to, const char *pattern)
 {
     size_t at = 1;
@@ -429,6 +461,8 @@ int main(void)
     TEST(test_start_codes_behind_open_picture());
     TEST(test_two_in_one());
     TEST(test_fragments());
+    TEST(test_times());
+    TEST(test_incomplete());
     TEST(test_aggregates());
     TEST(test_skipped());
     TEST(test_recovery_point());
