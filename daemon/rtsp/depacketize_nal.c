@@ -32,7 +32,7 @@ struct nal_codec {
     int aggregation, fragmentation; // types of payloads; lower ones are single NAL units
     // Classifies a unit by its first bytes: at least one, and all of them or TELLING_BYTES.
     struct assembly_piece (*tell)(struct nal_stream *, const uint8_t *nal, size_t bytes);
-    // Reads a complete unit that is no slice, and stores a parameter set. May set `set` and
+    // Reads a complete unit, and stores a parameter set. May set `set` and
     // `recovery` of its piece.
     void (*learn)(struct nal_stream *, const uint8_t *nal, size_t bytes, struct assembly_piece *);
 };
@@ -159,6 +159,8 @@ static void h264_learn(struct nal_stream *n, const uint8_t *nal, size_t bytes,
     const int type = h264_type(nal);
     struct nal_bits payload;
     uint32_t id, sps_id;
+    if (nal[0] & 0x80 || bytes < 2)
+        return;
     piece->set = type == H264_UNIT_SPS || type == H264_UNIT_PPS;
     piece->recovery = type == H264_UNIT_SEI &&
                       nal_find_sei(&(struct nal){nal, bytes}, 1, SEI_RECOVERY_POINT, &payload);
@@ -234,7 +236,8 @@ static void h265_learn(struct nal_stream *n, const uint8_t *nal, size_t bytes,
                        struct assembly_piece *piece)
 {
     const int type = h265_type(nal);
-    if (type < HEVC_UNIT_VPS || type > HEVC_UNIT_PPS || bytes <= H265_HEADER || layer_of(nal) > 0)
+    if (nal[0] & 0x80 || type < HEVC_UNIT_VPS || type > HEVC_UNIT_PPS || bytes <= H265_HEADER ||
+        layer_of(nal) > 0)
         return;
     struct nal_bits bits = {.data = nal, .size = bytes, .at = H265_HEADER};
     uint32_t id = type == HEVC_UNIT_PPS ? nal_ue(&bits) : nal_u(&bits, 4); // 4 bits: of the VPS

@@ -9,12 +9,12 @@
 #include <strings.h>
 
 #include "daemon/base/log.h"
-#include "daemon/bitstream/nal.h"
 
 enum {
     FMTP_MAX = 32, // a=fmtp lines kept
     RATE_MAX = 1000,
     DIMENSION_MAX = 1 << 15,
+    START_BYTES = 4, // of a start code
 };
 
 struct span { // a piece of the text
@@ -92,44 +92,25 @@ static int number(struct span span)
 
 // --- parameter sets
 
-static bool is_set(enum sdp_codec codec, uint8_t header)
-{
-    const int type = codec == SDP_H264 ? header : header >> 1;
-    return codec == SDP_H264 ? (type & 0x9f) == H264_UNIT_SPS || (type & 0x9f) == H264_UNIT_PPS
-                             : type >= HEVC_UNIT_VPS && type <= HEVC_UNIT_PPS;
-}
-
-// Adds a NAL unit if it is a parameter set.
-static void add_set(struct sdp_media *media, const uint8_t *data, int bytes)
-{
-    static const uint8_t start_code[] = {0, 0, 0, 1};
-    const int header = media->codec == SDP_H264 ? 1 : 2;
-    while (bytes > 0 && data[bytes - 1] == 0)
-        bytes--; // no NAL unit ends in a zero
-    const int whole = bytes + (int)sizeof start_code;
-    if (bytes <= header || !is_set(media->codec, *data) || whole > SDP_SETS_MAX - media->sets_bytes)
-        return;
-    memcpy(media->sets + media->sets_bytes, start_code, sizeof start_code);
-    memcpy(media->sets + media->sets_bytes + sizeof start_code, data, (size_t)bytes);
-    media->sets_bytes += whole;
-}
-
-// Adds the sets in a base64 list of NAL units. Cameras put start codes into an entry, also between
+// Adds the units in a base64 list of NAL units. Cameras put start codes into an entry, also between
 // its units.
 static void add_sets(struct sdp_media *media, struct span list)
 {
-    uint8_t data[SDP_SETS_MAX];
-    char text[SDP_SETS_MAX / 3 * 4 + 1]; // of no more bytes than `data` has
+    char text[SDP_SETS_MAX / 3 * 4 + 1];
+    uint8_t data[SDP_SETS_MAX]; // has room for what the text has
     while (list.begin < list.end) {
         const bool fits = copy(text, sizeof text, cut(&list, ","));
-        const int bytes = fits ? av_base64_decode(data, text, sizeof data) : 0;
-        int begin = 0;
-        for (int i = 0; i + 3 <= bytes; i++)
-            if (data[i] == 0 && data[i + 1] == 0 && data[i + 2] == 1) {
-                add_set(media, data + begin, i - begin);
-                begin = i + 3;
-            }
-        add_set(media, data + begin, bytes - begin);
+        int bytes = fits ? av_base64_decode(data, text, sizeof data) : 0, begin = 0;
+        while (bytes > 0 && data[bytes - 1] == 0)
+            bytes--; // no NAL unit ends in a zero
+        while (begin < bytes && data[begin] <= 1)
+            begin++; // a start code, as no parameter set begins
+        uint8_t *to = media->sets + media->sets_bytes;
+        if (bytes <= begin || bytes - begin + START_BYTES > SDP_SETS_MAX - media->sets_bytes)
+            continue;
+        memcpy(to, "\0\0\0\1", START_BYTES);
+        memcpy(to + START_BYTES, data + begin, (size_t)(bytes - begin));
+        media->sets_bytes += START_BYTES + bytes - begin;
     }
 }
 

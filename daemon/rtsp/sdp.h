@@ -18,8 +18,8 @@ struct sdp_media { // one payload type of an m= line
     int payload_type;
     int clock_rate;                // ticks/s as announced, perhaps wrong; 90000: unknown
     char control[SDP_CONTROL_MAX]; // "": none
-    // Parameter sets of H.264 and H.265 in any order, each with a start code, as a head start for
-    // the decoder; those in the stream replace them. 0 bytes: none.
+    // Parameter sets of H.264 and H.265 in any order and with start codes, perhaps among other NAL
+    // units, as a head start for the decoder; those in the stream replace them. 0 bytes: none.
     uint8_t sets[SDP_SETS_MAX];
     int sets_bytes;
     bool donl;         // H.265: units carry decoding order numbers

@@ -400,7 +400,11 @@ static void test_sets(void)
     memcpy(media.sets + 4, pps, 4);
     memcpy(media.sets + 8, "\0\0\1", 3);
     memcpy(media.sets + 11, sps, 8);
-    media.sets_bytes = 19;
+    // No sets: a slice, the forbidden bit, one byte alone.
+    static const uint8_t wrong[] = {0, 0,  1,    0x65, 0x88, 0x84, 0,    0, 1, 0xe7, 66,
+                                    0, 30, 0x95, 0,    0,    1,    0x67, 0, 0, 1,    0x68};
+    memcpy(media.sets + 19, wrong, sizeof wrong);
+    media.sets_bytes = 19 + sizeof wrong;
     net_open(SDP_H264, &media);
     const uint8_t *sets = net.depacketizer->sets;
     size_t bytes = net.depacketizer->sets_bytes;
