@@ -551,21 +551,22 @@ static void rtsp_close(struct demux *demux)
 static const struct AVCodecParameters *rtsp_parameters(const struct demux *demux)
 {
     const struct rtsp_demux *in = (const void *)demux;
-    return rtsp_video_parameters(in->video);
+    return in->video->parameters;
 }
 
 static const char *rtsp_describe(const struct demux *demux)
 {
     struct rtsp_demux *in = (void *)demux;
-    snprintf(in->description, sizeof in->description, "%s over rtsp/%s",
-             rtsp_video_describe(in->video), rtsp_session_transport(in->session));
+    snprintf(in->description, sizeof in->description, "%s over rtsp/%s", in->video->description,
+             rtsp_session_transport(in->session));
     return in->description;
 }
 
 static void rtsp_rate(const struct demux *demux, int *num, int *den)
 {
     const struct rtsp_demux *in = (const void *)demux;
-    rtsp_video_rate(in->video, num, den);
+    *num = in->video->rate_num;
+    *den = in->video->rate_den;
 }
 
 static void rtsp_network(const struct demux *demux, struct demux_network *ret)

@@ -19,20 +19,6 @@ static const double RATE_MIN = 0.01;
 static const AVRational NANOSECONDS = {1, 1000000000};
 static const double RATE_LIES = 0.1; // an announced rate that is off by more is not believed
 
-struct rtsp_video {
-    AVCodecParameters *parameters;
-    AVCodecParserContext *parser; // reads the size from a keyframe
-    AVCodecContext *parsing;
-    AVPacket *packet;
-    bool begun;
-    int64_t pts_of_zero_ns; // pts of the track's time 0
-    int64_t last_pts_ns, last_received_ns;
-    int units;                    // since the start of the rate measurement
-    int64_t first_ns, highest_ns; // of the track's time
-    AVRational rate;              // 0/0: unknown
-    char description[96];
-};
-
 static const enum AVCodecID codecs[] = {
     [SDP_OTHER] = AV_CODEC_ID_NONE,
     [SDP_H264] = AV_CODEC_ID_H264,
@@ -40,16 +26,15 @@ static const enum AVCodecID codecs[] = {
     [SDP_JPEG] = AV_CODEC_ID_MJPEG,
 };
 
-// Returns the nominal rate for a measured one. Timestamps at a whole rate jitter; 30000/1001 and
+// Sets the nominal rate for a measured one. Timestamps at a whole rate jitter; 30000/1001 and
 // its kind come from generators that do not.
-static AVRational nominal_rate(double rate)
+static void set_rate(struct rtsp_video *video, double rate)
 {
     const int whole = (int)round(rate);
-    if (fabs(rate - whole / 1.001) < 1e-4 * rate)
-        return (AVRational){whole * 1000, 1001};
-    if (fabs(rate - whole) < 0.01 * rate)
-        return (AVRational){whole, 1};
-    return (AVRational){(int)lround(rate * 100), 100};
+    const bool film = fabs(rate - whole / 1.001) < 1e-4 * rate;
+    const bool near = fabs(rate - whole) < 0.01 * rate;
+    video->rate_den = film ? 1001 : near ? 1 : 100;
+    video->rate_num = film ? whole * 1000 : near ? whole : (int)lround(rate * 100);
 }
 
 static void describe_track(struct rtsp_video *video)
@@ -58,8 +43,8 @@ static void describe_track(struct rtsp_video *video)
     char size[32] = "", rate[32] = "";
     if (parameters->width > 0)
         snprintf(size, sizeof size, " %dx%d", parameters->width, parameters->height);
-    if (video->rate.den)
-        snprintf(rate, sizeof rate, " %.4g fps", av_q2d(video->rate));
+    if (video->rate_den)
+        snprintf(rate, sizeof rate, " %.4g fps", (double)video->rate_num / video->rate_den);
     snprintf(video->description, sizeof video->description, "%s%s%s",
              avcodec_get_name(parameters->codec_id), size, rate);
 }
@@ -89,7 +74,7 @@ int rtsp_video_open(struct rtsp_video **ret, const struct sdp_media *media, cons
         return -ENOMEM;
     int rc = -ENOMEM;
     if (media->rate > 0 && media->rate <= RATE_MAX)
-        video->rate = nominal_rate(media->rate);
+        set_rate(video, media->rate);
     video->packet = av_packet_alloc();
     video->parameters = avcodec_parameters_alloc();
     video->parsing = avcodec_alloc_context3(NULL);
@@ -119,11 +104,6 @@ void rtsp_video_close(struct rtsp_video *video)
     avcodec_parameters_free(&video->parameters);
     av_packet_free(&video->packet);
     free(video);
-}
-
-const AVCodecParameters *rtsp_video_parameters(const struct rtsp_video *video)
-{
-    return video->parameters;
 }
 
 // --- packets
@@ -156,10 +136,10 @@ static void measure_rate(struct rtsp_video *video, int64_t time_ns)
     if (video->units <= MEASURED || ns <= 0)
         return;
     const double measured = MEASURED * 1e9 / (double)ns;
-    const double said = video->rate.den ? av_q2d(video->rate) : 0;
+    const double said = video->rate_den ? (double)video->rate_num / video->rate_den : 0;
     if (measured < RATE_MIN || measured > RATE_MAX || fabs(measured - said) <= RATE_LIES * measured)
         return;
-    video->rate = nominal_rate(measured);
+    set_rate(video, measured);
     describe_track(video);
 }
 
@@ -214,15 +194,4 @@ int rtsp_video_packet(struct rtsp_video *video, const struct rtsp_unit *unit, st
         .guessed = unit->guessed,
     };
     return 0;
-}
-
-const char *rtsp_video_describe(const struct rtsp_video *video)
-{
-    return video->description;
-}
-
-void rtsp_video_rate(const struct rtsp_video *video, int *num, int *den)
-{
-    *num = video->rate.num;
-    *den = video->rate.den;
 }

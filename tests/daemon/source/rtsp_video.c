@@ -84,7 +84,7 @@ static void send_keyframe(struct rtsp_video *video, const uint8_t *data, size_t 
 static void check_stream(const struct rtsp_video *video, int width, int height, const uint8_t *sets,
                          size_t bytes, const char *when)
 {
-    const AVCodecParameters *stream = rtsp_video_parameters(video);
+    const AVCodecParameters *stream = video->parameters;
     CHECK(stream->width == width && stream->height == height, "%dx%d %s", stream->width,
           stream->height, when);
     CHECK((size_t)stream->extradata_size == bytes && !memcmp(stream->extradata, sets, bytes),
