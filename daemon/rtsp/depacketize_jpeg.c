@@ -66,7 +66,7 @@ struct jpeg {
     struct jpeg_size announced;        // from the SDP
     struct jpeg_size declared;         // from the header of the open picture
     struct jpeg_size known_for, known; // known: size of pictures with header known_for; 0: unknown
-    int known_type, trust;             // trust: pictures until the size is searched again
+    int trust;                         // pictures until the size is searched again
     struct tables cached[Q_CACHED];    // by Q, from Q_SENT on
     // Of the open picture; those with an extension take what they lack from the picture before.
     struct segments quantization, huffman, frame;
@@ -208,7 +208,7 @@ static int choose_side(int declared, int announced)
 static bool is_known(const struct jpeg *j)
 {
     return j->known.width > 0 && j->known_for.width == j->declared.width &&
-           j->known_for.height == j->declared.height && j->known_type == j->half_height;
+           j->known_for.height == j->declared.height;
 }
 
 // Chooses a preliminary size; finish_size() corrects it in the frame header.
@@ -492,7 +492,6 @@ static void finish_size(struct jpeg *j, struct assembly_unit *u)
     j->trust -= j->trust > 0;
     if (rc == 0) {
         j->known_for = j->declared;
-        j->known_type = j->half_height;
         j->known = size;
         j->trust = j->declared.width > 0 && j->declared.height > 0 ? SIZE_TRUST : 0;
         write_size(scan - SCAN_HEADER_BYTES - FRAME_BYTES, size);

@@ -53,7 +53,6 @@ struct nal_stream {
     uint8_t sets[SETS_BYTES];
     // H.264: parameter sets, and the first field of the open access unit.
     struct h264_sps sps[H264_SPS_MAX];
-    bool known[H264_SPS_MAX];
     uint8_t sps_of[H264_PPS_MAX];
     uint32_t frame_num, timestamp;
     bool bottom;
@@ -102,7 +101,7 @@ static enum assembly_kind h264_tell_first(struct nal_stream *n, const uint8_t *n
     struct depacketizer *d = &n->base;
     struct h264_slice slice = h264_slice_read(nal, bytes);
     const uint8_t sps = n->sps_of[slice.pps % H264_PPS_MAX];
-    if (!n->known[sps] || !n->sps[sps].fields)
+    if (!n->sps[sps].fields)
         return PIECE_FIRST;
     h264_slice_read_field(&slice, &n->sps[sps], nal, bytes);
     if (!slice.field)
@@ -169,7 +168,6 @@ static void h264_learn(struct nal_stream *n, const uint8_t *nal, size_t bytes,
         if (sps.id >= H264_SPS_MAX)
             return;
         n->sps[sps.id] = sps;
-        n->known[sps.id] = true;
         put_set(n, type, sps.id, nal, bytes);
     } else if (type == H264_UNIT_PPS) {
         h264_pps_read(nal, bytes, &id, &sps_id);
@@ -201,35 +199,30 @@ static int layer_of(const uint8_t *nal)
     return (nal[0] & 1) << 5 | nal[1] >> 3;
 }
 
-static struct assembly_piece h265_tell_slice(struct nal_stream *n, const uint8_t *nal)
-{
-    const int type = h265_type(nal), sub_layer = (nal[1] & 7) - 1;
-    return (struct assembly_piece){
-        .kind = nal[H265_HEADER] & 0x80 ? PIECE_FIRST : PIECE_NEXT, // first_slice_segment_in_pic
-        .slice = true,
-        .disposable =
-            type <= HEVC_UNIT_RSV_VCL_N14 && type % 2 == 0 && sub_layer == n->sub_layers - 1,
-        .random_access = type >= HEVC_UNIT_BLA_W_LP && type <= HEVC_UNIT_RSV_IRAP_VCL23,
-    };
-}
-
 static struct assembly_piece h265_tell(struct nal_stream *n, const uint8_t *nal, size_t bytes)
 {
     const int type = h265_type(nal);
     const bool slice = type <= HEVC_UNIT_RSV_VCL31;
-    enum assembly_kind kind = PIECE_BEHIND;
+    struct assembly_piece piece = {.kind = PIECE_BEHIND};
     if (bytes < H265_HEADER + (size_t)slice || type >= n->codec->aggregation)
-        kind = PIECE_SKIPPED;
+        piece.kind = PIECE_SKIPPED;
     else if (layer_of(nal) > 0)
-        kind = slice ? PIECE_NEXT : PIECE_ANYWHERE;
+        piece.kind = slice ? PIECE_NEXT : PIECE_ANYWHERE;
     else if (slice)
-        return h265_tell_slice(n, nal);
+        piece = (struct assembly_piece){
+            .kind =
+                nal[H265_HEADER] & 0x80 ? PIECE_FIRST : PIECE_NEXT, // first_slice_segment_in_pic
+            .slice = true,
+            .disposable = type <= HEVC_UNIT_RSV_VCL_N14 && type % 2 == 0 &&
+                          (nal[1] & 7) == n->sub_layers, // nuh_temporal_id_plus1
+            .random_access = type >= HEVC_UNIT_BLA_W_LP && type <= HEVC_UNIT_RSV_IRAP_VCL23,
+        };
     else if (type == HEVC_UNIT_END_OF_SEQUENCE || type == HEVC_UNIT_END_OF_BITSTREAM)
-        kind = PIECE_ANYWHERE;
+        piece.kind = PIECE_ANYWHERE;
     else if (type <= HEVC_UNIT_AUD || type == HEVC_UNIT_PREFIX_SEI ||
              (type >= HEVC_UNIT_RSV_NVCL41 && type <= HEVC_UNIT_RSV_NVCL44))
-        kind = PIECE_AHEAD;
-    return (struct assembly_piece){.kind = kind};
+        piece.kind = PIECE_AHEAD;
+    return piece;
 }
 
 static void h265_learn(struct nal_stream *n, const uint8_t *nal, size_t bytes,

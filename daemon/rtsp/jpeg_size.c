@@ -233,11 +233,6 @@ static double row_difference(const int *luma, int n, int columns)
     return n > columns ? (double)sum / (n - columns) : 1e9;
 }
 
-static bool is_plausible(int width, int height)
-{
-    return width <= ASPECT_MAX * height && height <= ASPECT_MAX * width;
-}
-
 // Chooses the fitting size whose rows resemble each other most. -ERANGE: none fits, or several fit
 // equally well.
 static int choose_size(struct jpeg_size *ret, const struct scan *s, int n, struct jpeg_size rest,
@@ -254,7 +249,8 @@ static int choose_size(struct jpeg_size *ret, const struct scan *s, int n, struc
             continue;
         const int width = side_of(columns, MCU_WIDTH, rest.width, announced.width);
         const int height = side_of(n / columns, s->mcu_height, rest.height, announced.height);
-        if (width == 0 || height == 0 || (guessed && !is_plausible(width, height)))
+        const bool narrow = width > ASPECT_MAX * height || height > ASPECT_MAX * width;
+        if (width == 0 || height == 0 || (guessed && narrow))
             continue;
         const double difference = row_difference(luma, n, columns);
         second = difference < best ? best : difference < second ? difference : second;
