@@ -6,7 +6,6 @@
 
 #include "daemon/base/number.h"
 #include "daemon/rtsp/depacketizer.h"
-#include "daemon/rtsp/jpeg_size.h"
 #include "daemon/rtsp/rtp_receiver.h"
 #include "daemon/rtsp/sdp.h"
 
@@ -472,13 +471,6 @@ static void jpeg_packet(struct depacketizer *d, const struct rtp_packet *packet)
 
 // --- the size
 
-static void complain_of_size(struct jpeg *j)
-{
-    snprintf(j->base.complaint, sizeof j->base.complaint,
-             "JPEG whose size is not the %dx%d of its header, nor any other that framed can find",
-             j->declared.width, j->declared.height);
-}
-
 // Finds the size from the scan: the RTP header wraps at 2048 pixels, or has 0.
 static void finish_size(struct jpeg *j, struct assembly_unit *u)
 {
@@ -497,7 +489,10 @@ static void finish_size(struct jpeg *j, struct assembly_unit *u)
         write_size(scan - SCAN_HEADER_BYTES - FRAME_BYTES, size);
     }
     if (rc == -ERANGE || (rc < 0 && !j->sized && !u->unit.damaged))
-        complain_of_size(j);
+        snprintf(j->base.complaint, sizeof j->base.complaint,
+                 "JPEG whose size is not the %dx%d of its header, nor any other that framed can "
+                 "find",
+                 j->declared.width, j->declared.height);
     u->unit.damaged |= rc == -ERANGE;
     if (rc < 0 && !j->sized)
         u->slices = 0;

@@ -140,7 +140,8 @@ struct depacketizer {
     struct picture_end_verdict *verdict;
     uint8_t *data; // of all units, and of the open piece behind them
     size_t room, bytes;
-    size_t piece;     // offset of the open piece; `bytes`: there is none
+    size_t piece;     // offset of the open piece; `bytes`: there is none. A codec whose data follow
+                      // their piece moves it behind them.
     int64_t piece_ns; // its first packet's arrival
     int64_t gap_ns;   // the longest silence between its packets
     // The complete ones, the oldest first; the open one; and if `ahead` is set, its last pieces:
@@ -192,5 +193,30 @@ struct depacketize_codec {
 };
 
 extern const struct depacketize_codec depacketize_nal, depacketize_jpeg;
+
+// --- the size of a JPEG picture, by the number of blocks in its scan: RTP (RFC 2435) has one byte
+// for an eighth of the width and one for the height, so sides above 2040 wrap or are 0
+
+enum { JPEG_HUFFMAN_BYTES = 420 };
+extern const uint8_t jpeg_huffman[JPEG_HUFFMAN_BYTES]; // K.3 to K.6 of T.81, as one DHT segment
+
+struct jpeg_size { // in pixels; 0: unknown
+    int width, height;
+};
+
+struct jpeg_scan { // of a baseline picture with the tables above
+    const uint8_t *data;
+    size_t bytes;
+    bool half_height;     // chroma: 4:2:0, else 4:2:2
+    int restart_interval; // in MCUs; 0: none
+};
+
+// Returns true if the RTP header may have `rest` pixels for a side of `size` pixels.
+bool jpeg_size_is_rest(int rest, int size);
+// Finds the size of a picture by its complete scan. *ret: on entry the likely size, if any; `rest`:
+// from the RTP header; `announced`: from the SDP. Returns 0; -EBADMSG: the scan cannot be read;
+// -ERANGE: no size has its number of blocks, or several have; -ENOMEM.
+int jpeg_size_find(struct jpeg_size *ret, const struct jpeg_scan *, struct jpeg_size rest,
+                   struct jpeg_size announced);
 
 #endif

@@ -1,8 +1,9 @@
-#include "daemon/rtsp/jpeg_size.h"
-
+// The size of a JPEG picture in RTP.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "daemon/rtsp/depacketizer.h"
 
 enum {
     RST0 = 0xd0, // the second byte of a marker

@@ -104,7 +104,6 @@ static void note_packet(struct rtsp_track *t, const struct rtp_packet *packet)
 int rtsp_track_read(struct rtsp_track *t, int64_t now_ns, bool waited, struct rtsp_unit *ret)
 {
     struct rtp_packet packet;
-    int rc = 0;
     for (;;) {
         if (depacketizer_get(t->depacketizer, now_ns, &ret->unit) == 0) {
             // A stream may be joined in the middle.
@@ -117,15 +116,14 @@ int rtsp_track_read(struct rtsp_track *t, int64_t now_ns, bool waited, struct rt
             return 0;
         }
         // At the end, no packet waits for missing ones.
-        rc = rtp_receiver_get(&t->receiver, t->ending ? INT64_MAX : now_ns, &packet);
-        if (rc == 0) {
+        if (rtp_receiver_get(&t->receiver, t->ending ? INT64_MAX : now_ns, &packet) == 0) {
             note_packet(t, &packet);
             depacketizer_put(t->depacketizer, &packet);
         } else if (t->ending && !t->flushed) {
             depacketizer_flush(t->depacketizer);
             t->flushed = true;
         } else {
-            return rc;
+            return -EAGAIN;
         }
     }
 }
