@@ -32,8 +32,7 @@ struct nal_codec {
     int aggregation, fragmentation; // types of payloads; lower ones are single NAL units
     // Classifies a unit by its first bytes: at least one, and all of them or TELLING_BYTES.
     struct assembly_piece (*tell)(struct nal_stream *, const uint8_t *nal, size_t bytes);
-    // Reads a complete unit, and stores a parameter set. May set `set` and
-    // `recovery` of its piece.
+    // Reads a complete unit, and stores a parameter set. May set `set` and `recovery` of its piece.
     void (*learn)(struct nal_stream *, const uint8_t *nal, size_t bytes, struct assembly_piece *);
 };
 

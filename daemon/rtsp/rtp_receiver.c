@@ -53,11 +53,11 @@ enum {
     GOES_ON_MAX = 16,            // maximum distance of numbers over a change of the SSRC
 };
 
-static const int64_t MS = 1000000, SECOND = 1000 * MS,
-                     WAIT_NS = 20 * MS, // for a missing packet
-    SILENCE_MIN_NS = 500 * MS, SILENCE_MAX_NS = 5000 * MS,
-                     LEFT_NS = 1000 * MS, // minimum: a second sender is heard by then
-    PER_PACKET = MS / 50;                 // no camera sends packets faster than one in this time
+static const int64_t MS = 1000000, SECOND = 1000 * MS;
+static const int64_t WAIT_NS = 20 * MS; // for a missing packet
+static const int64_t SILENCE_MIN_NS = 500 * MS, SILENCE_MAX_NS = 5000 * MS;
+static const int64_t LEFT_NS = 1000 * MS;  // minimum: a second sender is heard by then
+static const int64_t PER_PACKET = MS / 50; // no camera sends packets faster than one in this time
 
 void rtp_receiver_open(struct rtp_receiver *r, const struct rtsp_track_options *options)
 {

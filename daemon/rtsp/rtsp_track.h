@@ -54,8 +54,8 @@ int rtsp_track_open(struct rtsp_track **ret, const struct rtsp_track_options *);
 void rtsp_track_close(struct rtsp_track *); // accepts NULL
 // The caller has read all complete units before. Returns enum rtsp_track_got or -ENOMEM.
 int rtsp_track_put(struct rtsp_track *, const uint8_t *data, size_t bytes, int64_t now_ns);
-// Returns the next unit, valid until the next call: 0 or -EAGAIN. `waited`: the owner has
-// waited for packets since the previous unit.
+// Returns the next unit, valid until the next call: 0 or -EAGAIN. `waited`: the owner has waited
+// for packets since the previous unit.
 int rtsp_track_read(struct rtsp_track *, int64_t now_ns, bool waited, struct rtsp_unit *ret);
 int64_t rtsp_track_due_ns(const struct rtsp_track *); // when to read without new packets
 // Writes a compound RTCP packet to `to`, of RTCP_REPORT_MAX bytes, and returns its size.
