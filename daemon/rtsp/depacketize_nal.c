@@ -11,7 +11,7 @@
 
 enum {
     START_BYTES = 4,
-    TELLING_BYTES = 32, // bytes of a NAL unit that suffice to classify it
+    TELLING_BYTES = 32, // bytes of an incomplete NAL unit that suffice to classify it
     HEADER_MAX = 2,
     H265_HEADER = 2,
     DONL_BYTES = 2, // decoding order number; DOND_BYTES: of later units of an aggregation packet
@@ -25,29 +25,23 @@ enum { FU_START = 0x80, FU_END = 0x40 };
 
 struct nal_stream;
 
-struct nal_facts {
-    enum assembly_piece piece;
-    bool is_slice; // `slice` is set
-    struct assembly_slice slice;
-};
-
-enum nal_lesson { LEARNT_NOTHING, LEARNT_SET, LEARNT_RECOVERY };
-
 struct nal_codec {
     size_t header; // bytes of a NAL unit's header
     // The type's place in the first byte; both standards define the same payloads but for these.
     int type_shift, type_mask;
     int aggregation, fragmentation; // types of payloads; lower ones are single NAL units
     // Classifies a unit by its first bytes: at least one, and all of them or TELLING_BYTES.
-    struct nal_facts (*tell)(struct nal_stream *, const uint8_t *nal, size_t bytes);
-    // Reads a complete unit that is no slice, and stores a parameter set.
-    enum nal_lesson (*learn)(struct nal_stream *, const uint8_t *nal, size_t bytes);
+    struct assembly_piece (*tell)(struct nal_stream *, const uint8_t *nal, size_t bytes);
+    // Reads a complete unit, and stores a parameter set. May set `set` and `recovery` of its piece.
+    void (*learn)(struct nal_stream *, const uint8_t *nal, size_t bytes, struct assembly_piece *);
 };
 
 struct nal_stream {
-    struct depacketizer *depacketizer;
+    struct depacketizer base; // first
     const struct nal_codec *codec;
     bool donl;
+    size_t header;  // the open unit: bytes of its start code; it is the open piece
+    size_t scanned; // start codes are searched from here on
     // The newest parameter set of each kind and id of a stream, with start codes.
     struct {
         int rank; // lower ranks come first: a VPS, an SPS, a PPS
@@ -56,17 +50,8 @@ struct nal_stream {
     } set[SETS_MAX];
     int n_sets;
     uint8_t sets[SETS_BYTES];
-    size_t sets_bytes;
-    // The open NAL unit, in the open access unit.
-    bool open;
-    bool told;            // it is classified or left out
-    bool left_out;        // its bytes are dropped
-    size_t start, header; // offsets of its start code and its header
-    size_t scanned;       // start codes are searched from here on
-    struct nal_facts facts;
     // H.264: parameter sets, and the first field of the open access unit.
     struct h264_sps sps[H264_SPS_MAX];
-    bool known[H264_SPS_MAX];
     uint8_t sps_of[H264_PPS_MAX];
     uint32_t frame_num, timestamp;
     bool bottom;
@@ -75,14 +60,6 @@ struct nal_stream {
 };
 
 // --- parameter sets
-
-static void remove_set(struct nal_stream *n, int i, size_t at)
-{
-    const size_t bytes = n->set[i].bytes, behind = n->sets_bytes - at - bytes;
-    memmove(n->sets + at, n->sets + at + bytes, behind);
-    memmove(n->set + i, n->set + i + 1, (size_t)(--n->n_sets - i) * sizeof *n->set);
-    n->sets_bytes -= bytes;
-}
 
 // Adds a NAL unit, or replaces the one with its rank and id. Leaves it out if there is no room: the
 // stream contains it anyway.
@@ -94,18 +71,19 @@ static void put_set(struct nal_stream *n, int rank, uint32_t id, const uint8_t *
     while (i < n->n_sets &&
            (n->set[i].rank < rank || (n->set[i].rank == rank && n->set[i].id < id)))
         at += n->set[i++].bytes;
-    if (i < n->n_sets && n->set[i].rank == rank && n->set[i].id == id)
-        remove_set(n, i, at);
-    if (n->n_sets == SETS_MAX || whole > sizeof n->sets - n->sets_bytes)
+    const bool again = i < n->n_sets && n->set[i].rank == rank && n->set[i].id == id;
+    const size_t former = again ? n->set[i].bytes : 0, behind = n->base.sets_bytes - at - former;
+    if ((!again && n->n_sets == SETS_MAX) || at + whole + behind > sizeof n->sets)
         return;
-    memmove(n->sets + at + whole, n->sets + at, n->sets_bytes - at);
+    memmove(n->sets + at + whole, n->sets + at + former, behind);
     memcpy(n->sets + at, "\0\0\0\1", START_BYTES);
     memcpy(n->sets + at + START_BYTES, nal, bytes);
-    memmove(n->set + i + 1, n->set + i, (size_t)(n->n_sets++ - i) * sizeof *n->set);
+    n->base.sets_bytes = at + whole + behind;
+    if (!again)
+        memmove(n->set + i + 1, n->set + i, (size_t)(n->n_sets++ - i) * sizeof *n->set);
     n->set[i].rank = rank;
     n->set[i].id = id;
     n->set[i].bytes = whole;
-    n->sets_bytes += whole;
 }
 
 // --- H.264
@@ -117,12 +95,12 @@ static int h264_type(const uint8_t *nal)
 
 // Classifies a slice with first_mb 0: it begins the next picture, or the second field of the open
 // frame. A second field has the same frame_num and the other parity, and is no IDR picture.
-static enum assembly_piece h264_tell_first(struct nal_stream *n, const uint8_t *nal, size_t bytes)
+static enum assembly_kind h264_tell_first(struct nal_stream *n, const uint8_t *nal, size_t bytes)
 {
-    const struct depacketizer *d = n->depacketizer;
+    struct depacketizer *d = &n->base;
     struct h264_slice slice = h264_slice_read(nal, bytes);
     const uint8_t sps = n->sps_of[slice.pps % H264_PPS_MAX];
-    if (!n->known[sps] || !n->sps[sps].fields)
+    if (!n->sps[sps].fields)
         return PIECE_FIRST;
     h264_slice_read_field(&slice, &n->sps[sps], nal, bytes);
     if (!slice.field)
@@ -140,20 +118,9 @@ static enum assembly_piece h264_tell_first(struct nal_stream *n, const uint8_t *
     return PIECE_FIRST_FIELD;
 }
 
-static struct nal_facts h264_tell_slice(struct nal_stream *n, const uint8_t *nal, size_t bytes)
+static struct assembly_piece h264_tell(struct nal_stream *n, const uint8_t *nal, size_t bytes)
 {
-    return (struct nal_facts){
-        .piece = nal[1] & 0x80 ? h264_tell_first(n, nal, bytes) : PIECE_NEXT,
-        .is_slice = true,
-        .slice = {.disposable = !(nal[0] & 0x60),
-                  .random_access = h264_type(nal) == H264_UNIT_IDR,
-                  .intra = h264_slice_read(nal, bytes).type % 5 == 2},
-    };
-}
-
-static struct nal_facts h264_tell(struct nal_stream *n, const uint8_t *nal, size_t bytes)
-{
-    static const enum assembly_piece pieces[] = {
+    static const enum assembly_kind kinds[] = {
         [0] = PIECE_SKIPPED,
         [H264_UNIT_PARTITION_B] = PIECE_NEXT,
         [H264_UNIT_PARTITION_C] = PIECE_NEXT,
@@ -169,38 +136,45 @@ static struct nal_facts h264_tell(struct nal_stream *n, const uint8_t *nal, size
         [24 ... 31] = PIECE_SKIPPED,
     };
     const int type = h264_type(nal);
-    if (bytes < 2 && pieces[type] != PIECE_ANYWHERE)
-        return (struct nal_facts){.piece = PIECE_SKIPPED};
-    if (type == H264_UNIT_SLICE || type == H264_UNIT_PARTITION_A || type == H264_UNIT_IDR)
-        return h264_tell_slice(n, nal, bytes);
-    return (struct nal_facts){.piece = pieces[type]};
+    const bool slice =
+        type == H264_UNIT_SLICE || type == H264_UNIT_PARTITION_A || type == H264_UNIT_IDR;
+    if (bytes < 2 && kinds[type] != PIECE_ANYWHERE)
+        return (struct assembly_piece){.kind = PIECE_SKIPPED};
+    if (!slice)
+        return (struct assembly_piece){.kind = kinds[type]};
+    return (struct assembly_piece){
+        .kind = nal[1] & 0x80 ? h264_tell_first(n, nal, bytes) : PIECE_NEXT,
+        .slice = true,
+        .disposable = !(nal[0] & 0x60),
+        .random_access = type == H264_UNIT_IDR,
+        .intra = h264_slice_read(nal, bytes).type % 5 == 2,
+    };
 }
 
-static enum nal_lesson h264_learn(struct nal_stream *n, const uint8_t *nal, size_t bytes)
+static void h264_learn(struct nal_stream *n, const uint8_t *nal, size_t bytes,
+                       struct assembly_piece *piece)
 {
     const int type = h264_type(nal);
+    struct nal_bits payload;
+    uint32_t id, sps_id;
+    if (nal[0] & 0x80 || bytes < 2)
+        return;
+    piece->set = type == H264_UNIT_SPS || type == H264_UNIT_PPS;
+    piece->recovery = type == H264_UNIT_SEI &&
+                      nal_find_sei(&(struct nal){nal, bytes}, 1, SEI_RECOVERY_POINT, &payload);
     if (type == H264_UNIT_SPS) {
         const struct h264_sps sps = h264_sps_read(nal, bytes);
-        if (sps.id < H264_SPS_MAX) {
-            n->sps[sps.id] = sps;
-            n->known[sps.id] = true;
-            put_set(n, H264_UNIT_SPS, sps.id, nal, bytes);
-        }
-        return LEARNT_SET;
+        if (sps.id >= H264_SPS_MAX)
+            return;
+        n->sps[sps.id] = sps;
+        put_set(n, type, sps.id, nal, bytes);
+    } else if (type == H264_UNIT_PPS) {
+        h264_pps_read(nal, bytes, &id, &sps_id);
+        if (id >= H264_PPS_MAX || sps_id >= H264_SPS_MAX)
+            return;
+        n->sps_of[id] = (uint8_t)sps_id;
+        put_set(n, type, id, nal, bytes);
     }
-    if (type == H264_UNIT_PPS) {
-        uint32_t id, sps;
-        h264_pps_read(nal, bytes, &id, &sps);
-        if (id < H264_PPS_MAX && sps < H264_SPS_MAX) {
-            n->sps_of[id] = (uint8_t)sps;
-            put_set(n, H264_UNIT_PPS, id, nal, bytes);
-        }
-        return LEARNT_SET;
-    }
-    struct nal_bits payload;
-    const bool recovery = type == H264_UNIT_SEI &&
-                          nal_find_sei(&(struct nal){nal, bytes}, 1, SEI_RECOVERY_POINT, &payload);
-    return recovery ? LEARNT_RECOVERY : LEARNT_NOTHING;
 }
 
 static const struct nal_codec h264 = {
@@ -224,42 +198,39 @@ static int layer_of(const uint8_t *nal)
     return (nal[0] & 1) << 5 | nal[1] >> 3;
 }
 
-static struct nal_facts h265_tell_slice(struct nal_stream *n, const uint8_t *nal)
-{
-    const int type = h265_type(nal), sub_layer = (nal[1] & 7) - 1;
-    return (struct nal_facts){
-        .piece = nal[H265_HEADER] & 0x80 ? PIECE_FIRST : PIECE_NEXT, // first_slice_segment_in_pic
-        .is_slice = true,
-        .slice = {.disposable = type <= HEVC_UNIT_RSV_VCL_N14 && type % 2 == 0 &&
-                                sub_layer == n->sub_layers - 1,
-                  .random_access = type >= HEVC_UNIT_BLA_W_LP && type <= HEVC_UNIT_RSV_IRAP_VCL23},
-    };
-}
-
-static struct nal_facts h265_tell(struct nal_stream *n, const uint8_t *nal, size_t bytes)
+static struct assembly_piece h265_tell(struct nal_stream *n, const uint8_t *nal, size_t bytes)
 {
     const int type = h265_type(nal);
     const bool slice = type <= HEVC_UNIT_RSV_VCL31;
-    enum assembly_piece piece = PIECE_BEHIND;
+    struct assembly_piece piece = {.kind = PIECE_BEHIND};
     if (bytes < H265_HEADER + (size_t)slice || type >= n->codec->aggregation)
-        piece = PIECE_SKIPPED;
+        piece.kind = PIECE_SKIPPED;
     else if (layer_of(nal) > 0)
-        piece = slice ? PIECE_NEXT : PIECE_ANYWHERE;
+        piece.kind = slice ? PIECE_NEXT : PIECE_ANYWHERE;
     else if (slice)
-        return h265_tell_slice(n, nal);
+        piece = (struct assembly_piece){
+            .kind =
+                nal[H265_HEADER] & 0x80 ? PIECE_FIRST : PIECE_NEXT, // first_slice_segment_in_pic
+            .slice = true,
+            .disposable = type <= HEVC_UNIT_RSV_VCL_N14 && type % 2 == 0 &&
+                          (nal[1] & 7) == n->sub_layers, // nuh_temporal_id_plus1
+            .random_access = type >= HEVC_UNIT_BLA_W_LP && type <= HEVC_UNIT_RSV_IRAP_VCL23,
+        };
     else if (type == HEVC_UNIT_END_OF_SEQUENCE || type == HEVC_UNIT_END_OF_BITSTREAM)
-        piece = PIECE_ANYWHERE;
+        piece.kind = PIECE_ANYWHERE;
     else if (type <= HEVC_UNIT_AUD || type == HEVC_UNIT_PREFIX_SEI ||
              (type >= HEVC_UNIT_RSV_NVCL41 && type <= HEVC_UNIT_RSV_NVCL44))
-        piece = PIECE_AHEAD;
-    return (struct nal_facts){.piece = piece};
+        piece.kind = PIECE_AHEAD;
+    return piece;
 }
 
-static enum nal_lesson h265_learn(struct nal_stream *n, const uint8_t *nal, size_t bytes)
+static void h265_learn(struct nal_stream *n, const uint8_t *nal, size_t bytes,
+                       struct assembly_piece *piece)
 {
     const int type = h265_type(nal);
-    if (type < HEVC_UNIT_VPS || type > HEVC_UNIT_PPS || bytes <= H265_HEADER || layer_of(nal) > 0)
-        return LEARNT_NOTHING;
+    if (nal[0] & 0x80 || type < HEVC_UNIT_VPS || type > HEVC_UNIT_PPS || bytes <= H265_HEADER ||
+        layer_of(nal) > 0)
+        return;
     struct nal_bits bits = {.data = nal, .size = bytes, .at = H265_HEADER};
     uint32_t id = type == HEVC_UNIT_PPS ? nal_ue(&bits) : nal_u(&bits, 4); // 4 bits: of the VPS
     if (type == HEVC_UNIT_SPS) {
@@ -269,7 +240,7 @@ static enum nal_lesson h265_learn(struct nal_stream *n, const uint8_t *nal, size
         id = nal_ue(&bits);
     }
     put_set(n, type, id, nal, bytes);
-    return LEARNT_SET;
+    piece->set = true;
 }
 
 static const struct nal_codec h265 = {
@@ -284,114 +255,83 @@ static const struct nal_codec h265 = {
 
 // --- NAL units
 
-// Drops the open unit, which lacks bytes.
-static void drop_nal(struct nal_stream *n)
+static bool is_open(const struct nal_stream *n)
 {
-    n->open = n->depacketizer->incomplete = false;
-    if (n->left_out)
-        return;
-    assembly_remove(n->depacketizer, n->start, assembly_bytes(n->depacketizer));
-    assembly_damage(n->depacketizer);
+    return n->base.piece < n->base.bytes;
 }
 
-// Classifies the open unit, which may begin another access unit.
-static void tell_nal(struct nal_stream *n, size_t bytes)
+// Drops the open unit, which lacks bytes. It may have begun another access unit.
+static void drop_nal(struct depacketizer *d)
 {
-    n->facts = n->codec->tell(n, assembly_data(n->depacketizer) + n->header, bytes);
-    const size_t start = assembly_piece(n->depacketizer, n->start, n->facts.piece);
-    n->told = true;
-    n->left_out = start == SIZE_MAX;
-    if (n->left_out)
-        return;
-    n->header = n->header - n->start + start;
-    n->scanned = n->scanned - n->start + start;
-    n->start = start;
-}
-
-// Ends the open unit at `end`; more data may follow. Returns the new offset of that data.
-static size_t close_nal(struct nal_stream *n, size_t end)
-{
-    struct depacketizer *d = n->depacketizer;
-    const size_t whole = end - n->start;
-    size_t bytes = end - n->header;
-    while (bytes > 0 && assembly_data(d)[n->header + bytes - 1] == 0)
-        bytes--;
+    struct nal_stream *n = (void *)d;
+    const size_t bytes = d->bytes - d->piece;
     if (bytes == 0)
-        n->told = n->left_out = true;
-    if (!n->told)
-        tell_nal(n, bytes);
-    n->open = d->incomplete = false;
-    end = n->start + whole;
-    if (n->left_out) {
-        assembly_remove(d, n->start, end);
-        return n->start;
+        return;
+    bool counts = true;
+    if (bytes >= n->header + TELLING_BYTES) {
+        struct assembly_piece piece =
+            n->codec->tell(n, d->data + d->piece + n->header, bytes - n->header);
+        piece.slice = false;
+        counts = assembly_add(d, &piece, 0);
     }
-    if (end == assembly_bytes(d)) { // trailing zeros do not belong to the unit
-        assembly_remove(d, n->header + bytes, end);
-        end = n->header + bytes;
-    }
-    if (n->facts.is_slice) {
-        assembly_slice(d, &n->facts.slice);
-    } else {
-        const enum nal_lesson lesson = n->codec->learn(n, assembly_data(d) + n->header, bytes);
-        assembly_note(d, lesson == LEARNT_SET, lesson == LEARNT_RECOVERY);
-    }
-    return end;
+    d->bytes = d->piece;
+    if (counts)
+        assembly_damage(d);
 }
 
-// Opens a unit whose header is at `header`, behind a start code at `start`.
-static void open_nal(struct nal_stream *n, size_t start, size_t header)
+// Completes the open unit, of `whole` bytes with its start code; more data may follow.
+static void close_nal(struct nal_stream *n, size_t whole)
 {
-    n->start = start;
-    n->header = n->scanned = header;
-    n->open = n->depacketizer->incomplete = true;
-    n->told = n->left_out = false;
+    struct depacketizer *d = &n->base;
+    const uint8_t *nal = d->data + d->piece + n->header;
+    struct assembly_piece piece = {.kind = PIECE_SKIPPED};
+    size_t bytes = whole - n->header;
+    while (bytes > 0 && nal[bytes - 1] == 0)
+        bytes--;
+    if (whole == d->bytes - d->piece) { // trailing zeros do not belong to the unit
+        whole = n->header + bytes;
+        d->bytes = d->piece + whole;
+    }
+    if (bytes > 0)
+        piece = n->codec->tell(n, nal, bytes);
+    if (piece.kind != PIECE_SKIPPED && !piece.slice)
+        n->codec->learn(n, nal, bytes, &piece);
+    assembly_add(d, &piece, whole);
 }
 
 static void begin_nal(struct nal_stream *n)
 {
-    struct depacketizer *d = n->depacketizer;
-    if (n->open)
-        drop_nal(n);
-    const size_t start = assembly_bytes(d);
-    open_nal(n, start, start + START_BYTES);
-    n->left_out = n->told = !assembly_append(d, "\0\0\0\1", START_BYTES);
-    if (n->left_out)
-        assembly_damage(d);
+    drop_nal(&n->base);
+    n->header = n->scanned = START_BYTES;
+    if (!assembly_append(&n->base, "\0\0\0\1", START_BYTES))
+        assembly_damage(&n->base);
 }
 
 static void append_nal(struct nal_stream *n, const uint8_t *data, size_t bytes)
 {
-    struct depacketizer *d = n->depacketizer;
-    if (!n->open || n->left_out)
+    struct depacketizer *d = &n->base;
+    if (!is_open(n))
         return;
     if (!assembly_append(d, data, bytes)) {
-        drop_nal(n);
+        drop_nal(d);
         return;
     }
-    if (n->told)
-        assembly_goes_on(d);
     for (;;) {
-        const size_t at = nal_find_start(assembly_data(d), assembly_bytes(d), n->scanned);
-        if (at >= assembly_bytes(d))
-            break;
-        const size_t start = close_nal(n, at);
-        open_nal(n, start, start + 3);
+        const size_t all = d->bytes - d->piece;
+        const size_t at = nal_find_start(d->data + d->piece, all, n->scanned);
+        if (at >= all) {
+            n->scanned = (size_t)bounds_max((int64_t)n->scanned, (int64_t)all - 2);
+            return;
+        }
+        close_nal(n, at);
+        n->header = n->scanned = 3;
     }
-    const size_t all = assembly_bytes(d);
-    if (all >= n->header + 2)
-        n->scanned = bounds_max((int64_t)n->scanned, (int64_t)all - 2);
-    if (!n->told && all - n->header >= TELLING_BYTES)
-        tell_nal(n, all - n->header);
-    if (n->left_out)
-        assembly_remove(d, n->start, assembly_bytes(d));
 }
 
 static void end_nal(struct nal_stream *n)
 {
-    if (n->open && !n->left_out)
-        close_nal(n, assembly_bytes(n->depacketizer));
-    n->open = n->depacketizer->incomplete = false;
+    if (is_open(n))
+        close_nal(n, n->base.bytes - n->base.piece);
 }
 
 // Adds a complete unit of a payload or an aggregation packet; it may begin with a start code.
@@ -416,7 +356,7 @@ static void read_aggregate(struct nal_stream *n, const uint8_t *data, size_t byt
         if (size == 0)
             return;
         if (size > bytes) {
-            assembly_damage(n->depacketizer);
+            assembly_damage(&n->base);
             return;
         }
         put_nal(n, data, size);
@@ -439,8 +379,8 @@ static void read_fragment(struct nal_stream *n, const uint8_t *data, size_t byte
         begin_nal(n);
         append_nal(n, header, codec->header);
         at += n->donl ? DONL_BYTES : 0;
-    } else if (!n->open) {
-        assembly_damage(n->depacketizer);
+    } else if (!is_open(n)) {
+        assembly_damage(&n->base);
         return;
     }
     if (at < bytes)
@@ -463,17 +403,16 @@ static void read_single(struct nal_stream *n, const uint8_t *data, size_t bytes)
     end_nal(n);
 }
 
-static void nal_packet(void *state, const struct rtp_packet *packet)
+static void nal_packet(struct depacketizer *d, const struct rtp_packet *packet)
 {
-    struct nal_stream *n = state;
+    struct nal_stream *n = (void *)d;
     const struct nal_codec *codec = n->codec;
     const uint8_t *data = packet->payload;
     const size_t bytes = packet->bytes;
-    const bool completes = !packet->lost && !packet->lost_unknown && !packet->restarted &&
-                           packet->timestamp == n->depacketizer->timestamp;
-    if (n->open && !completes)
-        drop_nal(n);
-    assembly_packet(n->depacketizer, packet);
+    if (packet->lost || packet->lost_unknown || packet->restarted ||
+        packet->timestamp != d->timestamp)
+        drop_nal(d);
+    assembly_packet(d, packet);
     const int type =
         bytes >= codec->header ? data[0] >> codec->type_shift & codec->type_mask : codec->type_mask;
     if (type == codec->aggregation)
@@ -484,42 +423,28 @@ static void nal_packet(void *state, const struct rtp_packet *packet)
         read_single(n, data, bytes);
     if (packet->marker) {
         end_nal(n);
-        assembly_marker(n->depacketizer);
+        assembly_marker(d);
     }
 }
 
-static void nal_open(void *state, struct depacketizer *depacketizer, const struct sdp_media *media)
+static void nal_open(struct depacketizer *d, const struct sdp_media *media)
 {
-    struct nal_stream *n = state;
+    struct nal_stream *n = (void *)d;
     struct nal_reader reader = {.data = media->sets, .size = (size_t)media->sets_bytes};
+    struct assembly_piece piece = {0};
     struct nal nal;
-    n->depacketizer = depacketizer;
+    d->sets = n->sets;
     n->codec = media->codec == SDP_H265 ? &h265 : &h264;
     n->donl = n->codec == &h265 && media->donl;
     n->sub_layers = UNKNOWN_LAYERS;
     while (nal_next(&reader, &nal))
         if (nal.size > 0)
-            n->codec->learn(n, nal.data, nal.size);
-}
-
-static void nal_flush(void *state)
-{
-    struct nal_stream *n = state;
-    if (n->open)
-        drop_nal(n);
-}
-
-static const uint8_t *nal_sets(const void *state, size_t *bytes)
-{
-    const struct nal_stream *n = state;
-    *bytes = n->sets_bytes;
-    return n->sets;
+            n->codec->learn(n, nal.data, nal.size, &piece);
 }
 
 const struct depacketize_codec depacketize_nal = {
     .bytes = sizeof(struct nal_stream),
     .open = nal_open,
     .packet = nal_packet,
-    .flush = nal_flush,
-    .sets = nal_sets,
+    .drop = drop_nal,
 };

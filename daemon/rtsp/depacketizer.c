@@ -39,35 +39,35 @@ static void name_end(struct picture_end_verdict *verdict)
                                                    : PICTURE_END_LEARNING;
 }
 
-void picture_end_learn(struct picture_end_verdict *verdict, const struct picture_end_signs *signs)
+void picture_end_learn(struct picture_end_verdict *verdict, const struct assembly_unit *u)
 {
-    if (signs->damaged)
+    if (u->unit.damaged)
         return;
-    if (signs->markers > 0)
+    if (u->markers > 0)
         verdict->unmarked -= verdict->unmarked > 0;
     else
         verdict->unmarked += verdict->unmarked < KNOWN;
-    verdict->early = signs->early ? EARLY : verdict->early - (verdict->early > 0);
+    verdict->early = u->early ? EARLY : verdict->early - (verdict->early > 0);
     verdict->steady =
-        signs->markers != verdict->markers ? 1 : verdict->steady + (verdict->steady < STEADY);
-    verdict->markers = signs->markers;
+        u->markers != verdict->markers ? 1 : verdict->steady + (verdict->steady < STEADY);
+    verdict->markers = u->markers;
     verdict->pictures += verdict->pictures < STEADY;
     // A single stall of the network shows little: the gap doubles at most.
     const int64_t most = 2 * bounds_max(verdict->gap_ns, SILENCE_MIN_NS / SILENCE_OF_GAP);
     verdict->gap_ns -= verdict->gap_ns / GAP_DECAY;
-    verdict->gap_ns = bounds_max(verdict->gap_ns, bounds_min(signs->gap_ns, most));
-    if (signs->interval_ns > 0)
+    verdict->gap_ns = bounds_max(verdict->gap_ns, bounds_min(u->gap_ns, most));
+    if (u->interval_ns > 0)
         verdict->interval_ns +=
-            (signs->interval_ns - verdict->interval_ns) / (verdict->interval_ns ? 8 : 1);
+            (u->interval_ns - verdict->interval_ns) / (verdict->interval_ns ? 8 : 1);
     name_end(verdict);
 }
 
-// Returns at most half an interval, so that a picture never waits for the next one.
-static int64_t bounded_silence_ns(const struct picture_end_verdict *verdict,
-                                  const struct picture_end_signs *signs)
+// Returns at most half an interval, so that a picture never waits for the next one. `gap_ns`: the
+// longest one inside the picture.
+static int64_t bounded_silence_ns(const struct picture_end_verdict *verdict, int64_t gap_ns)
 {
     const bool first = verdict->pictures < FIRST_PICTURES;
-    const int64_t gap = first ? bounds_max(verdict->gap_ns, signs->gap_ns) : verdict->gap_ns;
+    const int64_t gap = first ? bounds_max(verdict->gap_ns, gap_ns) : verdict->gap_ns;
     const int64_t least = first ? FIRST_WAIT_NS : SILENCE_MIN_NS, half = verdict->interval_ns / 2;
     const int64_t silence = bounds_max(least, SILENCE_OF_GAP * gap);
     return half > 0 ? bounds_min(silence, half) : silence;
@@ -80,8 +80,7 @@ void picture_end_went_on(struct picture_end_verdict *verdict, bool marked, bool 
         verdict->steady = 0;
     }
     if (silent) // doubles the silence
-        verdict->gap_ns =
-            2 * bounded_silence_ns(verdict, &(struct picture_end_signs){0}) / SILENCE_OF_GAP;
+        verdict->gap_ns = 2 * bounded_silence_ns(verdict, 0) / SILENCE_OF_GAP;
     name_end(verdict);
 }
 
@@ -91,60 +90,37 @@ static bool is_steady(const struct picture_end_verdict *verdict)
     return verdict->pictures > 0 && verdict->steady >= verdict->pictures;
 }
 
-bool picture_end_at_marker(const struct picture_end_verdict *verdict,
-                           const struct picture_end_signs *signs)
+bool picture_end_at_marker(const struct picture_end_verdict *verdict, const struct assembly_unit *u)
 {
-    if (verdict->early || signs->early)
-        return is_steady(verdict) && signs->markers == verdict->markers;
+    if (verdict->early || u->early)
+        return is_steady(verdict) && u->markers == verdict->markers;
     return verdict->pictures >= FIRST_PICTURES;
 }
 
 int64_t picture_end_silence_ns(const struct picture_end_verdict *verdict,
-                               const struct picture_end_signs *signs, bool marked)
+                               const struct assembly_unit *u)
 {
-    if (verdict->early || signs->early) {
-        const bool will_end = is_steady(verdict) && signs->markers < verdict->markers;
-        return will_end && !signs->damaged ? INT64_MAX : bounded_silence_ns(verdict, signs);
-    }
-    if (verdict->end == PICTURE_END_NONE)
-        return bounded_silence_ns(verdict, signs);
-    return marked ? FIRST_WAIT_NS : INT64_MAX;
+    const bool early = verdict->early || u->early;
+    if (early && is_steady(verdict) && u->markers < verdict->markers && !u->unit.damaged)
+        return INT64_MAX; // its last marker will end it
+    if (early || verdict->end == PICTURE_END_NONE)
+        return bounded_silence_ns(verdict, u->gap_ns);
+    return u->marked ? FIRST_WAIT_NS : INT64_MAX;
 }
 
 // --- bytes
 
 enum { ROOM_MIN = 4096 };
 
-static struct assembly_unit *open_unit(struct depacketizer *d)
-{
-    return &d->units[d->n_complete];
-}
-
-uint8_t *assembly_data(const struct depacketizer *d)
-{
-    return d->data + d->units[d->n_complete].begin;
-}
-
-size_t assembly_bytes(const struct depacketizer *d)
-{
-    return d->bytes - d->units[d->n_complete].begin;
-}
-
-const struct assembly_unit *assembly_open_unit(const struct depacketizer *d)
-{
-    return &d->units[d->n_complete];
-}
-
 bool assembly_append(struct depacketizer *d, const void *data, size_t bytes)
 {
-    if (bytes > ASSEMBLY_BYTES_MAX - assembly_bytes(d))
+    if (bytes > ASSEMBLY_BYTES_MAX - (d->bytes - assembly_open_unit(d)->begin))
         return false;
     size_t room = d->room ? d->room : ROOM_MIN;
     while (room < d->bytes + bytes)
         room *= 2;
     if (room != d->room) {
         uint8_t *larger = realloc(d->data, room);
-        d->no_memory |= !larger;
         if (!larger)
             return false;
         d->data = larger;
@@ -155,28 +131,25 @@ bool assembly_append(struct depacketizer *d, const void *data, size_t bytes)
     return true;
 }
 
-void assembly_remove(struct depacketizer *d, size_t from, size_t to)
+static void remove_bytes(struct depacketizer *d, size_t from, size_t to)
 {
-    uint8_t *data = assembly_data(d);
     if (to > from)
-        memmove(data + from, data + to, assembly_bytes(d) - to);
+        memmove(d->data + from, d->data + to, d->bytes - to);
     d->bytes -= to - from;
+    d->piece -= d->piece >= to ? to - from : 0;
 }
 
 // Begins the unit behind the open one.
-static void begin_ahead(struct depacketizer *d, size_t at)
+static void begin_ahead(struct depacketizer *d)
 {
     d->ahead = true;
-    open_unit(d)[1] = (struct assembly_unit){
-        .begin = open_unit(d)->begin + at,
-        .unit = {.received_ns = d->received_ns, .arrived_ns = d->received_ns},
-    };
+    assembly_open_unit(d)[1] = (struct assembly_unit){.begin = d->piece};
 }
 
 // Adds the pieces ahead to the open unit: they do not begin another one.
 static void join_ahead(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     u->unit.has_sets |= d->ahead && u[1].unit.has_sets;
     u->recovery |= d->ahead && u[1].recovery;
     d->ahead = false;
@@ -188,26 +161,26 @@ static void join_ahead(struct depacketizer *d)
 // the next picture.
 static void lose_picture(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(d), left = {.unit = u->unit, .begin = u->begin};
+    struct assembly_unit *u = assembly_open_unit(d), left = {.unit = u->unit, .begin = u->begin};
     left.begun = u->unit.has_sets && u->head > 0;
     left.unit.has_sets = left.begun;
     left.unit.damaged = false;
     left.unit.reference_lost = true;
-    assembly_remove(d, left.begun ? u->head : 0, u[1].begin - u->begin);
+    remove_bytes(d, u->begin + (left.begun ? u->head : 0), u[1].begin);
     *u = left;
     join_ahead(d);
 }
 
 enum assembly_end { ENDED, ENDED_BY_SILENCE, ENDED_BY_FLUSH };
 
-// Ends the open unit before the pieces ahead, else before its last bytes: so many are `behind` it.
-static void end_unit(struct depacketizer *d, size_t behind, enum assembly_end how)
+// Ends the open unit before the pieces ahead, else before the open piece.
+static void end_unit(struct depacketizer *d, enum assembly_end how)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     if (u->slices > 0 && d->codec->finish)
-        d->codec->finish(d->state, u);
+        d->codec->finish(d, u);
     if (!d->ahead)
-        begin_ahead(d, assembly_bytes(d) - behind);
+        begin_ahead(d);
     if (u->slices == 0) {
         lose_picture(d);
         return;
@@ -217,14 +190,13 @@ static void end_unit(struct depacketizer *d, size_t behind, enum assembly_end ho
         join_ahead(d);
         return;
     }
-    u->signs.damaged = u->unit.damaged;
     if (d->ended_received_ns != INT64_MIN)
-        u->signs.interval_ns = u->unit.received_ns - d->ended_received_ns;
+        u->interval_ns = u->unit.received_ns - d->ended_received_ns;
     if (how != ENDED_BY_FLUSH)
-        picture_end_learn(d->verdict, &u->signs);
+        picture_end_learn(d->verdict, u);
     d->ended = true;
     d->ended_silently = how == ENDED_BY_SILENCE;
-    d->ended_marked = u->signs.markers > 0;
+    d->ended_marked = u->markers > 0;
     d->ended_timestamp = u->unit.timestamp;
     d->ended_received_ns = u->unit.received_ns;
     u->unit.keyframe = u->random_access || (u->recovery && !u->inter);
@@ -245,6 +217,7 @@ static void release_unit(struct depacketizer *d)
     const size_t gone = d->units[0].begin;
     memmove(d->data, d->data + gone, d->bytes - gone);
     d->bytes -= gone;
+    d->piece -= gone;
     d->units[0].begin = 0;
     d->units[1].begin -= d->ahead ? gone : 0;
 }
@@ -254,11 +227,9 @@ int64_t depacketizer_due_ns(const struct depacketizer *d)
     const struct assembly_unit *u = &d->units[d->n_complete];
     if (d->n_complete > d->given)
         return INT64_MIN;
-    if (!u->picture || d->incomplete || u->awaits || d->ahead)
+    if (!u->picture || d->piece < d->bytes || u->awaits || d->ahead)
         return INT64_MAX;
-    struct picture_end_signs signs = u->signs;
-    signs.damaged = u->unit.damaged;
-    const int64_t silence = picture_end_silence_ns(d->verdict, &signs, u->marked);
+    const int64_t silence = picture_end_silence_ns(d->verdict, u);
     return silence == INT64_MAX ? INT64_MAX : u->unit.arrived_ns + silence;
 }
 
@@ -266,7 +237,7 @@ int depacketizer_get(struct depacketizer *d, int64_t now_ns, struct access_unit 
 {
     release_unit(d);
     if (d->n_complete == 0 && depacketizer_due_ns(d) <= now_ns)
-        end_unit(d, 0, ENDED_BY_SILENCE);
+        end_unit(d, ENDED_BY_SILENCE);
     if (d->n_complete == 0)
         return -EAGAIN;
     d->given = true;
@@ -282,7 +253,7 @@ int depacketizer_get(struct depacketizer *d, int64_t now_ns, struct access_unit 
 // have ended before.
 static void note_hole(struct depacketizer *d, uint32_t lost, bool other)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     u->unit.lost += lost;
     u->unit.hole = true;
     d->ended_received_ns = INT64_MIN;
@@ -300,15 +271,15 @@ static void note_hole(struct depacketizer *d, uint32_t lost, bool other)
 // Ends the open unit: the sender restarted.
 static void restart_stream(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     if (u->picture) {
         u->unit.damaged |= !u->marked;
-        end_unit(d, 0, ENDED_BY_FLUSH);
+        end_unit(d, ENDED_BY_FLUSH);
     }
-    u = open_unit(d);
+    u = assembly_open_unit(d);
     u->unit.restarted = true;
     u->unit.has_sets = u->begun = false;
-    assembly_remove(d, 0, assembly_bytes(d));
+    d->bytes = d->piece = u->begin;
     d->ended = false;
     d->ended_received_ns = INT64_MIN;
 }
@@ -321,24 +292,26 @@ void assembly_packet(struct depacketizer *d, const struct rtp_packet *packet)
         note_hole(d, packet->lost, other || packet->restarted);
     if (packet->restarted)
         restart_stream(d);
-    else if (other && open_unit(d)->picture && (!open_unit(d)->awaits || hole))
-        end_unit(d, 0, ENDED);
+    else if (other && assembly_open_unit(d)->picture && (!assembly_open_unit(d)->awaits || hole))
+        end_unit(d, ENDED);
+    const bool continues = d->piece < d->bytes;
+    d->gap_ns = continues ? bounds_max(d->gap_ns, packet->received_ns - d->received_ns) : 0;
+    d->piece_ns = continues ? d->piece_ns : packet->received_ns;
     d->begun = true;
     d->timestamp = packet->timestamp;
     d->received_ns = packet->received_ns;
 }
 
-// Updates the open unit's times from the present packet; before its first slice the timestamp, too:
+// Updates the open unit's times from the open piece; before its first slice the timestamp, too:
 // cameras send parameter sets with the timestamp of the previous picture.
-void assembly_goes_on(struct depacketizer *d)
+static void time_unit(struct depacketizer *d, struct assembly_unit *u)
 {
-    struct assembly_unit *u = open_unit(d);
     if (!u->begun || (!u->picture && u->unit.timestamp != d->timestamp)) {
         u->unit.timestamp = d->timestamp;
-        u->unit.received_ns = d->received_ns;
+        u->unit.received_ns = d->piece_ns;
         u->begun = true;
     } else if (u->picture) {
-        u->signs.gap_ns = bounds_max(u->signs.gap_ns, d->received_ns - u->unit.arrived_ns);
+        u->gap_ns = bounds_max(u->gap_ns, d->piece_ns - u->unit.arrived_ns);
     }
     u->unit.arrived_ns = d->received_ns;
 }
@@ -348,16 +321,16 @@ static void tell_hole(struct depacketizer *d, bool begins)
     if (!d->hole)
         return;
     d->hole = false;
-    open_unit(d)->unit.damaged |= !begins;
-    open_unit(d)->unit.reference_lost |= begins && d->hole_whole;
+    assembly_open_unit(d)->unit.damaged |= !begins;
+    assembly_open_unit(d)->unit.reference_lost |= begins && d->hole_whole;
 }
 
 // Takes a slice that begins no picture. If none is open, the last unit was ended too early.
 static void go_on_with_picture(struct depacketizer *d, bool hole)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     if (u->picture) {
-        u->signs.early |= u->marked;
+        u->early |= u->marked;
         return;
     }
     if (d->ended && !hole && d->timestamp == d->ended_timestamp)
@@ -365,143 +338,119 @@ static void go_on_with_picture(struct depacketizer *d, bool hole)
     u->unit.damaged = true;
 }
 
-size_t assembly_piece(struct depacketizer *d, size_t at, enum assembly_piece piece)
+static void add_slice(struct depacketizer *d, const struct assembly_piece *piece)
 {
-    struct assembly_unit *u = open_unit(d);
-    const size_t behind = assembly_bytes(d) - at; // stays the same when the unit moves
-    const bool hole = d->hole, stands_ahead = piece == PIECE_AHEAD || piece == PIECE_PREFIX;
-    const bool slice = piece >= PIECE_FIRST && piece <= PIECE_NEXT;
-    const bool undecided =
-        (piece == PIECE_PREFIX && !u->marked && d->timestamp == u->unit.timestamp) ||
-        (stands_ahead && u->awaits);
-    const bool begins = stands_ahead || piece == PIECE_FIRST || piece == PIECE_FIRST_FIELD;
-    if (piece == PIECE_SKIPPED || (piece == PIECE_BEHIND && !u->picture))
-        return SIZE_MAX;
-    if (u->picture && begins && !undecided)
-        end_unit(d, behind, ENDED);
-    else if (u->picture && undecided && !d->ahead)
-        begin_ahead(d, at);
-    else if (slice)
-        join_ahead(d);
-    if (slice || stands_ahead)
-        tell_hole(d, piece != PIECE_NEXT && piece != PIECE_SECOND_FIELD);
-    if (piece == PIECE_NEXT)
-        go_on_with_picture(d, hole);
-    assembly_goes_on(d);
-    u = open_unit(d);
-    at = assembly_bytes(d) - behind;
-    if (!slice)
-        return at;
-    u->head = u->picture ? u->head : at;
+    struct assembly_unit *u = assembly_open_unit(d);
+    u->head = u->picture ? u->head : d->piece - u->begin;
     u->picture = true;
     u->marked = false;
-    u->awaits = piece == PIECE_FIRST_FIELD || (u->awaits && piece != PIECE_SECOND_FIELD);
+    u->awaits =
+        piece->kind == PIECE_FIRST_FIELD || (u->awaits && piece->kind != PIECE_SECOND_FIELD);
+    u->gap_ns = bounds_max(u->gap_ns, d->gap_ns);
     d->ended = false;
-    return at;
-}
-
-void assembly_slice(struct depacketizer *d, const struct assembly_slice *slice)
-{
-    struct assembly_unit *u = open_unit(d);
-    u->unit.disposable = slice->disposable && (u->slices == 0 || u->unit.disposable);
-    u->random_access |= slice->random_access;
-    u->inter |= !slice->intra;
+    if (!piece->slice)
+        return;
+    u->unit.disposable = piece->disposable && (u->slices == 0 || u->unit.disposable);
+    u->random_access |= piece->random_access;
+    u->inter |= !piece->intra;
     u->slices++;
 }
 
-void assembly_note(struct depacketizer *d, bool set, bool recovery)
+bool assembly_add(struct depacketizer *d, const struct assembly_piece *piece, size_t bytes)
 {
-    struct assembly_unit *u = open_unit(d) + d->ahead;
-    u->unit.has_sets |= set;
-    u->recovery |= recovery;
+    struct assembly_unit *u = assembly_open_unit(d);
+    const enum assembly_kind kind = piece->kind;
+    const bool hole = d->hole, stands_ahead = kind == PIECE_AHEAD || kind == PIECE_PREFIX;
+    const bool slice = kind >= PIECE_FIRST && kind <= PIECE_NEXT;
+    const bool undecided =
+        (kind == PIECE_PREFIX && !u->marked && d->timestamp == u->unit.timestamp) ||
+        (stands_ahead && u->awaits);
+    const bool begins = stands_ahead || kind == PIECE_FIRST || kind == PIECE_FIRST_FIELD;
+    if (kind == PIECE_SKIPPED || (kind == PIECE_BEHIND && !u->picture)) {
+        remove_bytes(d, d->piece, d->piece + bytes);
+        return false;
+    }
+    if (u->picture && begins && !undecided)
+        end_unit(d, ENDED);
+    else if (u->picture && undecided && !d->ahead)
+        begin_ahead(d);
+    else if (slice)
+        join_ahead(d);
+    if (slice || stands_ahead)
+        tell_hole(d, kind != PIECE_NEXT && kind != PIECE_SECOND_FIELD);
+    if (kind == PIECE_NEXT)
+        go_on_with_picture(d, hole);
+    u = assembly_open_unit(d);
+    time_unit(d, u);
+    if (slice)
+        add_slice(d, piece);
+    u[d->ahead].unit.has_sets |= piece->set;
+    u[d->ahead].recovery |= piece->recovery;
+    d->piece += bytes;
+    d->piece_ns = d->received_ns; // of the rest
+    d->gap_ns = 0;
+    return true;
 }
 
 void assembly_damage(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     tell_hole(d, false);
     u->unit.damaged = true;
     if (!u->picture)
-        u->head = assembly_bytes(d);
+        u->head = d->piece - u->begin;
     u->picture = true;
 }
 
 void assembly_marker(struct depacketizer *d)
 {
-    struct assembly_unit *u = open_unit(d);
+    struct assembly_unit *u = assembly_open_unit(d);
     if (!u->picture || d->ahead)
         return;
     u->marked = true;
-    u->signs.markers++;
-    if (!u->awaits && picture_end_at_marker(d->verdict, &u->signs))
-        end_unit(d, 0, ENDED);
+    u->markers++;
+    if (!u->awaits && picture_end_at_marker(d->verdict, u))
+        end_unit(d, ENDED);
 }
 
 // --- the depacketizer
 
-static const struct depacketize_codec *const codecs[] = {
-    [SDP_H264] = &depacketize_nal,
-    [SDP_H265] = &depacketize_nal,
-    [SDP_JPEG] = &depacketize_jpeg,
-};
-
 int depacketizer_open(struct depacketizer **ret, const struct sdp_media *media,
                       struct picture_end_verdict *verdict)
 {
-    const size_t n = sizeof codecs / sizeof codecs[0];
-    const struct depacketize_codec *codec = media->codec < n ? codecs[media->codec] : NULL;
-    if (!codec)
-        return -ENOTSUP;
-    struct depacketizer *d = calloc(1, sizeof *d);
-    void *state = calloc(1, codec->bytes);
-    if (!d || !state) {
-        free(d);
-        free(state);
+    const struct depacketize_codec *codec =
+        media->codec == SDP_JPEG ? &depacketize_jpeg : &depacketize_nal;
+    struct depacketizer *d = calloc(1, codec->bytes);
+    if (!d)
         return -ENOMEM;
-    }
     d->codec = codec;
-    d->state = state;
     d->verdict = verdict;
     d->ended_received_ns = INT64_MIN;
-    codec->open(state, d, media);
+    codec->open(d, media);
     *ret = d;
     return 0;
 }
 
 void depacketizer_close(struct depacketizer *d)
 {
-    if (!d)
-        return;
-    free(d->data);
-    free(d->state);
+    if (d)
+        free(d->data);
     free(d);
 }
 
-int depacketizer_put(struct depacketizer *d, const struct rtp_packet *packet)
+void depacketizer_put(struct depacketizer *d, const struct rtp_packet *packet)
 {
     release_unit(d);
-    d->no_memory = false;
-    d->codec->packet(d->state, packet);
-    return d->no_memory ? -ENOMEM : 0;
+    d->codec->packet(d, packet);
 }
 
 void depacketizer_flush(struct depacketizer *d)
 {
-    d->codec->flush(d->state);
+    if (d->codec->drop)
+        d->codec->drop(d);
     release_unit(d);
-    if (open_unit(d)->picture)
-        end_unit(d, 0, ENDED_BY_FLUSH);
+    if (assembly_open_unit(d)->picture)
+        end_unit(d, ENDED_BY_FLUSH);
     d->ended = false;
     d->ended_received_ns = INT64_MIN;
-}
-
-const uint8_t *depacketizer_sets(const struct depacketizer *d, size_t *bytes)
-{
-    *bytes = 0;
-    return d->codec->sets ? d->codec->sets(d->state, bytes) : NULL;
-}
-
-const char *depacketizer_complaint(const struct depacketizer *d)
-{
-    return d->codec->complaint ? d->codec->complaint(d->state) : NULL;
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct assembly_unit;
 struct depacketizer;
 struct rtp_packet;
 struct sdp_media;
@@ -53,59 +54,43 @@ struct picture_end_verdict {
     int64_t interval_ns; // mean time from picture to picture; 0: unknown
 };
 
-// The facts about one picture, complete or not.
-struct picture_end_signs {
-    int markers;         // after its slices
-    bool early;          // some of its packets followed a marker
-    bool damaged;        // packets are missing, perhaps its marker
-    int64_t gap_ns;      // the longest silence between its packets
-    int64_t interval_ns; // since the previous picture; 0: unknown
-};
-
 const char *picture_end_name(enum picture_end); // "marker", for the status
 // Learns from a complete picture; ignores a damaged one.
-void picture_end_learn(struct picture_end_verdict *, const struct picture_end_signs *);
+void picture_end_learn(struct picture_end_verdict *, const struct assembly_unit *);
 // Reports that the last picture continued after the marker or silence that ended it.
 void picture_end_went_on(struct picture_end_verdict *, bool marked, bool silent);
-// Returns true if the marker just received, already counted in `signs`, ends the picture now.
-bool picture_end_at_marker(const struct picture_end_verdict *, const struct picture_end_signs *);
+// Returns true if the marker just received, already counted in the unit, ends its picture now.
+bool picture_end_at_marker(const struct picture_end_verdict *, const struct assembly_unit *);
 // Returns the silence that ends a picture with slices; INT64_MAX: only the next picture ends it.
-// `marked`: a marker followed the last slice.
-int64_t picture_end_silence_ns(const struct picture_end_verdict *, const struct picture_end_signs *,
-                               bool marked);
+int64_t picture_end_silence_ns(const struct picture_end_verdict *, const struct assembly_unit *);
 
 // --- the depacketizer
 
 // Reads `media` during the call. The owner keeps *verdict over connections, and the depacketizer
-// updates it. Returns 0; -ENOTSUP: another codec; -ENOMEM.
+// updates it. Returns 0 or -ENOMEM.
 int depacketizer_open(struct depacketizer **ret, const struct sdp_media *media,
                       struct picture_end_verdict *verdict);
 void depacketizer_close(struct depacketizer *); // accepts NULL
-// Returns 0 or -ENOMEM. The caller has taken all complete units with depacketizer_get before.
-int depacketizer_put(struct depacketizer *, const struct rtp_packet *);
+// The caller has taken all complete units with depacketizer_get before.
+void depacketizer_put(struct depacketizer *, const struct rtp_packet *);
 // Returns the next complete unit; its data is valid until the next call of put, get or flush. Ends
 // units that have waited long enough at `now_ns`. 0 or -EAGAIN.
 int depacketizer_get(struct depacketizer *, int64_t now_ns, struct access_unit *ret);
 // Returns when depacketizer_get has a unit without more packets. INT64_MIN: now; INT64_MAX: never.
 int64_t depacketizer_due_ns(const struct depacketizer *);
 void depacketizer_flush(struct depacketizer *); // completes the open unit: the stream is over
-// Returns the stream's parameter sets so far, from the SDP or newer, with start codes. For the
-// decoder's extradata and for recordings. NULL: the codec has none.
-const uint8_t *depacketizer_sets(const struct depacketizer *, size_t *bytes);
-// Returns what is wrong with the stream, for people, or NULL; valid until close.
-const char *depacketizer_complaint(const struct depacketizer *);
 
-// --- for the codecs: the assembly of access units from packets. A codec appends each piece of a
-// packet to the open unit and classifies it; the depacketizer tracks the unit's contents, its
-// missing packets and its end. Offsets are in the open unit. Several complete units may wait until
-// they are taken.
+// --- for the codecs: the assembly of access units from packets. A codec appends bytes to the open
+// piece, and adds the piece to its unit when it is complete; the depacketizer tracks the units'
+// contents, their missing packets and their end. Several complete units may wait until they are
+// taken.
 
 enum {
     ASSEMBLY_UNITS = 8,            // the open one, and as many as one packet can complete
     ASSEMBLY_BYTES_MAX = 32 << 20, // limit of one unit: bytes beyond it are dropped
 };
 
-enum assembly_piece {
+enum assembly_kind {
     PIECE_SKIPPED,      // useless, left out
     PIECE_AHEAD,        // precedes a picture's slices: a parameter set, a delimiter
     PIECE_PREFIX,       // prefix NAL unit of the next slice
@@ -117,7 +102,10 @@ enum assembly_piece {
     PIECE_ANYWHERE,
 };
 
-struct assembly_slice {
+struct assembly_piece {
+    enum assembly_kind kind;
+    bool set, recovery; // a parameter set, a recovery point
+    bool slice;         // a complete slice, with:
     bool disposable;    // no picture references it
     bool random_access; // belongs to an IDR or IRAP picture
     bool intra;
@@ -132,25 +120,36 @@ struct assembly_unit {
     int slices;              // complete ones
     bool recovery;           // contains a recovery point
     bool random_access, inter;
-    bool marked; // a marker followed the last slice
-    bool awaits; // has one field of a frame; the other may follow
-    struct picture_end_signs signs;
+    bool awaits;         // has one field of a frame; the other may follow
+    bool marked;         // a marker followed the last slice
+    int markers;         // after its slices
+    bool early;          // some of its packets followed a marker
+    int64_t gap_ns;      // the longest silence between its packets
+    int64_t interval_ns; // since the previous picture; 0: unknown
 };
 
 struct depacketizer {
+    // For the owner: the stream's parameter sets so far, from the SDP or newer, with start codes,
+    // for the decoder's extradata and for recordings (NULL: the codec has none); and what is wrong
+    // with the stream, for people ("": nothing).
+    const uint8_t *sets;
+    size_t sets_bytes;
+    char complaint[128];
+    // Private.
     const struct depacketize_codec *codec;
-    void *state; // of `codec`
     struct picture_end_verdict *verdict;
-    uint8_t *data; // of all units
+    uint8_t *data; // of all units, and of the open piece behind them
     size_t room, bytes;
+    size_t piece;     // offset of the open piece; `bytes`: there is none. A codec whose data follow
+                      // their piece moves it behind them.
+    int64_t piece_ns; // its first packet's arrival
+    int64_t gap_ns;   // the longest silence between its packets
     // The complete ones, the oldest first; the open one; and if `ahead` is set, its last pieces:
     // the next slice decides whether they belong to it or begin another unit.
     struct assembly_unit units[ASSEMBLY_UNITS + 1];
     int n_complete;
     bool ahead;
-    bool given;      // the first one was returned to the caller, and is released at the next call
-    bool incomplete; // the open unit's last piece is incomplete
-    bool no_memory;  // an allocation failed since the owner cleared this
+    bool given; // the first one was returned to the caller, and is released at the next call
     // State of the last packet:
     bool begun; // a packet was received
     uint32_t timestamp;
@@ -164,43 +163,60 @@ struct depacketizer {
     int64_t ended_received_ns; // INT64_MIN: none, or packets are missing since then
 };
 
+static inline struct assembly_unit *assembly_open_unit(struct depacketizer *d)
+{
+    return &d->units[d->n_complete];
+}
+
 // For each packet: assembly_packet, then its pieces, then assembly_marker where it is marked.
 
 // Takes the packet's timestamp and the loss before it. Ends the open unit if the timestamp is new.
-// The caller has removed incomplete pieces that this packet cannot continue.
+// The caller has dropped an open piece that this packet cannot continue.
 void assembly_packet(struct depacketizer *, const struct rtp_packet *);
-uint8_t *assembly_data(const struct depacketizer *); // of the open unit
-size_t assembly_bytes(const struct depacketizer *);
-const struct assembly_unit *assembly_open_unit(const struct depacketizer *);
-// Returns false if there is no memory, or the unit would be too large.
+// Appends to the open piece. Returns false if there is no memory, or the unit would be too large.
 bool assembly_append(struct depacketizer *, const void *data, size_t bytes);
-void assembly_remove(struct depacketizer *, size_t from, size_t to);
-// Classifies the open unit's bytes from `at` on as a piece of this kind, or the beginning of one.
-// If the piece begins another unit, ends the open one before it. Returns its new offset; SIZE_MAX:
-// it is left out, and the caller removes the bytes.
-size_t assembly_piece(struct depacketizer *, size_t at, enum assembly_piece);
-void assembly_goes_on(struct depacketizer *); // the present packet continues the last piece
-void assembly_slice(struct depacketizer *, const struct assembly_slice *); // a slice is complete
-// Takes what the last piece is: a parameter set, a recovery point.
-void assembly_note(struct depacketizer *, bool set, bool recovery);
+// Adds the first bytes of the open piece to the unit that they belong to, and ends the open unit if
+// they begin another one. The rest is the open piece then. Returns false if they are left out.
+bool assembly_add(struct depacketizer *, const struct assembly_piece *, size_t bytes);
 void assembly_damage(struct depacketizer *); // a part of the open unit's picture is missing
-void assembly_marker(
-    struct depacketizer *); // the packet has a marker, and its last piece is complete
+void assembly_marker(struct depacketizer *); // the packet has a marker, and no piece is open
 
-// The interface of a codec's depacketizer.
+// The interface of a codec's depacketizer, whose struct begins with struct depacketizer.
 struct depacketize_codec {
-    size_t bytes; // size of its state, which is zeroed before open
-    void (*open)(void *state, struct depacketizer *, const struct sdp_media *);
-    void (*packet)(void *state, const struct rtp_packet *);
-    void (*flush)(void *state); // no packet follows: drops an incomplete piece
-    const uint8_t *(*sets)(const void *state, size_t *bytes); // NULL: the codec has none
+    size_t bytes; // size of that struct, which is zeroed before open
+    void (*open)(struct depacketizer *, const struct sdp_media *);
+    void (*packet)(struct depacketizer *, const struct rtp_packet *);
+    void (*drop)(struct depacketizer *); // drops an open piece; NULL: there is never one
     // Called one or more times at the end of the open unit, behind which there is nothing then. May
     // change its bytes and its flags; if it sets `slices` to 0, the picture is lost. May be NULL.
-    void (*finish)(void *state, struct assembly_unit *);
-    // For people: what is wrong with the stream, or NULL; lives with the state. May be NULL.
-    const char *(*complaint)(const void *state);
+    void (*finish)(struct depacketizer *, struct assembly_unit *);
 };
 
 extern const struct depacketize_codec depacketize_nal, depacketize_jpeg;
+
+// --- the size of a JPEG picture, by the number of blocks in its scan: RTP (RFC 2435) has one byte
+// for an eighth of the width and one for the height, so sides above 2040 wrap or are 0
+
+enum { JPEG_HUFFMAN_BYTES = 420 };
+extern const uint8_t jpeg_huffman[JPEG_HUFFMAN_BYTES]; // K.3 to K.6 of T.81, as one DHT segment
+
+struct jpeg_size { // in pixels; 0: unknown
+    int width, height;
+};
+
+struct jpeg_scan { // of a baseline picture with the tables above
+    const uint8_t *data;
+    size_t bytes;
+    bool half_height;     // chroma: 4:2:0, else 4:2:2
+    int restart_interval; // in MCUs; 0: none
+};
+
+// Returns true if the RTP header may have `rest` pixels for a side of `size` pixels.
+bool jpeg_size_is_rest(int rest, int size);
+// Finds the size of a picture by its complete scan. *ret: on entry the likely size, if any; `rest`:
+// from the RTP header; `announced`: from the SDP. Returns 0; -EBADMSG: the scan cannot be read;
+// -ERANGE: no size has its number of blocks, or several have; -ENOMEM.
+int jpeg_size_find(struct jpeg_size *ret, const struct jpeg_scan *, struct jpeg_size rest,
+                   struct jpeg_size announced);
 
 #endif

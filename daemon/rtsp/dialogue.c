@@ -44,7 +44,7 @@ static int end_with(struct rtsp_session *s, int rc, const char *why)
     learn_keep_alive(s);
     s->memory->tcp_fails |= s->fell_back && !s->media_ns && rc != -ESHUTDOWN;
     if (s->track)
-        rtsp_track_end(s->track);
+        s->track->ending = true;
     s->ended = rc;
     return rc;
 }
@@ -226,7 +226,7 @@ int rtsp_leave(struct rtsp_session *s)
         return rtsp_finish(s);
     if (was_playing) {
         rtsp_carriage_send(&s->carriage, s->connection, bye,
-                           rtsp_track_bye(s->track, s->now_ns, bye));
+                           rtsp_track_write(s->track, RTCP_BYE, s->now_ns, bye));
         abandon_request(s);
     }
     // SETUP's reply has the session's id, and nothing may be sent between PLAY and its reply.
@@ -427,7 +427,7 @@ static int take_setup(struct rtsp_session *s, const struct rtsp_message *reply)
     if (s->transport == TRANSPORT_TCP)
         s->reader.framing = (struct rtsp_framing){s->carriage.channels[0], s->carriage.channels[1],
                                                   s->media.payload_type};
-    rtsp_carriage_punch(&s->carriage, s->media.payload_type, rtsp_track_ssrc(s->track));
+    rtsp_carriage_punch(&s->carriage, s->media.payload_type, s->track->reports.ssrc);
     s->phase = RTSP_STARTING;
     return ask(s, "PLAY", s->aggregate, "Range: npt=0.000-\r\n");
 }

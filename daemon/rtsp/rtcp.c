@@ -8,7 +8,6 @@
 #include "daemon/rtsp/rtp_receiver.h"
 
 enum { SENDER_REPORT = 200, RECEIVER_REPORT, DESCRIPTION, GOODBYE, PAYLOAD_FEEDBACK = 206 };
-enum { PICTURE_LOSS = 1, FULL_INTRA_REQUEST = 4 }; // formats of PAYLOAD_FEEDBACK
 enum { CNAME = 1, HEADER = 8, SENDER_REPORT_BYTES = 28 };
 
 static const int64_t SECOND = 1000000000, STEP_NS = SECOND / 2, BASE_MIN_NS = 10 * SECOND,
@@ -66,15 +65,6 @@ static void end_packet(struct writer *writer)
     writer->begin[3] = (uint8_t)words;
 }
 
-void rtcp_receiver_note(struct rtcp_receiver *receiver, const struct rtcp_events *events,
-                        int64_t now_ns)
-{
-    if (!events->report)
-        return;
-    receiver->sr_ntp = events->ntp;
-    receiver->sr_ns = now_ns;
-}
-
 static void put_report_block(struct writer *writer, struct rtcp_receiver *receiver,
                              const struct rtp_statistics *statistics, int64_t now_ns)
 {
@@ -117,24 +107,23 @@ static void put_report(struct writer *writer, struct rtcp_receiver *receiver,
     end_packet(writer);
 }
 
-size_t rtcp_receiver_report(struct rtcp_receiver *receiver, const struct rtp_statistics *statistics,
-                            int64_t now_ns, uint8_t *to)
+size_t rtcp_write(struct rtcp_receiver *receiver, const struct rtp_statistics *statistics,
+                  enum rtcp_kind kind, int64_t now_ns, uint8_t *to)
 {
+    static const struct {
+        int count, type; // count: the format of PAYLOAD_FEEDBACK
+    } heads[] = {[RTCP_PICTURE_LOSS] = {1, PAYLOAD_FEEDBACK},
+                 [RTCP_FULL_INTRA] = {4, PAYLOAD_FEEDBACK},
+                 [RTCP_BYE] = {1, GOODBYE}};
     struct writer writer = {.at = to};
     put_report(&writer, receiver, statistics, now_ns);
-    return (size_t)(writer.at - to);
-}
-
-size_t rtcp_keyframe_request(struct rtcp_receiver *receiver,
-                             const struct rtp_statistics *statistics, bool fir, int64_t now_ns,
-                             uint8_t *to)
-{
-    struct writer writer = {.at = to};
-    put_report(&writer, receiver, statistics, now_ns);
-    begin_packet(&writer, fir ? FULL_INTRA_REQUEST : PICTURE_LOSS, PAYLOAD_FEEDBACK,
-                 receiver->ssrc);
-    put32(&writer, fir ? 0 : statistics->ssrc);
-    if (fir) {
+    if (kind == RTCP_REPORT)
+        return (size_t)(writer.at - to);
+    begin_packet(&writer, heads[kind].count, heads[kind].type, receiver->ssrc);
+    if (kind == RTCP_PICTURE_LOSS)
+        put32(&writer, statistics->ssrc);
+    if (kind == RTCP_FULL_INTRA) {
+        put32(&writer, 0);
         put32(&writer, statistics->ssrc);
         put32(&writer, (uint32_t)receiver->fir_sequence++ << 24);
     }
@@ -142,22 +131,7 @@ size_t rtcp_keyframe_request(struct rtcp_receiver *receiver,
     return (size_t)(writer.at - to);
 }
 
-size_t rtcp_bye(struct rtcp_receiver *receiver, const struct rtp_statistics *statistics,
-                int64_t now_ns, uint8_t *to)
-{
-    struct writer writer = {.at = to};
-    put_report(&writer, receiver, statistics, now_ns);
-    begin_packet(&writer, 1, GOODBYE, receiver->ssrc);
-    end_packet(&writer);
-    return (size_t)(writer.at - to);
-}
-
 // --- the wall clock
-
-static int64_t ticks_to_ns(int64_t ticks, int clock_rate)
-{
-    return ticks / clock_rate * SECOND + ticks % clock_rate * SECOND / clock_rate;
-}
 
 // Converts to ns since 1970, in the NTP era nearest to our clock: the seconds wrap in 2036.
 static int64_t ntp_to_wall_ns(uint64_t ntp, int64_t realtime_ns)
@@ -168,46 +142,28 @@ static int64_t ntp_to_wall_ns(uint64_t ntp, int64_t realtime_ns)
     return seconds * SECOND + (int64_t)((ntp & UINT32_MAX) * (uint64_t)SECOND >> 32);
 }
 
-static void begin_clock(struct rtcp_clock *clock, int64_t wall_ns, int64_t rtp)
-{
-    clock->wall_ns = clock->base_wall_ns = wall_ns;
-    clock->rtp = clock->base_rtp = rtp;
-}
-
 bool rtcp_clock_report(struct rtcp_clock *clock, const struct rtcp_events *events,
-                       int64_t rtp_unwrapped, int clock_rate, int64_t realtime_ns)
+                       int64_t stream_ns, int64_t realtime_ns)
 {
     const int64_t wall_ns = ntp_to_wall_ns(events->ntp, realtime_ns);
     if (!events->report || wall_ns < IN_2020 * SECOND || llabs(wall_ns - realtime_ns) > DAY_NS)
         return false;
-    if (!clock->known) {
-        clock->known = true;
-        begin_clock(clock, wall_ns, rtp_unwrapped);
-        return true;
-    }
-    const int64_t foretold_ns = rtcp_clock_read(clock, rtp_unwrapped, clock_rate);
-    const int64_t off_ns = wall_ns - foretold_ns;
+    const int64_t ahead_ns = wall_ns - stream_ns, step_ns = ahead_ns - clock->ahead_ns;
     // Measure the rate over at least 10 s: many cameras report the time of sending with the
     // previous picture's timestamp, which is 1 % of 5 s at 20 pictures a second.
-    const int64_t stream_ns = ticks_to_ns(rtp_unwrapped - clock->base_rtp, clock_rate);
-    const int64_t drift_ns = wall_ns - clock->base_wall_ns - stream_ns;
-    if (llabs(off_ns) >= STEP_NS ||
-        (stream_ns >= BASE_MIN_NS && llabs(drift_ns) > stream_ns / 100)) {
-        begin_clock(clock, wall_ns, rtp_unwrapped);
-        return true;
-    }
-    clock->wall_ns = foretold_ns + off_ns / 4;
-    clock->rtp = rtp_unwrapped;
-    if (stream_ns >= BASE_MAX_NS) {
-        clock->base_wall_ns = wall_ns;
-        clock->base_rtp = rtp_unwrapped;
+    const int64_t since_ns = stream_ns - clock->base_ns, drift_ns = ahead_ns - clock->base_ahead_ns;
+    const bool begins = !clock->known || llabs(step_ns) >= STEP_NS ||
+                        (since_ns >= BASE_MIN_NS && llabs(drift_ns) > since_ns / 100);
+    clock->known = true;
+    clock->ahead_ns = begins ? ahead_ns : clock->ahead_ns + step_ns / 4;
+    if (begins || since_ns >= BASE_MAX_NS) {
+        clock->base_ns = stream_ns;
+        clock->base_ahead_ns = ahead_ns;
     }
     return true;
 }
 
-int64_t rtcp_clock_read(const struct rtcp_clock *clock, int64_t rtp_unwrapped, int clock_rate)
+int64_t rtcp_clock_read(const struct rtcp_clock *clock, int64_t stream_ns)
 {
-    if (!clock->known)
-        return INT64_MIN;
-    return clock->wall_ns + ticks_to_ns(rtp_unwrapped - clock->rtp, clock_rate);
+    return clock->known ? stream_ns + clock->ahead_ns : INT64_MIN;
 }

@@ -44,18 +44,9 @@ static void drop_block(struct rtp_clock *c)
 
 void rtp_clock_restart(struct rtp_clock *c)
 {
-    c->begun = c->has_ticks = c->doubted = c->last_guessed = false;
-    c->pictures = c->n_blocks = 0;
-    drop_block(c);
+    c->begun = c->doubted = c->last_guessed = false;
+    c->pictures = 0;
     c->last_ns = 0;
-}
-
-int64_t rtp_clock_unwrap(struct rtp_clock *c, uint32_t timestamp)
-{
-    if (!c->has_ticks)
-        c->ticks = timestamp;
-    c->has_ticks = true;
-    return c->ticks + (int32_t)(timestamp - (uint32_t)c->ticks);
 }
 
 static int64_t time_of(const struct rtp_clock *c, int64_t ticks)
@@ -64,14 +55,35 @@ static int64_t time_of(const struct rtp_clock *c, int64_t ticks)
     return c->base_ns + since / rate * SECOND + since % rate * SECOND / rate;
 }
 
+static void begin_clock(struct rtp_clock *c, int64_t ticks, int64_t ns)
+{
+    c->base_ticks = ticks;
+    c->base_ns = ns;
+    c->n_blocks = 0;
+    drop_block(c);
+}
+
+static int64_t unwrap(struct rtp_clock *c, uint32_t timestamp)
+{
+    if (!c->begun) {
+        c->ticks = timestamp;
+        begin_clock(c, timestamp, 0);
+    }
+    c->begun = true;
+    return c->ticks + (int32_t)(timestamp - (uint32_t)c->ticks);
+}
+
+int64_t rtp_clock_convert(struct rtp_clock *c, uint32_t timestamp)
+{
+    const int64_t ticks = unwrap(c, timestamp);
+    return time_of(c, ticks) - c->moved_ns;
+}
+
 // Changes the rate after `ticks`, which keeps its time.
 static void change_rate(struct rtp_clock *c, double rate, int64_t ticks)
 {
-    c->base_ns = time_of(c, ticks);
-    c->base_ticks = ticks;
+    begin_clock(c, ticks, time_of(c, ticks));
     c->rate = rate;
-    c->n_blocks = 0;
-    drop_block(c);
 }
 
 // --- the rate
@@ -183,7 +195,7 @@ static struct rtp_time give_time(struct rtp_clock *c, int64_t ns, bool guessed)
 {
     c->last_ns = ns;
     c->last_guessed = guessed;
-    return (struct rtp_time){.ns = ns, .ticks = c->ticks, .guessed = guessed};
+    return (struct rtp_time){.ns = ns, .guessed = guessed};
 }
 
 // Guesses a time from the arrival, after the last good timestamp and earlier guesses.
@@ -228,24 +240,15 @@ static void note_interval(struct rtp_clock *c, int64_t ns)
     c->step_least_ns = first ? ns : bounds_min(ns, c->step_least_ns + c->step_least_ns / 16 + 1);
 }
 
-static void begin_clock(struct rtp_clock *c, int64_t ticks, int64_t ns)
-{
-    c->base_ticks = ticks;
-    c->base_ns = ns;
-    c->n_blocks = 0;
-    drop_block(c);
-}
-
 struct rtp_time rtp_clock_read(struct rtp_clock *c, uint32_t timestamp, int64_t arrived_ns,
                                bool waited)
 {
-    const int64_t ticks = rtp_clock_unwrap(c, timestamp);
-    if (!c->begun)
-        begin_clock(c, ticks, 0);
-    const int64_t passed_ns = c->begun ? arrived_ns - c->arrived_ns : 0;
-    const int64_t since_ns = c->begun ? time_of(c, ticks) - time_of(c, c->ticks) : 0;
-    const int64_t common_ns = c->begun ? (ticks - c->ticks) * SECOND / COMMON_RATE : 0;
-    if (c->begun && ticks == c->ticks)
+    const int64_t ticks = unwrap(c, timestamp);
+    const bool first = c->pictures == 0;
+    const int64_t passed_ns = first ? 0 : arrived_ns - c->arrived_ns;
+    const int64_t since_ns = first ? 0 : time_of(c, ticks) - time_of(c, c->ticks);
+    const int64_t common_ns = first ? 0 : (ticks - c->ticks) * SECOND / COMMON_RATE;
+    if (!first && ticks == c->ticks)
         return give_time(c, guess_time(c, arrived_ns), true);
     if (!fits(c, since_ns, passed_ns) && !(is_undecided(c) && fits(c, common_ns, passed_ns))) {
         if (!confirms_doubt(c, timestamp, arrived_ns)) {
@@ -254,14 +257,15 @@ struct rtp_time rtp_clock_read(struct rtp_clock *c, uint32_t timestamp, int64_t 
             c->doubted_ns = arrived_ns;
             return give_time(c, guess_step(c, arrived_ns), true);
         }
-        begin_clock(c, ticks, c->pictures < 2 ? guess_time(c, arrived_ns) : time_of(c, ticks));
+        const int64_t ns = c->pictures < 2 ? guess_time(c, arrived_ns) : time_of(c, ticks);
+        c->moved_ns += ns - time_of(c, ticks);
+        begin_clock(c, ticks, ns);
         c->last_guessed = false;
-    } else if (c->begun) {
+    } else if (!first) {
         choose_rate(c, ticks - c->ticks, passed_ns, waited);
         note_interval(c, llabs(since_ns));
     }
     c->doubted = false;
-    c->begun = true;
     c->pictures += c->pictures < 2;
     c->ticks = ticks;
     c->arrived_ns = arrived_ns;

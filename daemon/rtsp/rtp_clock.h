@@ -18,11 +18,12 @@ struct rtp_clock {
     int steps;     // intervals counted for the choice of one of two rates; STEPS at most
     int64_t step_ticks, step_ns; // sums over these intervals
     bool waited;                 // the last picture that was no outlier was waited for
-    bool begun, has_ticks;
+    bool begun;                  // `ticks` and the base are set
     int pictures;                // counted up to two: one timestamp alone proves nothing
     int64_t ticks;               // unwrapped: of the last picture that was no outlier
     int64_t arrived_ns;          // CLOCK_MONOTONIC: of that picture
     int64_t base_ticks, base_ns; // the time of base_ticks is base_ns
+    int64_t moved_ns;            // what the time of all timestamps has grown by
     int64_t last_ns;             // the last time returned; last_guessed: it was a guess
     bool last_guessed;
     int64_t interval_ns;   // between pictures, smoothed
@@ -41,9 +42,8 @@ struct rtp_clock {
 };
 
 struct rtp_time {
-    int64_t ns;    // rises with the timestamps; its zero is arbitrary
-    int64_t ticks; // unwrapped, in units of the present rate
-    bool guessed;  // from the arrival: the timestamp stands still or is an outlier
+    int64_t ns;   // rises with the timestamps; its zero is arbitrary
+    bool guessed; // from the arrival: the timestamp stands still or is an outlier
 };
 
 // `rate`: from the SDP, ticks/s; 0 or less: unknown.
@@ -54,8 +54,8 @@ struct rtp_time rtp_clock_read(struct rtp_clock *, uint32_t timestamp, int64_t a
                                bool waited);
 // Restarts the clock: the sender restarted, with new timestamps.
 void rtp_clock_restart(struct rtp_clock *);
-// Converts a sender report's timestamp to the ticks of struct rtp_time.
-int64_t rtp_clock_unwrap(struct rtp_clock *, uint32_t timestamp);
+// Converts a sender report's timestamp to the same time, less `moved_ns`.
+int64_t rtp_clock_convert(struct rtp_clock *, uint32_t timestamp);
 int rtp_clock_rate(const struct rtp_clock *); // ticks/s, as measured so far
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/number.h"
+#include "daemon/rtsp/sdp.h"
 
 enum { HEADER = 12 }; // bytes of a packet
 
@@ -44,96 +45,50 @@ int rtp_parse(struct rtp_packet *ret, const uint8_t *data, size_t bytes)
 enum {
     WAITING_MAX = 512,           // numbers from the next packet to the last one that waits
     WAITING_BYTES_MAX = 4 << 20, // of all waiting packets
-    WINDOW = 1024,               // numbers below the highest that may still arrive late
     DROPOUT_MAX = 3000,          // numbers that may be missing in one hole, whatever the time
     STRAYS = 3,                  // packets that prove a new numbering
     NEAR_STRAYS = 32,            // packets that prove one if they may also be late ones
     STRAY_SPREAD = 32,           // distance of numbers within one new numbering
-    ORDERLY = 10000,             // packets in order, after which none is waited for
     ADOPTED = 50,                // packets in a row that make another payload type ours
     GOES_ON_MAX = 16,            // maximum distance of numbers over a change of the SSRC
 };
 
-static const int64_t MS = 1000000, SECOND = 1000 * MS, WAIT_MIN_NS = 20 * MS,
-                     WAIT_MAX_NS = 100 * MS, SILENCE_MIN_NS = 500 * MS, SILENCE_MAX_NS = 5000 * MS,
-                     LEFT_NS = 1000 * MS, // minimum: a second sender is heard by then
-    PER_PACKET = MS / 50;                 // no camera sends packets faster than one in this time
+static const int64_t MS = 1000000, SECOND = 1000 * MS;
+static const int64_t WAIT_NS = 20 * MS; // for a missing packet
+static const int64_t SILENCE_MIN_NS = 500 * MS, SILENCE_MAX_NS = 5000 * MS;
+static const int64_t LEFT_NS = 1000 * MS;  // minimum: a second sender is heard by then
+static const int64_t PER_PACKET = MS / 50; // no camera sends packets faster than one in this time
 
-struct held {
-    struct rtp_packet packet;
-    uint8_t *data; // a copy of the datagram
-    size_t bytes;
-    int64_t number;
-};
-
-struct rtp_receiver {
-    struct rtp_receiver_options options;
-    bool other_codecs[128];
-    struct rtp_statistics statistics;
-
-    // Packets have 64-bit numbers, which continue when a sender restarts its sequence. `offset` is
-    // their distance to the sender's extended sequence numbers.
-    int64_t first, next, highest; // of this numbering; next to return; of all received
-    int64_t offset;
-    bool begun; // these are valid
-    uint32_t highest_timestamp;
-    int64_t highest_ns;
-    int64_t restart;   // first number after the sender's restart; 0: none
-    bool seen[WINDOW]; // of the last numbers
-    // Packets to return, and packets that may begin a new numbering: both sorted by number.
-    struct held waiting[WAITING_MAX + STRAYS], strays[STRAYS];
-    int n_waiting, n_strays, strays_in_row;
-    size_t waiting_bytes;
-    int64_t wait_ns; // for a missing packet
-    int in_order;    // packets since the last one that was overtaken
-    bool lose;
-    uint8_t *given; // data of the last packet returned
-
-    // The source: cameras send other tracks on its channel, continue older sessions, and change the
-    // SSRC in the middle of a stream.
-    bool mixes; // the camera sends two streams at once: no SSRC continues another
-    uint16_t first_sequence, left_sequence; // of our SSRC's first packet; of the last SSRC's newest
-    uint32_t first_timestamp, left_ssrc;
-    int64_t left_until_ns;      // a newer packet of `left_ssrc` before then: it is still sending
-    bool left_by_numbers;       // our numbers continue those of `left_ssrc`
-    int64_t avoided_ns;         // when the first packet of the SSRC to avoid arrived
-    int64_t heard_ns, pause_ns; // of our SSRC: last packet, longest pause
-    int other_type, others;     // another payload type, and its packets in a row
-
-    uint32_t transit, jitter16; // the last packet's; 16 times the jitter
-};
-
-int rtp_receiver_open(struct rtp_receiver **ret, const struct rtp_receiver_options *options)
+void rtp_receiver_open(struct rtp_receiver *r, const struct rtsp_track_options *options)
 {
-    struct rtp_receiver *r = calloc(1, sizeof *r);
-    if (!r)
-        return -ENOMEM;
-    r->options = *options;
-    if (options->other_codecs)
-        memcpy(r->other_codecs, options->other_codecs, sizeof r->other_codecs);
-    if (r->options.clock_rate <= 0)
-        r->options.clock_rate = 90000;
-    r->wait_ns = WAIT_MIN_NS;
-    *ret = r;
-    return 0;
+    const struct sdp_media *media = options->media;
+    *r = (struct rtp_receiver){
+        .options = *options,
+        .payload_type = media->payload_type,
+        .clock_rate = media->clock_rate > 0 ? media->clock_rate : 90000,
+    };
+}
+
+static void free_packets(struct rtp_held **list)
+{
+    struct rtp_held *held;
+    while ((held = *list)) {
+        *list = held->next;
+        free(held);
+    }
 }
 
 static void forget_strays(struct rtp_receiver *r)
 {
-    for (int i = 0; i < r->n_strays; i++)
-        free(r->strays[i].data);
+    free_packets(&r->strays);
     r->n_strays = r->strays_in_row = 0;
 }
 
 void rtp_receiver_close(struct rtp_receiver *r)
 {
-    if (!r)
-        return;
-    for (int i = 0; i < r->n_waiting; i++)
-        free(r->waiting[i].data);
+    free_packets(&r->waiting);
     forget_strays(r);
     free(r->given);
-    free(r);
 }
 
 // Returns how far a packet is ahead of the newest one, in sequence numbers; 0 or less: not newer.
@@ -146,12 +101,12 @@ static int numbers_ahead(const struct rtp_receiver *r, const struct rtp_packet *
 static int64_t stamp_ahead_ns(const struct rtp_receiver *r, const struct rtp_packet *packet)
 {
     const int64_t ticks = (int32_t)(packet->timestamp - r->highest_timestamp);
-    return ticks * SECOND / r->options.clock_rate;
+    return ticks * SECOND / r->clock_rate;
 }
 
 static bool is_seen(const struct rtp_receiver *r, int64_t number)
 {
-    return number > r->highest - WINDOW && number <= r->highest && r->seen[number % WINDOW];
+    return number > r->highest - RTP_WINDOW && number <= r->highest && r->seen[number % RTP_WINDOW];
 }
 
 // --- the source
@@ -163,15 +118,16 @@ enum source { FOREIGN, OURS, OURS_RESTARTED }; // OURS_RESTARTED: the numbers of
 static bool has_our_type(struct rtp_receiver *r, int type)
 {
     const bool may_be_video = type == 26 || (type >= 35 && type < 72) || type > 76;
-    if (type == r->options.payload_type)
+    if (type == r->payload_type)
         return true;
-    if (r->statistics.locked || r->options.other_video || r->other_codecs[type] || !may_be_video)
+    const bool other_codec = r->options.other_codecs && r->options.other_codecs[type];
+    if (r->statistics.locked || r->options.other_video || other_codec || !may_be_video)
         return false;
     r->others = type == r->other_type ? r->others + 1 : 1;
     r->other_type = type;
     if (r->others < ADOPTED)
         return false;
-    r->options.payload_type = type;
+    r->payload_type = type;
     return true;
 }
 
@@ -182,7 +138,7 @@ static int64_t silent_ns(const struct rtp_receiver *r, const struct rtp_packet *
 
 static bool is_announced(const struct rtp_receiver *r, const struct rtp_packet *packet)
 {
-    return r->options.ssrc_hinted && packet->ssrc == r->options.ssrc;
+    return r->options.ssrc && packet->ssrc == r->options.ssrc;
 }
 
 // Returns true if another SSRC may become ours: ours has been silent for longer than ever before. A
@@ -198,7 +154,7 @@ static bool may_take_over(const struct rtp_receiver *r, const struct rtp_packet 
 // before PLAY.
 static bool is_left_over(struct rtp_receiver *r, const struct rtp_packet *packet)
 {
-    if (r->statistics.locked || !r->options.ssrc_avoided || packet->ssrc != r->options.avoided ||
+    if (r->statistics.locked || !r->options.avoids || packet->ssrc != r->options.avoided ||
         is_announced(r, packet))
         return false;
     if (r->avoided_ns == 0)
@@ -272,58 +228,52 @@ static enum source choose_source(struct rtp_receiver *r, const struct rtp_packet
     } else {
         return FOREIGN;
     }
-    r->options.ssrc_hinted &= !is_announced(r, packet); // a hint counts once
+    if (is_announced(r, packet))
+        r->options.ssrc = 0; // a hint counts once
     r->heard_ns = packet->received_ns;
     return source;
 }
 
 // --- numbers
 
-// Inserts a packet into a list by its number. Returns 0 or -ENOMEM.
-static int hold(struct held *list, int *n, const struct rtp_packet *packet, const uint8_t *data,
-                size_t bytes, int64_t number)
+// Inserts a packet into a list by its number.
+static void hold(struct rtp_held **list, struct rtp_held *held, int64_t number)
 {
-    struct held held = {*packet, malloc(bytes), bytes, number};
-    int at = *n;
-    if (!held.data)
-        return -ENOMEM;
-    memcpy(held.data, data, bytes);
-    held.packet.payload = held.data + (packet->payload - data);
-    if (packet->extension)
-        held.packet.extension = held.data + (packet->extension - data);
-    for (; at > 0 && list[at - 1].number > number; at--)
-        list[at] = list[at - 1];
-    list[at] = held;
-    ++*n;
-    return 0;
+    held->number = number;
+    while (*list && (*list)->number <= number)
+        list = &(*list)->next;
+    held->next = *list;
+    *list = held;
 }
 
-static void remove_first(struct held *list, int *n)
+static struct rtp_held *take_first(struct rtp_held **list)
 {
-    memmove(list, list + 1, (size_t)-- * n * sizeof *list);
+    struct rtp_held *held = *list;
+    *list = held->next;
+    return held;
 }
 
 // Counts a packet as received. It may be the highest one.
 static void note_packet(struct rtp_receiver *r, int64_t number, const struct rtp_packet *packet)
 {
     if (number > r->highest) {
-        for (int64_t i = bounds_max(r->highest, number - WINDOW) + 1; i < number; i++)
-            r->seen[i % WINDOW] = false;
+        for (int64_t i = bounds_max(r->highest, number - RTP_WINDOW) + 1; i < number; i++)
+            r->seen[i % RTP_WINDOW] = false;
         r->highest = number;
         r->highest_timestamp = packet->timestamp;
         r->highest_ns = packet->received_ns;
         r->statistics.highest_sequence = (uint32_t)(number - r->offset);
-        r->statistics.expected = (uint64_t)(number - WINDOW + 1);
+        r->statistics.expected = (uint64_t)(number - RTP_WINDOW + 1);
     }
-    r->seen[number % WINDOW] = true;
+    r->seen[number % RTP_WINDOW] = true;
     r->statistics.packets++;
 }
 
 // Begins the first numbering or a new one.
 static void begin_numbering(struct rtp_receiver *r, uint16_t sequence)
 {
-    // The first numbering begins at WINDOW, so that no number is ever negative.
-    const int64_t number = r->highest ? r->highest + 1 : WINDOW;
+    // The first numbering begins at RTP_WINDOW, so that no number is ever negative.
+    const int64_t number = r->highest ? r->highest + 1 : RTP_WINDOW;
     if (r->highest) {
         r->restart = number;
         r->statistics.restarts++;
@@ -337,63 +287,52 @@ static void begin_numbering(struct rtp_receiver *r, uint16_t sequence)
 }
 
 // Accepts a packet that is neither a duplicate nor too late.
-static int accept_packet(struct rtp_receiver *r, int64_t number, const struct rtp_packet *packet,
-                         const uint8_t *data, size_t bytes)
+static void accept_packet(struct rtp_receiver *r, struct rtp_held *held, int64_t number)
 {
-    const int rc = hold(r->waiting, &r->n_waiting, packet, data, bytes, number);
-    if (rc < 0)
-        return rc;
-    r->waiting_bytes += bytes;
-    note_packet(r, number, packet);
-    r->in_order += r->in_order < ORDERLY;
-    if (r->in_order == ORDERLY)
-        r->wait_ns = 0;
-    return 0;
+    hold(&r->waiting, held, number);
+    r->waiting_bytes += held->bytes;
+    note_packet(r, number, &held->packet);
 }
 
 // Accepts the packets in `strays`, which begin another numbering.
 static void restart_numbering(struct rtp_receiver *r)
 {
-    begin_numbering(r, r->strays[0].packet.sequence);
-    const int64_t ahead = r->first - r->strays[0].number;
-    for (int i = 0; i < r->n_strays; i++) {
-        struct held *held = &r->waiting[r->n_waiting++];
-        *held = r->strays[i];
-        held->number += ahead;
-        r->waiting_bytes += held->bytes;
-        note_packet(r, held->number, &held->packet);
+    begin_numbering(r, r->strays->packet.sequence);
+    const int64_t ahead = r->first - r->strays->number;
+    while (r->strays) {
+        struct rtp_held *held = take_first(&r->strays);
+        accept_packet(r, held, held->number + ahead);
     }
-    r->n_strays = r->strays_in_row = 0;
+    forget_strays(r);
 }
 
 // Keeps a packet outside the numbering, or too late for it (`near`). Enough of these near each
 // other begin a new numbering.
-static int put_stray(struct rtp_receiver *r, const struct rtp_packet *packet, const uint8_t *data,
-                     size_t bytes, bool near)
+static void put_stray(struct rtp_receiver *r, struct rtp_held *stray, bool near)
 {
-    int64_t number = packet->sequence + 65536;
-    if (r->n_strays > 0) {
-        number = r->strays[0].number + (int16_t)(packet->sequence - (uint16_t)r->strays[0].number);
-        if (llabs(number - r->strays[0].number) > STRAY_SPREAD)
+    const uint16_t sequence = stray->packet.sequence;
+    int64_t number = sequence + 65536;
+    if (r->strays) {
+        number = r->strays->number + (int16_t)(sequence - (uint16_t)r->strays->number);
+        if (llabs(number - r->strays->number) > STRAY_SPREAD)
             forget_strays(r);
     }
-    for (int i = 0; i < r->n_strays; i++)
-        if (r->strays[i].number == number)
-            return 0;
-    if (r->n_strays == STRAYS) {
-        free(r->strays[0].data);
-        remove_first(r->strays, &r->n_strays);
-    }
-    const int rc = hold(r->strays, &r->n_strays, packet, data, bytes, number);
-    if (rc < 0)
-        return rc;
+    for (const struct rtp_held *held = r->strays; held; held = held->next)
+        if (held->number == number) {
+            free(stray);
+            return;
+        }
+    if (r->n_strays == STRAYS)
+        free(take_first(&r->strays));
+    else
+        r->n_strays++;
+    hold(&r->strays, stray, number);
     r->strays_in_row++;
     if (r->strays_in_row < (near ? NEAR_STRAYS : STRAYS))
-        return 0;
+        return;
     if (!near) // they were counted as late, but are not
         r->statistics.late -= (uint64_t)bounds_min((int64_t)r->statistics.late, r->n_strays);
     restart_numbering(r);
-    return 0;
 }
 
 // Returns true if so many numbers can be missing: they are few, or the stream's time advanced like
@@ -406,50 +345,40 @@ static bool is_plausible_loss(const struct rtp_receiver *r, const struct rtp_pac
                                       llabs(stamp_ahead_ns(r, packet) - ns) < SECOND);
 }
 
-static int place_packet(struct rtp_receiver *r, const struct rtp_packet *packet,
-                        const uint8_t *data, size_t bytes)
+static void place_packet(struct rtp_receiver *r, struct rtp_held *held)
 {
+    const int ahead = numbers_ahead(r, &held->packet);
+    const int64_t number = r->highest + ahead;
+    const bool late = ahead <= 0 && ahead > -RTP_WINDOW && !r->options.ordered;
+    const bool seen = number >= r->first && is_seen(r, number);
     if (!r->begun) {
         forget_strays(r);
-        begin_numbering(r, packet->sequence);
-        return accept_packet(r, r->first, packet, data, bytes);
-    }
-    const int ahead = numbers_ahead(r, packet);
-    const int64_t number = r->highest + ahead;
-    if (ahead > 0 && is_plausible_loss(r, packet, ahead)) {
+        begin_numbering(r, held->packet.sequence);
+        accept_packet(r, held, r->first);
+    } else if (ahead > 0 && is_plausible_loss(r, &held->packet, ahead)) {
         forget_strays(r);
-        return accept_packet(r, number, packet, data, bytes);
-    }
-    if (ahead == 0 && packet->timestamp == r->highest_timestamp) {
+        accept_packet(r, held, number);
+    } else if (ahead == 0 && held->packet.timestamp == r->highest_timestamp) {
         r->statistics.duplicate++;
-        return 0;
-    }
-    if (r->options.ordered || ahead > 0 || ahead <= -WINDOW) {
-        r->statistics.late++;
-        return put_stray(r, packet, data, bytes, false);
-    }
-    if (number >= r->first && is_seen(r, number)) {
-        r->statistics.duplicate++;
-        return put_stray(r, packet, data, bytes, true);
-    }
-    r->in_order = 0;
-    if (number >= r->next) {
+        free(held);
+    } else if (late && !seen && number >= r->next) {
         forget_strays(r);
         r->statistics.reordered++;
-        return accept_packet(r, number, packet, data, bytes);
+        accept_packet(r, held, number);
+    } else {
+        r->statistics.duplicate += late && seen;
+        r->statistics.late += !late || !seen;
+        if (late && number >= r->first)
+            r->seen[number % RTP_WINDOW] = true;
+        put_stray(r, held, late);
     }
-    r->wait_ns = bounds_min(bounds_max(2 * r->wait_ns, WAIT_MIN_NS), WAIT_MAX_NS);
-    r->statistics.late++;
-    if (number >= r->first)
-        r->seen[number % WINDOW] = true;
-    return put_stray(r, packet, data, bytes, true);
 }
 
 // --- the owner's calls
 
 static void measure_jitter(struct rtp_receiver *r, const struct rtp_packet *packet)
 {
-    const int64_t ns = packet->received_ns, rate = r->options.clock_rate;
+    const int64_t ns = packet->received_ns, rate = r->clock_rate;
     const int64_t ticks = ns / SECOND * rate + ns % SECOND * rate / SECOND;
     const uint32_t transit = (uint32_t)ticks - packet->timestamp;
     const int64_t difference = llabs((int32_t)(transit - r->transit));
@@ -461,77 +390,61 @@ static void measure_jitter(struct rtp_receiver *r, const struct rtp_packet *pack
 
 int rtp_receiver_put(struct rtp_receiver *r, const uint8_t *data, size_t bytes, int64_t now_ns)
 {
-    struct rtp_packet packet;
-    if (rtp_receiver_due_ns(r) == 0)
-        return -EBUSY;
-    const bool parsed = !rtp_is_rtcp(data, bytes) && rtp_parse(&packet, data, bytes) == 0;
-    packet.received_ns = now_ns;
-    const enum source source = parsed ? choose_source(r, &packet) : FOREIGN;
+    struct rtp_held *held = malloc(sizeof *held + bytes);
+    if (!held)
+        return -ENOMEM;
+    memcpy(held->data, data, bytes);
+    held->bytes = bytes;
+    const bool parsed =
+        !rtp_is_rtcp(data, bytes) && rtp_parse(&held->packet, held->data, bytes) == 0;
+    held->packet.received_ns = now_ns;
+    const enum source source = parsed ? choose_source(r, &held->packet) : FOREIGN;
     if (source == FOREIGN) {
         r->statistics.foreign++;
+        free(held);
         return -EBADMSG;
     }
     if (source == OURS_RESTARTED)
         r->begun = false;
-    measure_jitter(r, &packet);
-    return place_packet(r, &packet, data, bytes);
+    measure_jitter(r, &held->packet);
+    place_packet(r, held);
+    return 0;
 }
 
-// Returns true if the first waiting packet waits for no other one.
+// Returns true if the first waiting packet waits for no other one. The highest one waits, too.
 static bool is_ready(const struct rtp_receiver *r)
 {
-    const struct held *w = r->waiting;
-    return w[0].number == r->next || r->restart || r->options.ordered ||
-           w[r->n_waiting - 1].number - r->next >= WAITING_MAX ||
-           r->waiting_bytes > WAITING_BYTES_MAX;
+    return r->waiting->number == r->next || r->restart || r->options.ordered ||
+           r->highest - r->next >= WAITING_MAX || r->waiting_bytes > WAITING_BYTES_MAX;
 }
 
 int64_t rtp_receiver_due_ns(const struct rtp_receiver *r)
 {
-    int64_t passed_ns = INT64_MAX;
-    if (r->n_waiting == 0)
-        return INT64_MAX;
-    if (is_ready(r))
+    int64_t passed_ns = INT64_MAX - WAIT_NS;
+    if (r->waiting && is_ready(r))
         return 0;
-    for (int i = 0; i < r->n_waiting; i++)
-        passed_ns = bounds_min(passed_ns, r->waiting[i].packet.received_ns);
-    return passed_ns + r->wait_ns;
+    for (const struct rtp_held *held = r->waiting; held; held = held->next)
+        passed_ns = bounds_min(passed_ns, held->packet.received_ns);
+    return passed_ns + WAIT_NS;
 }
 
 int rtp_receiver_get(struct rtp_receiver *r, int64_t now_ns, struct rtp_packet *ret)
 {
     free(r->given);
     r->given = NULL;
-    if (r->n_waiting == 0 || rtp_receiver_due_ns(r) > now_ns)
+    if (!r->waiting || rtp_receiver_due_ns(r) > now_ns)
         return -EAGAIN;
-    const struct held held = r->waiting[0];
-    const int64_t lost = held.number - r->next;
-    remove_first(r->waiting, &r->n_waiting);
-    r->waiting_bytes -= held.bytes;
-    r->given = held.data;
-    *ret = held.packet;
-    ret->restarted = r->restart != 0 && held.number >= r->restart;
+    const struct rtp_held *held = r->given = take_first(&r->waiting);
+    const int64_t lost = held->number - r->next;
+    r->waiting_bytes -= held->bytes;
+    *ret = held->packet;
+    ret->restarted = r->restart != 0 && held->number >= r->restart;
     ret->lost = (uint32_t)lost;
     ret->lost_unknown = ret->restarted || (r->lose && lost == 0);
     if (ret->restarted)
         r->restart = 0;
     r->lose = false;
-    r->next = held.number + 1;
+    r->next = held->number + 1;
     r->statistics.lost += (uint64_t)lost;
     return 0;
-}
-
-void rtp_receiver_lose(struct rtp_receiver *r)
-{
-    r->lose = true;
-}
-
-void rtp_receiver_part(struct rtp_receiver *r)
-{
-    r->statistics.parted = true;
-}
-
-const struct rtp_statistics *rtp_receiver_statistics(const struct rtp_receiver *r)
-{
-    return &r->statistics;
 }

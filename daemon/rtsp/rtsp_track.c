@@ -10,49 +10,16 @@
 enum { BARREN_STAMPS = 8 }; // minimum: at a low rate a picture may take long
 static const int64_t BARREN_NS = 1000000000;
 
-struct early_report { // of a sender, before its first packet
-    struct rtcp_events events;
-    int64_t now_ns, realtime_ns; // when it arrived
-};
-
-struct rtsp_track {
-    struct rtp_receiver *receiver;
-    struct depacketizer *depacketizer;
-    struct rtcp_receiver reports;
-    struct rtcp_clock wall_clock;
-    struct rtp_clock clock;
-    struct early_report early;
-    bool begun; // a unit came
-    // Packets in a row, without loss, that completed no unit:
-    int stamps; // number of timestamps
-    uint32_t stamp;
-    int64_t first_ns, last_ns; // when the first and the last arrived
-    bool ending, flushed;
-};
-
 int rtsp_track_open(struct rtsp_track **ret, const struct rtsp_track_options *options)
 {
-    const struct sdp_media *media = options->media;
-    const struct rtp_receiver_options receiver = {
-        .payload_type = media->payload_type,
-        .clock_rate = media->clock_rate,
-        .ordered = options->ordered,
-        .other_video = options->other_video,
-        .other_codecs = options->other_codecs,
-        .ssrc_hinted = options->ssrc,
-        .ssrc = options->ssrc,
-        .ssrc_avoided = options->avoids,
-        .avoided = options->avoided,
-    };
     struct rtsp_track *t = calloc(1, sizeof *t);
     if (!t)
         return -ENOMEM;
-    rtp_clock_open(&t->clock, media->clock_rate);
+    rtp_receiver_open(&t->receiver, options);
+    rtp_clock_open(&t->clock, options->media->clock_rate);
     int rc = getrandom(&t->reports.ssrc, sizeof t->reports.ssrc, 0) == sizeof t->reports.ssrc
-                 ? rtp_receiver_open(&t->receiver, &receiver)
+                 ? depacketizer_open(&t->depacketizer, options->media, options->verdict)
                  : -EIO;
-    if (rc == 0)
-        rc = depacketizer_open(&t->depacketizer, media, options->verdict);
     if (rc < 0)
         rtsp_track_close(t);
     else
@@ -65,23 +32,25 @@ void rtsp_track_close(struct rtsp_track *t)
     if (!t)
         return;
     depacketizer_close(t->depacketizer);
-    rtp_receiver_close(t->receiver);
+    rtp_receiver_close(&t->receiver);
     free(t);
 }
 
-static void take_report(struct rtsp_track *t, const struct early_report *report)
+static void take_report(struct rtsp_track *t, const struct rtsp_report *report)
 {
-    rtcp_receiver_note(&t->reports, &report->events, report->now_ns);
-    if (report->events.report)
-        rtcp_clock_report(&t->wall_clock, &report->events,
-                          rtp_clock_unwrap(&t->clock, report->events.rtp),
-                          rtp_clock_rate(&t->clock), report->realtime_ns);
+    const struct rtcp_events *events = &report->events;
+    if (!events->report)
+        return;
+    t->reports.sr_ntp = events->ntp;
+    t->reports.sr_ns = report->now_ns;
+    rtcp_clock_report(&t->wall_clock, events, rtp_clock_convert(&t->clock, events->rtp),
+                      report->realtime_ns);
 }
 
 static int put_report(struct rtsp_track *t, const uint8_t *data, size_t bytes, int64_t now_ns)
 {
-    struct early_report report = {.now_ns = now_ns, .realtime_ns = realtime_ns()};
-    const struct rtp_statistics *statistics = rtp_receiver_statistics(t->receiver);
+    struct rtsp_report report = {.now_ns = now_ns, .realtime_ns = realtime_ns()};
+    struct rtp_statistics *statistics = &t->receiver.statistics;
     rtcp_read(&report.events, data, bytes, statistics->locked, statistics->ssrc);
     if (statistics->locked)
         take_report(t, &report);
@@ -89,16 +58,8 @@ static int put_report(struct rtsp_track *t, const uint8_t *data, size_t bytes, i
         t->early = report;
     if (!report.events.bye || statistics->parted)
         return RTSP_TRACK_REPORT;
-    rtp_receiver_part(t->receiver);
+    statistics->parted = true;
     return RTSP_TRACK_BYE;
-}
-
-// Uses the early report only if the first packet has its SSRC.
-static void take_early_report(struct rtsp_track *t)
-{
-    if (t->early.events.ssrc == rtp_receiver_statistics(t->receiver)->ssrc)
-        take_report(t, &t->early);
-    t->early = (struct early_report){0};
 }
 
 // Some cameras send reports on the channel of media, so the packet's own type decides.
@@ -106,22 +67,12 @@ int rtsp_track_put(struct rtsp_track *t, const uint8_t *data, size_t bytes, int6
 {
     if (rtp_is_rtcp(data, bytes))
         return put_report(t, data, bytes, now_ns);
-    int rc = rtp_receiver_put(t->receiver, data, bytes, now_ns);
-    if (rc == 0 && t->early.events.report)
-        take_early_report(t);
+    int rc = rtp_receiver_put(&t->receiver, data, bytes, now_ns);
+    if (rc == 0 && t->early.events.ssrc == t->receiver.statistics.ssrc)
+        take_report(t, &t->early);
+    if (rc == 0)
+        t->early = (struct rtsp_report){0};
     return rc == 0 ? RTSP_TRACK_MEDIA : rc == -EBADMSG ? RTSP_TRACK_NOTHING : rc;
-}
-
-void rtsp_track_lose(struct rtsp_track *t)
-{
-    rtp_receiver_lose(t->receiver);
-}
-
-// Marks a first unit that is no keyframe: a stream may be joined in the middle.
-static void note_start(struct rtsp_track *t, struct access_unit *unit)
-{
-    unit->reference_lost |= (!t->begun || unit->restarted) && !unit->keyframe;
-    t->begun = true;
 }
 
 static void time_unit(struct rtsp_track *t, struct rtsp_unit *unit)
@@ -134,9 +85,8 @@ static void time_unit(struct rtsp_track *t, struct rtsp_unit *unit)
         rtp_clock_read(&t->clock, unit->unit.timestamp, unit->unit.received_ns, unit->waited);
     unit->time_ns = time.ns;
     unit->guessed = time.guessed;
-    unit->capture_ns = time.guessed
-                           ? INT64_MIN
-                           : rtcp_clock_read(&t->wall_clock, time.ticks, rtp_clock_rate(&t->clock));
+    unit->capture_ns =
+        time.guessed ? INT64_MIN : rtcp_clock_read(&t->wall_clock, time.ns - t->clock.moved_ns);
 }
 
 static void note_packet(struct rtsp_track *t, const struct rtp_packet *packet)
@@ -148,85 +98,44 @@ static void note_packet(struct rtsp_track *t, const struct rtp_packet *packet)
         t->stamps++;
     }
     t->stamp = packet->timestamp;
-    t->last_ns = packet->received_ns;
-}
-
-bool rtsp_track_is_barren(const struct rtsp_track *t)
-{
-    return t->stamps >= BARREN_STAMPS && t->last_ns - t->first_ns >= BARREN_NS;
+    t->barren = t->stamps >= BARREN_STAMPS && packet->received_ns - t->first_ns >= BARREN_NS;
 }
 
 int rtsp_track_read(struct rtsp_track *t, int64_t now_ns, bool waited, struct rtsp_unit *ret)
 {
     struct rtp_packet packet;
-    int rc = 0;
     for (;;) {
         if (depacketizer_get(t->depacketizer, now_ns, &ret->unit) == 0) {
-            note_start(t, &ret->unit);
+            // A stream may be joined in the middle.
+            ret->unit.reference_lost |= (!t->begun || ret->unit.restarted) && !ret->unit.keyframe;
+            t->begun = true;
             ret->waited = waited;
             time_unit(t, ret);
             t->stamps = 0;
+            t->barren = false;
             return 0;
         }
         // At the end, no packet waits for missing ones.
-        rc = rtp_receiver_get(t->receiver, t->ending ? INT64_MAX : now_ns, &packet);
-        if (rc == 0) {
+        if (rtp_receiver_get(&t->receiver, t->ending ? INT64_MAX : now_ns, &packet) == 0) {
             note_packet(t, &packet);
-            rc = depacketizer_put(t->depacketizer, &packet);
-        }
-        if (rc == -EAGAIN && t->ending && !t->flushed) {
+            depacketizer_put(t->depacketizer, &packet);
+        } else if (t->ending && !t->flushed) {
             depacketizer_flush(t->depacketizer);
             t->flushed = true;
-        } else if (rc < 0) {
-            return rc;
+        } else {
+            return -EAGAIN;
         }
     }
 }
 
-void rtsp_track_end(struct rtsp_track *t)
-{
-    t->ending = true;
-}
-
 int64_t rtsp_track_due_ns(const struct rtsp_track *t)
 {
-    const int64_t receiver = rtp_receiver_due_ns(t->receiver);
+    const int64_t receiver = rtp_receiver_due_ns(&t->receiver);
     const int64_t depacketizer = depacketizer_due_ns(t->depacketizer);
     return receiver < depacketizer ? receiver : depacketizer;
 }
 
-size_t rtsp_track_report(struct rtsp_track *t, int64_t now_ns, uint8_t *to)
+size_t rtsp_track_write(struct rtsp_track *t, enum rtcp_kind kind, int64_t now_ns, uint8_t *to)
 {
-    return rtcp_receiver_report(&t->reports, rtp_receiver_statistics(t->receiver), now_ns, to);
-}
-
-size_t rtsp_track_ask_keyframe(struct rtsp_track *t, bool fir, int64_t now_ns, uint8_t *to)
-{
-    return rtcp_keyframe_request(&t->reports, rtp_receiver_statistics(t->receiver), fir, now_ns,
-                                 to);
-}
-
-size_t rtsp_track_bye(struct rtsp_track *t, int64_t now_ns, uint8_t *to)
-{
-    return rtcp_bye(&t->reports, rtp_receiver_statistics(t->receiver), now_ns, to);
-}
-
-uint32_t rtsp_track_ssrc(const struct rtsp_track *t)
-{
-    return t->reports.ssrc;
-}
-
-struct rtp_statistics rtsp_track_statistics(const struct rtsp_track *t)
-{
-    return *rtp_receiver_statistics(t->receiver);
-}
-
-const uint8_t *rtsp_track_sets(const struct rtsp_track *t, size_t *bytes)
-{
-    return depacketizer_sets(t->depacketizer, bytes);
-}
-
-const char *rtsp_track_complaint(const struct rtsp_track *t)
-{
-    return depacketizer_complaint(t->depacketizer);
+    return rtcp_write(&t->reports, &t->receiver.statistics, kind, now_ns, to);
 }

@@ -5,11 +5,9 @@
 
 #include "daemon/rtsp/depacketizer.h"
 #include "daemon/rtsp/rtcp.h"
+#include "daemon/rtsp/rtp_clock.h"
 #include "daemon/rtsp/rtp_receiver.h"
 #include "daemon/rtsp/sdp.h"
-
-struct picture_end_verdict;
-struct rtsp_track;
 
 struct rtsp_unit {
     struct access_unit unit;
@@ -26,39 +24,41 @@ enum rtsp_track_got {
     RTSP_TRACK_BYE,    // RTCP: the source ended, and another one may follow
 };
 
-struct rtsp_track_options {
-    const struct sdp_media *media;       // read during rtsp_track_open
-    struct picture_end_verdict *verdict; // outlives the track
-    bool ordered;                        // the packets come over TCP
-    bool other_video;                    // the camera offers other video tracks too
-    const bool *other_codecs;            // [128]: payload types of other codecs; read by open
-    uint32_t ssrc;                       // a hint; 0: none
-    bool avoids;                         // packets of the SSRC `avoided` came before SETUP's reply
-    uint32_t avoided;
+struct rtsp_report { // of a sender
+    struct rtcp_events events;
+    int64_t now_ns, realtime_ns; // when it arrived
 };
 
-// Returns 0; -ENOTSUP: another codec; -ENOMEM; -EIO.
+struct rtsp_track {
+    struct rtp_receiver receiver; // the session reads its statistics, and sets `lose`
+    struct rtcp_receiver reports;
+    struct depacketizer *depacketizer; // with the parameter sets, and a complaint for people
+    bool ending; // set by the session: no packet follows, and the open unit is complete
+    // Packets arrived for a second without loss and completed no unit: they are not of the codec in
+    // the SDP.
+    bool barren;
+    // Private.
+    struct rtcp_clock wall_clock;
+    struct rtp_clock clock;
+    struct rtsp_report early; // before the first packet
+    bool begun;               // a unit came
+    bool flushed;
+    // Packets in a row, without loss, that completed no unit:
+    int stamps; // number of timestamps
+    uint32_t stamp;
+    int64_t first_ns; // when the first arrived
+};
+
+// Returns 0, -ENOMEM or -EIO.
 int rtsp_track_open(struct rtsp_track **ret, const struct rtsp_track_options *);
 void rtsp_track_close(struct rtsp_track *); // accepts NULL
 // The caller has read all complete units before. Returns enum rtsp_track_got or -ENOMEM.
 int rtsp_track_put(struct rtsp_track *, const uint8_t *data, size_t bytes, int64_t now_ns);
-void rtsp_track_lose(struct rtsp_track *); // bytes of the connection are missing
-// Returns the next unit, valid until the next call: 0, -EAGAIN or -ENOMEM. `waited`: the owner has
-// waited for packets since the previous unit.
+// Returns the next unit, valid until the next call: 0 or -EAGAIN. `waited`: the owner has waited
+// for packets since the previous unit.
 int rtsp_track_read(struct rtsp_track *, int64_t now_ns, bool waited, struct rtsp_unit *ret);
-// Returns true if packets arrived for a second without loss and completed no unit: they are not of
-// the codec in the SDP.
-bool rtsp_track_is_barren(const struct rtsp_track *);
-void rtsp_track_end(struct rtsp_track *);             // no packet follows: completes the open unit
 int64_t rtsp_track_due_ns(const struct rtsp_track *); // when to read without new packets
-// Each writes a compound RTCP packet to `to`, of RTCP_REPORT_MAX bytes, and returns its size.
-size_t rtsp_track_report(struct rtsp_track *, int64_t now_ns, uint8_t *to);
-size_t rtsp_track_ask_keyframe(struct rtsp_track *, bool fir, int64_t now_ns, uint8_t *to);
-size_t rtsp_track_bye(struct rtsp_track *, int64_t now_ns, uint8_t *to);
-uint32_t rtsp_track_ssrc(const struct rtsp_track *); // our own
-struct rtp_statistics rtsp_track_statistics(const struct rtsp_track *);
-// Returns what is wrong with the stream, for people, or NULL; valid until close.
-const char *rtsp_track_complaint(const struct rtsp_track *);
-const uint8_t *rtsp_track_sets(const struct rtsp_track *, size_t *bytes);
+// Writes a compound RTCP packet to `to`, of RTCP_REPORT_MAX bytes, and returns its size.
+size_t rtsp_track_write(struct rtsp_track *, enum rtcp_kind, int64_t now_ns, uint8_t *to);
 
 #endif

@@ -2,18 +2,19 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <libavutil/base64.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "daemon/base/log.h"
-#include "daemon/bitstream/nal.h"
 
 enum {
     FMTP_MAX = 32, // a=fmtp lines kept
     RATE_MAX = 1000,
     DIMENSION_MAX = 1 << 15,
+    START_BYTES = 4, // of a start code
 };
 
 struct span { // a piece of the text
@@ -27,8 +28,9 @@ struct fmtp { // parameters of a payload type
 
 struct parser {
     struct sdp *sdp;
-    int section; // of the present line; -1: of the session
-    int first;   // index in sdp->media of this section's first entry
+    int section;              // of the present line; -1: of the session
+    int first;                // index in sdp->media of this section's first entry
+    struct sdp_media session; // what media sections take from it
     struct fmtp fmtp[FMTP_MAX];
     int n_fmtp;
 };
@@ -90,71 +92,25 @@ static int number(struct span span)
 
 // --- parameter sets
 
-// NAL unit types of parameter sets, in the order that decoders need, with a zero behind them.
-static const int set_types[][4] = {
-    [SDP_H264] = {H264_UNIT_SPS, H264_UNIT_PPS},
-    [SDP_H265] = {HEVC_UNIT_VPS, HEVC_UNIT_SPS, HEVC_UNIT_PPS},
-    [SDP_JPEG] = {0},
-};
-static const uint8_t start_code[] = {0, 0, 0, 1};
-
-static int base64_digit(char c)
+// Adds the units in a base64 list of NAL units. Cameras put start codes into an entry, also between
+// its units.
+static void add_sets(struct sdp_media *media, struct span list)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *digit = c ? strchr(digits, c) : NULL;
-    return digit ? (int)(digit - digits) : -1;
-}
-
-// Returns the bytes written; -1: no base64, or too long. Accepts missing padding.
-static int decode_base64(uint8_t *ret, int size, struct span text)
-{
-    unsigned bits = 0;
-    int n = 0, n_bits = 0;
-    for (const char *p = text.begin; p < text.end && *p != '='; p++) {
-        const int digit = base64_digit(*p);
-        if (digit < 0)
-            return -1;
-        bits = bits << 6 | (unsigned)digit;
-        n_bits += 6;
-        if (n_bits < 8)
-            continue;
-        if (n == size)
-            return -1;
-        n_bits -= 8;
-        ret[n++] = (uint8_t)(bits >> n_bits);
-    }
-    return n;
-}
-
-// Adds a NAL unit if it is a parameter set of this type.
-static void add_set(struct sdp_media *media, int type, const uint8_t *data, int bytes)
-{
-    const bool h264 = media->codec == SDP_H264;
-    while (bytes > 0 && data[bytes - 1] == 0)
-        bytes--; // no NAL unit ends in a zero
-    const int whole = bytes + (int)sizeof start_code;
-    if (bytes <= (h264 ? 1 : 2) || data[0] & 0x80 || whole > SDP_SETS_MAX - media->sets_bytes ||
-        (h264 ? data[0] & 0x1f : data[0] >> 1 & 0x3f) != type)
-        return;
-    memcpy(media->sets + media->sets_bytes, start_code, sizeof start_code);
-    memcpy(media->sets + media->sets_bytes + sizeof start_code, data, (size_t)bytes);
-    media->sets_bytes += whole;
-}
-
-// Adds the sets of this type in a base64 list of NAL units. Cameras put start codes into an entry,
-// also between its units.
-static void add_sets(struct sdp_media *media, int type, struct span list)
-{
-    uint8_t data[SDP_SETS_MAX];
+    char text[SDP_SETS_MAX / 3 * 4 + 1];
+    uint8_t data[SDP_SETS_MAX]; // has room for what the text has
     while (list.begin < list.end) {
-        const int bytes = decode_base64(data, sizeof data, cut(&list, ","));
-        int begin = 0;
-        for (int i = 0; i + 3 <= bytes; i++)
-            if (data[i] == 0 && data[i + 1] == 0 && data[i + 2] == 1) {
-                add_set(media, type, data + begin, i - begin);
-                begin = i + 3;
-            }
-        add_set(media, type, data + begin, bytes - begin);
+        const bool fits = copy(text, sizeof text, cut(&list, ","));
+        int bytes = fits ? av_base64_decode(data, text, sizeof data) : 0, begin = 0;
+        while (bytes > 0 && data[bytes - 1] == 0)
+            bytes--; // no NAL unit ends in a zero
+        while (begin < bytes && data[begin] <= 1)
+            begin++; // a start code, as no parameter set begins
+        uint8_t *to = media->sets + media->sets_bytes;
+        if (bytes <= begin || bytes - begin + START_BYTES > SDP_SETS_MAX - media->sets_bytes)
+            continue;
+        memcpy(to, "\0\0\0\1", START_BYTES);
+        memcpy(to + START_BYTES, data + begin, (size_t)(bytes - begin));
+        media->sets_bytes += START_BYTES + bytes - begin;
     }
 }
 
@@ -164,27 +120,6 @@ static void set_dimensions(struct sdp_media *media, int width, int height)
         media->width = width;
         media->height = height;
     }
-}
-
-// Reads the sets of one type (0: none), and the rest.
-static void read_parameters(struct sdp_media *media, int type, struct span parameters)
-{
-    static const char *const lists[] = {"sprop-parameter-sets", "sprop-vps", "sprop-sps",
-                                        "sprop-pps"};
-    int width = 0, height = 0;
-    while (parameters.begin < parameters.end) {
-        struct span value = cut(&parameters, ";");
-        const struct span name = cut(&value, "=");
-        for (size_t i = 0; type && i < sizeof lists / sizeof *lists; i++)
-            if (is(name, lists[i]))
-                add_sets(media, type, trim(value));
-        if (media->codec == SDP_H265 && is(name, "sprop-max-don-diff"))
-            media->donl = number(value) > 0;
-        width = is(name, "width") ? number(value) : width;
-        height = is(name, "height") ? number(value) : height;
-    }
-    if (media->width == 0)
-        set_dimensions(media, width, height);
 }
 
 static void set_encoding(struct sdp_media *media, const char *encoding, int clock_rate)
@@ -203,46 +138,48 @@ static void set_encoding(struct sdp_media *media, const char *encoding, int cloc
     media->clock_rate = media->video && clock_rate <= 0 ? 90000 : clock_rate;
 }
 
-// Guesses the codec from the parameters: some cameras send no rtpmap for a dynamic payload type.
-static void guess_encoding(const struct parser *parser, struct sdp_media *media)
+// Reads parameters, of the entry's own section or of another one. They name the codec, too: some
+// cameras send no rtpmap for a dynamic payload type.
+static void read_parameters(struct sdp_media *media, bool own, struct span parameters)
 {
     static const struct {
-        const char *parameter, *encoding;
-    } known[] = {{"sprop-parameter-sets", "H264"},
-                 {"packetization-mode", "H264"},
+        const char *name, *encoding;
+    } known[] = {{"packetization-mode", "H264"},
+                 {"sprop-parameter-sets", "H264"},
                  {"sprop-vps", "H265"},
-                 {"sprop-sps", "H265"}};
-    for (int i = 0; i < parser->n_fmtp; i++) {
-        struct span parameters = parser->fmtp[i].parameters;
-        if (parser->fmtp[i].section != media->section ||
-            parser->fmtp[i].payload_type != media->payload_type)
-            continue;
-        while (parameters.begin < parameters.end && !*media->encoding) {
-            struct span value = cut(&parameters, ";");
-            const struct span name = cut(&value, "=");
-            for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-                if (is(name, known[k].parameter))
-                    set_encoding(media, known[k].encoding, 90000);
+                 {"sprop-sps", "H265"},
+                 {"sprop-pps", "H265"}};
+    int width = 0, height = 0;
+    while (parameters.begin < parameters.end) {
+        struct span value = cut(&parameters, ";");
+        const struct span name = cut(&value, "=");
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+            if (!is(name, known[i].name))
+                continue;
+            if (own && media->video && !*media->encoding)
+                set_encoding(media, known[i].encoding, 90000);
+            if (i > 0 && (media->codec == SDP_H264 || media->codec == SDP_H265))
+                add_sets(media, trim(value));
         }
+        if (media->codec == SDP_H265 && is(name, "sprop-max-don-diff"))
+            media->donl = number(value) > 0;
+        width = is(name, "width") ? number(value) : width;
+        height = is(name, "height") ? number(value) : height;
     }
+    if (media->width == 0 && media->codec != SDP_OTHER)
+        set_dimensions(media, width, height);
 }
 
 // Takes the parameters from the entry's own section, else its payload type's from another one.
 static void finish_media(const struct parser *parser, struct sdp_media *media)
 {
-    if (media->video && !*media->encoding)
-        guess_encoding(parser, media);
-    for (int own = 1; media->codec != SDP_OTHER && own >= 0 && !media->sets_bytes; own--) {
-        const int *type = set_types[media->codec];
-        do
-            for (int i = 0; i < parser->n_fmtp; i++) {
-                const struct fmtp *fmtp = &parser->fmtp[i];
-                if (fmtp->payload_type == media->payload_type &&
-                    (fmtp->section == media->section) == own)
-                    read_parameters(media, *type, fmtp->parameters);
-            }
-        while (*type++);
-    }
+    for (int own = 1; own >= 0 && !media->sets_bytes; own--)
+        for (int i = 0; i < parser->n_fmtp; i++) {
+            const struct fmtp *fmtp = &parser->fmtp[i];
+            if (fmtp->payload_type == media->payload_type &&
+                (fmtp->section == media->section) == own)
+                read_parameters(media, own, fmtp->parameters);
+        }
 }
 
 // --- lines
@@ -275,10 +212,11 @@ static void add_format(struct parser *parser, const struct sdp_media *section, i
 // m=video 0 RTP/AVP 98 96: each payload type becomes an entry; for audio and others only the first.
 static void begin_media(struct parser *parser, struct span value)
 {
-    struct sdp_media media = {.codec = SDP_OTHER, .section = ++parser->section};
+    struct sdp_media media = parser->session;
     const struct span kind = cut_word(&value);
     const int port = number(cut_word(&value));
     cut_word(&value); // RTP/AVP
+    media.section = ++parser->section;
     media.port = port > 0 && port <= 65535 ? port : 0;
     media.video = is(kind, "video");
     parser->first = parser->sdp->n_media;
@@ -305,22 +243,17 @@ static void add_unlisted_format(struct parser *parser, struct span rtpmap)
 // c=IN IP4 239.1.2.3/64
 static void parse_connection(struct parser *parser, struct span value)
 {
-    char address[sizeof parser->sdp->address];
+    struct sdp *sdp = parser->sdp;
+    const bool session = parser->section < 0;
+    struct sdp_media *media = session ? &parser->session : &sdp->media[parser->first];
+    struct sdp_media *const end = session ? media + 1 : &sdp->media[sdp->n_media];
     cut_word(&value); // IN
     const bool ipv4 = is(cut_word(&value), "IP4");
     const struct span host = cut(&value, "/");
     const int ttl = ipv4 ? number(cut(&value, "/")) : -1;
-    if (host.begin == host.end || !copy(address, sizeof address, host))
-        return;
-    struct sdp *sdp = parser->sdp;
-    if (parser->section < 0) {
-        memcpy(sdp->address, address, sizeof address);
-        sdp->ttl = ttl > 0 && ttl <= 255 ? ttl : 0;
-    }
-    for (int i = parser->first; i < sdp->n_media; i++) {
-        memcpy(sdp->media[i].address, address, sizeof address);
-        sdp->media[i].ttl = ttl > 0 && ttl <= 255 ? ttl : 0;
-    }
+    for (; host.begin < host.end && media < end; media++)
+        if (copy(media->address, sizeof media->address, host))
+            media->ttl = ttl > 0 && ttl <= 255 ? ttl : 0;
 }
 
 // send [x=2592,y=1944] recv [x=640,y=480]
@@ -408,14 +341,8 @@ int sdp_parse(struct sdp *ret, const char *text, size_t bytes)
         else if (is(type, "c"))
             parse_connection(&parser, value);
     }
-    for (int i = 0; i < ret->n_media; i++) {
-        struct sdp_media *media = &ret->media[i];
-        if (!*media->address) {
-            memcpy(media->address, ret->address, sizeof media->address);
-            media->ttl = ret->ttl;
-        }
-        finish_media(&parser, media);
-    }
+    for (int i = 0; i < ret->n_media; i++)
+        finish_media(&parser, &ret->media[i]);
     return ret->n_media > 0 ? 0 : -EINVAL;
 }
 

@@ -18,8 +18,8 @@ struct sdp_media { // one payload type of an m= line
     int payload_type;
     int clock_rate;                // ticks/s as announced, perhaps wrong; 90000: unknown
     char control[SDP_CONTROL_MAX]; // "": none
-    // Parameter sets of H.264 and H.265, each with a start code, as a head start for the decoder;
-    // those in the stream replace them. 0 bytes: none.
+    // Parameter sets of H.264 and H.265 in any order and with start codes, perhaps among other NAL
+    // units, as a head start for the decoder; those in the stream replace them. 0 bytes: none.
     uint8_t sets[SDP_SETS_MAX];
     int sets_bytes;
     bool donl;         // H.265: units carry decoding order numbers
@@ -32,8 +32,6 @@ struct sdp_media { // one payload type of an m= line
 
 struct sdp {
     char control[SDP_CONTROL_MAX]; // "": none
-    char address[64];              // for multicast; "": none
-    int ttl;                       // 0: unknown
     struct sdp_media media[SDP_MEDIA_MAX];
     int n_media;
 };

@@ -50,7 +50,7 @@ static void note_media(struct rtsp_session *s)
 {
     s->other_format = 0;
     s->media_ns = s->now_ns;
-    if (!s->memory->source_change_logged && rtsp_track_statistics(s->track).source_changes > 0) {
+    if (!s->memory->source_change_logged && s->track->receiver.statistics.source_changes > 0) {
         s->memory->source_change_logged = true;
         log_event(LOG_LEVEL_INFO, "%s changed the source (SSRC) of its stream: framed follows it",
                   s->place);
@@ -166,7 +166,7 @@ static int take_input(struct rtsp_session *s)
         return take_frame(s, &frame);
     case RTSP_ITEM_LOST:
         if (s->track)
-            rtsp_track_lose(s->track);
+            s->track->receiver.lose = true;
         return 0;
     case RTSP_ITEM_INVALID:
         if (s->phase == RTSP_LEAVING)
@@ -215,7 +215,7 @@ static int64_t find_due(const struct rtsp_session *s, enum due *what)
     const bool leaving = s->phase == RTSP_LEAVING, leaves_for_good = leaving && !s->reconnects;
     for (int i = 0; i < DUES; i++)
         due_ns[i] = INT64_MAX;
-    if (s->track && !leaving && rtsp_track_statistics(s->track).parted)
+    if (s->track && !leaving && s->track->receiver.statistics.parted)
         due_ns[DUE_PARTED] = s->parted_ns + PARTED_NS;
     if (!s->media_ns && s->phase != RTSP_PLAYING && !leaves_for_good)
         due_ns[DUE_OPEN] = s->opened_ns + s->config->connect_timeout.ns;
@@ -267,12 +267,14 @@ static int act(struct rtsp_session *s, enum due what)
         return rtsp_fall_back(s);
     case DUE_REPORT:
         s->report_ns = s->now_ns;
-        return send_rtcp(s, packet, rtsp_track_report(s->track, s->now_ns, packet));
+        return send_rtcp(s, packet, rtsp_track_write(s->track, RTCP_REPORT, s->now_ns, packet));
     case DUE_KEYFRAME:
         s->wants_keyframe = false;
         s->keyframe_ns = s->now_ns;
         return send_rtcp(s, packet,
-                         rtsp_track_ask_keyframe(s->track, !s->media.pli, s->now_ns, packet));
+                         rtsp_track_write(s->track,
+                                          s->media.pli ? RTCP_PICTURE_LOSS : RTCP_FULL_INTRA,
+                                          s->now_ns, packet));
     default:
         return rtsp_keep_alive(s);
     }
@@ -295,15 +297,15 @@ static bool read_unit(struct rtsp_session *s)
     if (!s->track || s->phase == RTSP_LEAVING)
         return false;
     int rc = rtsp_track_read(s->track, s->now_ns, has_waited(s), &s->unit);
-    const char *complaint = rtsp_track_complaint(s->track);
-    if (complaint && !s->memory->complaint_logged)
+    const char *complaint = s->track->depacketizer->complaint;
+    if (*complaint && !s->memory->complaint_logged)
         log_event(LOG_LEVEL_WARNING, "%s sends %s", s->place, complaint);
-    s->memory->complaint_logged |= complaint != NULL;
+    s->memory->complaint_logged |= *complaint != 0;
     if (rc < 0 && rc != -EAGAIN)
         rtsp_end_by_error(s, rc, "cannot receive from");
-    if (rc == -EAGAIN && rtsp_track_is_barren(s->track))
+    if (rc == -EAGAIN && s->track->barren)
         rtsp_end(s, -ETIME, "sends packets, but no picture of %s in them%s%s", s->media.encoding,
-                 complaint ? ": " : "", complaint ? complaint : "");
+                 *complaint ? ": " : "", complaint);
     s->has_unit = rc == 0;
     if (s->has_unit) {
         s->unit_ns = s->now_ns;
@@ -403,15 +405,13 @@ const struct sdp_media *rtsp_session_media(const struct rtsp_session *s)
 
 const uint8_t *rtsp_session_sets(const struct rtsp_session *s, size_t *bytes)
 {
-    if (s->track)
-        return rtsp_track_sets(s->track, bytes);
-    *bytes = (size_t)s->media.sets_bytes;
-    return s->media.sets;
+    *bytes = s->track ? s->track->depacketizer->sets_bytes : (size_t)s->media.sets_bytes;
+    return s->track ? s->track->depacketizer->sets : s->media.sets;
 }
 
 struct rtp_statistics rtsp_session_statistics(const struct rtsp_session *s)
 {
-    return s->track ? rtsp_track_statistics(s->track) : (struct rtp_statistics){0};
+    return s->track ? s->track->receiver.statistics : (struct rtp_statistics){0};
 }
 
 uint64_t rtsp_session_overruns(const struct rtsp_session *s)

@@ -408,8 +408,6 @@ static int rtsp_read(struct demux *demux, struct packet *ret)
         rc = go_on(in, &in->next);
         if (rc == 0 || rc == -EREMCHG)
             in->has_next = true;
-        if (rc == -EREMCHG)
-            rtsp_video_restart(in->video);
     }
     if (rc == 0) {
         in->has_next = false;
@@ -489,7 +487,7 @@ static int rtsp_open(struct demux **ret, const struct url_input *source,
         rtsp_close(&in->base);
         return rc == -ENODATA ? -EIO : rc; // the input ended before there was a stream
     }
-    in->base.parameters = rtsp_video_parameters(in->video);
+    in->base.parameters = in->video->parameters;
     note_facts(in);
     *ret = &in->base;
     return 0;
@@ -530,7 +528,8 @@ static void rtsp_close(struct demux *demux)
 static void note_facts(struct rtsp_demux *in)
 {
     struct demux *base = &in->base;
-    rtsp_video_rate(in->video, &base->rate_num, &base->rate_den);
+    base->rate_num = in->video->rate_num;
+    base->rate_den = in->video->rate_den;
     demux_describe(base, rtsp_session_transport(in->session));
     base->patience_ns = patience_ns(in, false);
     base->network = in->memory->network;

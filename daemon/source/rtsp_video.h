@@ -7,27 +7,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct AVCodecParameters;
 struct packet;
 struct rtsp_unit;
 struct sdp_media;
-struct rtsp_video;
 
-// `sets`: parameter sets so far, with start codes; may be empty. Returns 0, -ENOTSUP or -ENOMEM.
+struct rtsp_video {
+    // Valid until the next rtsp_video_sets or rtsp_video_packet; the size is known from the first
+    // keyframe on.
+    struct AVCodecParameters *parameters;
+    int rate_num, rate_den; // frames/s: measured, before that announced by the camera; 0/0: unknown
+    // Private.
+    struct AVCodecParserContext *parser; // reads the size from a keyframe
+    struct AVCodecContext *parsing;
+    struct AVPacket *packet;
+    bool begun;
+    int64_t pts_of_zero_ns; // pts of the track's time 0
+    int64_t last_pts_ns, last_received_ns;
+    int units;                    // since the start of the rate measurement
+    int64_t first_ns, highest_ns; // of the track's time
+};
+
+// `sets`: parameter sets so far, with start codes; may be empty. Returns 0 or -ENOMEM.
 int rtsp_video_open(struct rtsp_video **ret, const struct sdp_media *, const uint8_t *sets,
                     size_t bytes);
 void rtsp_video_close(struct rtsp_video *); // accepts NULL
-// Valid until the next rtsp_video_sets or rtsp_video_packet.
-const struct AVCodecParameters *rtsp_video_parameters(const struct rtsp_video *);
 // Sets the parameter sets, as above, from the next unit on, a keyframe, whose size may differ. 0
 // bytes: the previous ones stay. Returns 0 or -ENOMEM.
 int rtsp_video_sets(struct rtsp_video *, const uint8_t *sets, size_t bytes);
-// Makes a packet with a copy of the unit's data, valid until the next call. 0 or -ENOMEM.
+// Makes a packet with a copy of the unit's data, valid until the next call. The time of a restarted
+// sender's first unit follows the last unit's by the difference of their arrivals. 0 or -ENOMEM.
 int rtsp_video_packet(struct rtsp_video *, const struct rtsp_unit *, struct packet *ret);
-// Announces a unit of a restarted sender: its time follows the last unit's by the difference of
-// their arrivals.
-void rtsp_video_restart(struct rtsp_video *);
-// Returns the frames per second: measured, before that announced by the camera; 0/0: unknown.
-void rtsp_video_rate(const struct rtsp_video *, int *num, int *den);
 
 #endif

@@ -10,9 +10,9 @@
 #include "daemon/rtsp/rtp_receiver.h"
 #include "tests/fuzz/turns.h"
 
-enum { SSRC = 0x11223344, RATE = 90000 };
+enum { SSRC = 0x11223344 };
 
-static const int64_t SECOND = 1000000000, REALTIME = 1795000000000000000;
+static const int64_t SECOND = 1000000000, TICK_NS = 11111, REALTIME = 1795000000000000000;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,8 +29,8 @@ static void check_clock(struct rtcp_clock *clock, const struct rtcp_events *even
 {
     const struct rtcp_clock before = *clock;
     const bool taken =
-        rtcp_clock_report(clock, events, (int32_t)events->rtp, RATE, REALTIME + now_ns);
-    const int64_t wall_ns = rtcp_clock_read(clock, (int32_t)events->rtp, RATE);
+        rtcp_clock_report(clock, events, (int32_t)events->rtp * TICK_NS, REALTIME + now_ns);
+    const int64_t wall_ns = rtcp_clock_read(clock, (int32_t)events->rtp * TICK_NS);
     MUST(!taken || events->report);
     MUST(taken || memcmp(&before, clock, sizeof before) == 0);
     MUST(!taken || llabs(wall_ns - REALTIME - now_ns) <= 86401 * SECOND);
@@ -41,10 +41,10 @@ static void check_answers(struct rtcp_receiver *receiver, const struct rtp_stati
                           int64_t now_ns)
 {
     uint8_t to[RTCP_REPORT_MAX];
-    check_compound(to, rtcp_receiver_report(receiver, statistics, now_ns, to));
-    check_compound(to, rtcp_keyframe_request(receiver, statistics, false, now_ns, to));
-    check_compound(to, rtcp_keyframe_request(receiver, statistics, true, now_ns, to));
-    check_compound(to, rtcp_bye(receiver, statistics, now_ns, to));
+    check_compound(to, rtcp_write(receiver, statistics, RTCP_REPORT, now_ns, to));
+    check_compound(to, rtcp_write(receiver, statistics, RTCP_PICTURE_LOSS, now_ns, to));
+    check_compound(to, rtcp_write(receiver, statistics, RTCP_FULL_INTRA, now_ns, to));
+    check_compound(to, rtcp_write(receiver, statistics, RTCP_BYE, now_ns, to));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -70,7 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         MUST(bytes >= 28 || !events.report);
         MUST(bytes >= 8 || !events.bye);
         free(packet);
-        rtcp_receiver_note(&receiver, &events, now_ns);
+        receiver.sr_ntp = events.ntp;
+        receiver.sr_ns = now_ns;
         check_clock(&clock, &events, now_ns);
         statistics.expected += bytes;
         statistics.lost += bytes / 4;

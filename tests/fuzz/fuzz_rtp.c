@@ -16,9 +16,10 @@
 #include <string.h>
 
 #include "daemon/rtsp/rtp_receiver.h"
+#include "daemon/rtsp/sdp.h"
 #include "tests/fuzz/turns.h"
 
-enum { TYPE = 96, WAITING_MAX = 512, HEADER = 12, STEP_NS = 1000000, WAIT_MAX_NS = 100 * STEP_NS };
+enum { TYPE = 96, WAITING_MAX = 512, HEADER = 12, STEP_NS = 1000000, WAIT_NS = 20 * STEP_NS };
 
 struct script {
     const uint8_t *at;
@@ -28,7 +29,7 @@ struct script {
 };
 
 struct receiving {
-    struct rtp_receiver *receiver;
+    struct rtp_receiver receiver;
     bool ordered;
     int64_t now_ns;
     uint64_t given, lost, restarts;
@@ -69,15 +70,15 @@ static void check_packet(struct receiving *receiving, const struct rtp_packet *p
 static void take_packets(struct receiving *receiving)
 {
     struct rtp_packet packet;
-    while (rtp_receiver_get(receiving->receiver, receiving->now_ns, &packet) == 0)
+    while (rtp_receiver_get(&receiving->receiver, receiving->now_ns, &packet) == 0)
         check_packet(receiving, &packet);
-    const struct rtp_statistics statistics = *rtp_receiver_statistics(receiving->receiver);
-    const int64_t due_ns = rtp_receiver_due_ns(receiving->receiver);
+    const struct rtp_statistics statistics = receiving->receiver.statistics;
+    const int64_t due_ns = rtp_receiver_due_ns(&receiving->receiver);
     const uint64_t waiting = statistics.packets - receiving->given;
     MUST(statistics.packets >= receiving->given && waiting <= WAITING_MAX);
     MUST(!waiting == (due_ns == INT64_MAX));
     MUST(!waiting || (!receiving->ordered && due_ns > receiving->now_ns));
-    MUST(!waiting || due_ns <= receiving->now_ns + WAIT_MAX_NS);
+    MUST(!waiting || due_ns <= receiving->now_ns + WAIT_NS);
     MUST(statistics.lost == receiving->lost && statistics.restarts == receiving->restarts);
     MUST(statistics.expected >= statistics.packets + statistics.lost);
 }
@@ -86,7 +87,7 @@ static void put_packet(struct receiving *receiving, const uint8_t *data, size_t 
 {
     uint8_t *copy = malloc(bytes ? bytes : 1); // exact size, for sanitizers
     memcpy(copy, data, bytes);
-    const int rc = rtp_receiver_put(receiving->receiver, copy, bytes, receiving->now_ns);
+    const int rc = rtp_receiver_put(&receiving->receiver, copy, bytes, receiving->now_ns);
     MUST(rc == 0 || rc == -EBADMSG);
     take_packets(receiving);
     free(copy);
@@ -130,7 +131,7 @@ static void follow(struct receiving *receiving, struct script *script)
         take_packets(receiving);
         break;
     case 6:
-        rtp_receiver_lose(receiving->receiver);
+        receiving->receiver.lose = true;
         receiving->missing = true;
         break;
     case 7:
@@ -145,25 +146,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct script script = {.at = data, .left = size};
     struct receiving receiving = {.now_ns = 1000000000};
     const uint8_t how = next_byte(&script);
-    const struct rtp_receiver_options options = {.payload_type = TYPE,
-                                                 .ordered = how & 1,
-                                                 .other_video = how & 2,
-                                                 .ssrc_hinted = how & 4,
-                                                 .ssrc = 2,
-                                                 .ssrc_avoided = how & 8,
-                                                 .avoided = 0};
+    const struct sdp_media media = {.payload_type = TYPE};
+    const struct rtsp_track_options options = {.media = &media,
+                                               .ordered = how & 1,
+                                               .other_video = how & 2,
+                                               .ssrc = how & 4 ? 2 : 0,
+                                               .avoids = how & 8,
+                                               .avoided = 0};
     receiving.ordered = options.ordered;
-    MUST(rtp_receiver_open(&receiving.receiver, &options) == 0);
+    rtp_receiver_open(&receiving.receiver, &options);
     while (script.left > 0)
         follow(&receiving, &script);
-    while (rtp_receiver_due_ns(receiving.receiver) != INT64_MAX) { // each comes when due
+    while (rtp_receiver_due_ns(&receiving.receiver) != INT64_MAX) { // each comes when due
         const uint64_t before = receiving.given;
-        receiving.now_ns = rtp_receiver_due_ns(receiving.receiver);
+        receiving.now_ns = rtp_receiver_due_ns(&receiving.receiver);
         take_packets(&receiving);
         MUST(receiving.given > before);
     }
-    const struct rtp_statistics statistics = *rtp_receiver_statistics(receiving.receiver);
+    const struct rtp_statistics statistics = receiving.receiver.statistics;
     MUST(statistics.expected == receiving.given + receiving.lost);
-    rtp_receiver_close(receiving.receiver);
+    rtp_receiver_close(&receiving.receiver);
     return 0;
 }

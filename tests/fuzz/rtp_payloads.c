@@ -67,7 +67,7 @@ static void send_packet(struct sender *s, uint8_t flags, const uint8_t *data, si
         .extension_bytes = extension_bytes,
         .extension_profile = flags & RTP_LATER ? 0xffff : 0xffd8,
     };
-    MUST(depacketizer_put(s->depacketizer, &packet) == 0);
+    depacketizer_put(s->depacketizer, &packet);
     free(payload);
     free(extension);
     take_units(s);
@@ -105,9 +105,8 @@ void rtp_payloads_try(enum sdp_codec codec, uint8_t options, const uint8_t *data
         data += bytes + extension;
         size -= bytes + extension;
     }
-    size_t sets;
-    const uint8_t *first = depacketizer_sets(s.depacketizer, &sets);
-    MUST(sets == 0 || (sets > 4 && memcmp(first, "\0\0\0\1", 4) == 0));
+    const size_t sets = s.depacketizer->sets_bytes;
+    MUST(sets == 0 || (sets > 4 && memcmp(s.depacketizer->sets, "\0\0\0\1", 4) == 0));
     depacketizer_flush(s.depacketizer);
     take_units(&s);
     MUST(depacketizer_due_ns(s.depacketizer) == INT64_MAX);

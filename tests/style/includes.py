@@ -77,7 +77,7 @@ FILES = [
     (r"daemon/(service|cli)/\w+\.c", ["jansson.h"]),
     (r"daemon/cluster/(documents|etcd_json)\.c", ["jansson.h"]),
     (r"daemon/alert/(outbox|mqtt)\.c", ["jansson.h"]),
-    (r"daemon/(base/secrets|service/control_commands|cli/orders|cluster/etcd_json)\.c", ["libavutil/base64.h"]),
+    (r"daemon/(base/secrets|rtsp/sdp|service/control_commands|cli/orders|cluster/etcd_json)\.c", ["libavutil/base64.h"]),
     (r"daemon/cluster/etcd(_call)?\.c", ["curl/curl.h"]),
     (r"daemon/service/http_client\.h", ["microhttpd.h"]),
     (r"daemon/alert/webhook\.c", ["curl/"]),

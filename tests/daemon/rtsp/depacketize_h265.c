@@ -130,9 +130,9 @@ static void test_clip(const char *options, bool donl)
     }
     const bool b = strstr(options, "bframes=3");
     CHECK(b ? disposable > 5 && disposable < 20 : disposable == 0, "%s: %d", options, disposable);
-    size_t bytes;
-    const uint8_t *sets = depacketizer_sets(net.depacketizer, &bytes);
-    CHECK(bytes > 40 && sets[4] == 32 << 1, "%s: %zu bytes of sets", options, bytes);
+    const size_t bytes = net.depacketizer->sets_bytes;
+    CHECK(bytes > 40 && net.depacketizer->sets[4] == 32 << 1, "%s: %zu bytes of sets", options,
+          bytes);
     free(clip.data);
 }
 

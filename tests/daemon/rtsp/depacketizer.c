@@ -290,6 +290,38 @@ static void test_fragments(void)
         CHECK(net.got[i].unit.bytes == 4 + sizes[i], "%d: %zu", i, net.got[i].unit.bytes);
 }
 
+// A unit in fragments has the times of the first and the last, and the pause between them is
+// learnt.
+static void test_times(void)
+{
+    net_open_trusted(SDP_H264);
+    const int64_t first_ns = net.now_ns;
+    send_fragment(0x80, 5, 500, false);
+    net_wait(2 * MS);
+    send_fragment(0, 5, 500, false);
+    net_wait(5 * MS);
+    send_fragment(0x40, 5, 500, true);
+    CHECK(net.n == 1, "%d", net.n);
+    const struct access_unit *u = &net.got[0].unit;
+    CHECK(u->received_ns == first_ns && u->arrived_ns == first_ns + 7 * MS, "%lld and %lld ns",
+          (long long)(u->received_ns - first_ns), (long long)(u->arrived_ns - first_ns));
+    CHECK(net.verdict.gap_ns > 2 * MS, "%lld ns", (long long)net.verdict.gap_ns);
+}
+
+// The beginning of an incomplete unit shows which picture is damaged.
+static void test_incomplete(void)
+{
+    net_open_trusted(SDP_H264);
+    send_slice(1, false);
+    send_fragment(0x80, 5, 50, false);
+    net_lose(1);
+    next_stamp();
+    send_slice(1, true);
+    CHECK(net.n == 2, "%d", net.n);
+    check_flags(0, false, false, 0);
+    check_flags(1, false, true, 1);
+}
+
 static size_t aggregate(uint8_t *to, const char *pattern)
 {
     size_t at = 1;
@@ -368,15 +400,19 @@ static void test_sets(void)
     memcpy(media.sets + 4, pps, 4);
     memcpy(media.sets + 8, "\0\0\1", 3);
     memcpy(media.sets + 11, sps, 8);
-    media.sets_bytes = 19;
+    // No sets: a slice, the forbidden bit, one byte alone.
+    static const uint8_t wrong[] = {0, 0,  1,    0x65, 0x88, 0x84, 0,    0, 1, 0xe7, 66,
+                                    0, 30, 0x95, 0,    0,    1,    0x67, 0, 0, 1,    0x68};
+    memcpy(media.sets + 19, wrong, sizeof wrong);
+    media.sets_bytes = 19 + sizeof wrong;
     net_open(SDP_H264, &media);
-    size_t bytes;
-    const uint8_t *sets = depacketizer_sets(net.depacketizer, &bytes);
+    const uint8_t *sets = net.depacketizer->sets;
+    size_t bytes = net.depacketizer->sets_bytes;
     CHECK(bytes == 20 && !memcmp(sets, "\0\0\0\1\x67", 5) && !memcmp(sets + 12, "\0\0\0\1\x68", 5),
           "of the SDP, in their order: %zu", bytes);
     sps[3] = 31;
     net_send(sps, sizeof sps, false);
-    sets = depacketizer_sets(net.depacketizer, &bytes);
+    bytes = net.depacketizer->sets_bytes;
     CHECK(bytes == 20 && !memcmp(sets + 4, sps, 8), "newer ones: %zu", bytes);
     send_slice(1, true);
     net_wait(20 * MS);
@@ -429,6 +465,8 @@ int main(void)
     TEST(test_start_codes_behind_open_picture());
     TEST(test_two_in_one());
     TEST(test_fragments());
+    TEST(test_times());
+    TEST(test_incomplete());
     TEST(test_aggregates());
     TEST(test_skipped());
     TEST(test_recovery_point());

@@ -10,22 +10,23 @@ static const int64_t MS = 1000000;
 
 static struct picture_end_verdict verdict;
 
-static void learn(int n, struct picture_end_signs signs)
+static void learn(int n, struct assembly_unit unit)
 {
-    signs.interval_ns = signs.interval_ns ? signs.interval_ns : 40 * MS;
+    unit.interval_ns = unit.interval_ns ? unit.interval_ns : 40 * MS;
     for (int i = 0; i < n; i++)
-        picture_end_learn(&verdict, &signs);
+        picture_end_learn(&verdict, &unit);
 }
 
 static bool ends_at(int markers, bool early)
 {
     return picture_end_at_marker(&verdict,
-                                 &(struct picture_end_signs){.markers = markers, .early = early});
+                                 &(struct assembly_unit){.markers = markers, .early = early});
 }
 
-static int64_t silence(struct picture_end_signs signs, bool marked)
+static int64_t silence(struct assembly_unit unit, bool marked)
 {
-    return picture_end_silence_ns(&verdict, &signs, marked);
+    unit.marked = marked;
+    return picture_end_silence_ns(&verdict, &unit);
 }
 
 static void begin(void)
@@ -41,7 +42,7 @@ static void check_end(enum picture_end end, const char *name)
 
 static void test_trust(void)
 {
-    const struct picture_end_signs one = {.markers = 1};
+    const struct assembly_unit one = {.markers = 1};
     begin();
     check_end(PICTURE_END_LEARNING, "learning");
     for (int i = 0; i < 2; i++) {
@@ -55,9 +56,9 @@ static void test_trust(void)
     learn(1, one);
     check_end(PICTURE_END_MARKER, "marker");
     // A picture that lacks packets may lack its marker.
-    learn(20, (struct picture_end_signs){.damaged = true});
+    learn(20, (struct assembly_unit){.unit.damaged = true});
     check_end(PICTURE_END_MARKER, "marker");
-    learn(1, (struct picture_end_signs){0});
+    learn(1, (struct assembly_unit){0});
     check_end(PICTURE_END_LEARNING, "learning");
     CHECK(ends_at(1, false), "a marker that comes is right");
     learn(16, one);
@@ -67,68 +68,68 @@ static void test_trust(void)
 static void test_per_slice(void)
 {
     begin();
-    CHECK(!ends_at(2, true) && silence((struct picture_end_signs){.early = true}, true) == 10 * MS,
+    CHECK(!ends_at(2, true) && silence((struct assembly_unit){.early = true}, true) == 10 * MS,
           "the first picture");
-    learn(1, (struct picture_end_signs){.markers = 4, .early = true});
+    learn(1, (struct assembly_unit){.markers = 4, .early = true});
     check_end(PICTURE_END_PER_SLICE, "per slice");
     CHECK(!ends_at(3, false) && ends_at(4, false), "the second picture");
-    CHECK(silence((struct picture_end_signs){.markers = 3}, true) == INT64_MAX, "its fourth comes");
-    CHECK(silence((struct picture_end_signs){.markers = 3, .damaged = true}, true) < 20 * MS,
+    CHECK(silence((struct assembly_unit){.markers = 3}, true) == INT64_MAX, "its fourth comes");
+    CHECK(silence((struct assembly_unit){.markers = 3, .unit.damaged = true}, true) < 20 * MS,
           "or is lost");
-    learn(40, (struct picture_end_signs){.markers = 4, .early = true});
-    learn(1, (struct picture_end_signs){.markers = 3, .early = true});
+    learn(40, (struct assembly_unit){.markers = 4, .early = true});
+    learn(1, (struct assembly_unit){.markers = 3, .early = true});
     CHECK(!ends_at(3, false) && !ends_at(4, false), "another number of slices");
-    CHECK(silence((struct picture_end_signs){.markers = 3}, true) == 5 * MS, "then silence");
-    learn(28, (struct picture_end_signs){.markers = 3, .early = true});
+    CHECK(silence((struct assembly_unit){.markers = 3}, true) == 5 * MS, "then silence");
+    learn(28, (struct assembly_unit){.markers = 3, .early = true});
     CHECK(!ends_at(3, false), "29 pictures");
-    learn(1, (struct picture_end_signs){.markers = 3, .early = true});
+    learn(1, (struct assembly_unit){.markers = 3, .early = true});
     CHECK(ends_at(3, false), "30 pictures");
-    learn(63, (struct picture_end_signs){.markers = 1});
+    learn(63, (struct assembly_unit){.markers = 1});
     check_end(PICTURE_END_PER_SLICE, "per slice");
-    learn(1, (struct picture_end_signs){.markers = 1});
+    learn(1, (struct assembly_unit){.markers = 1});
     check_end(PICTURE_END_MARKER, "marker"); // forgotten after 64
 }
 
 static void test_none(void)
 {
     begin();
-    learn(7, (struct picture_end_signs){0});
+    learn(7, (struct assembly_unit){0});
     check_end(PICTURE_END_LEARNING, "learning");
-    CHECK(silence((struct picture_end_signs){0}, false) == INT64_MAX, "learning");
-    learn(1, (struct picture_end_signs){0});
+    CHECK(silence((struct assembly_unit){0}, false) == INT64_MAX, "learning");
+    learn(1, (struct assembly_unit){0});
     check_end(PICTURE_END_NONE, "none");
-    CHECK(silence((struct picture_end_signs){0}, false) == 5 * MS, "at least 5 ms");
+    CHECK(silence((struct assembly_unit){0}, false) == 5 * MS, "at least 5 ms");
     CHECK(ends_at(1, false), "a marker that comes is right");
-    learn(1, (struct picture_end_signs){.gap_ns = 300 * MS});
-    CHECK(silence((struct picture_end_signs){0}, false) == 10 * MS, "one stall doubles it");
-    learn(1, (struct picture_end_signs){.gap_ns = 3 * MS});
-    CHECK(silence((struct picture_end_signs){0}, false) == 12 * MS, "four gaps");
-    learn(1, (struct picture_end_signs){.gap_ns = 30 * MS});
-    CHECK(silence((struct picture_end_signs){0}, false) == 20 * MS, "half an interval");
-    learn(62, (struct picture_end_signs){.gap_ns = 2 * MS});
-    CHECK(silence((struct picture_end_signs){0}, false) == 8 * MS, "a stall is forgotten");
+    learn(1, (struct assembly_unit){.gap_ns = 300 * MS});
+    CHECK(silence((struct assembly_unit){0}, false) == 10 * MS, "one stall doubles it");
+    learn(1, (struct assembly_unit){.gap_ns = 3 * MS});
+    CHECK(silence((struct assembly_unit){0}, false) == 12 * MS, "four gaps");
+    learn(1, (struct assembly_unit){.gap_ns = 30 * MS});
+    CHECK(silence((struct assembly_unit){0}, false) == 20 * MS, "half an interval");
+    learn(62, (struct assembly_unit){.gap_ns = 2 * MS});
+    CHECK(silence((struct assembly_unit){0}, false) == 8 * MS, "a stall is forgotten");
 }
 
 static void test_split(void)
 {
     begin();
-    learn(64, (struct picture_end_signs){.gap_ns = 1 * MS, .interval_ns = 100 * MS});
-    CHECK(silence((struct picture_end_signs){0}, false) == 5 * MS, "none");
+    learn(64, (struct assembly_unit){.gap_ns = 1 * MS, .interval_ns = 100 * MS});
+    CHECK(silence((struct assembly_unit){0}, false) == 5 * MS, "none");
     picture_end_went_on(&verdict, false, true);
-    CHECK(silence((struct picture_end_signs){0}, false) == 10 * MS, "doubled");
+    CHECK(silence((struct assembly_unit){0}, false) == 10 * MS, "doubled");
     picture_end_went_on(&verdict, false, true);
     picture_end_went_on(&verdict, false, true);
     picture_end_went_on(&verdict, false, true);
-    CHECK(silence((struct picture_end_signs){0}, false) == 50 * MS, "half an interval");
+    CHECK(silence((struct assembly_unit){0}, false) == 50 * MS, "half an interval");
     check_end(PICTURE_END_NONE, "none");
-    learn(500, (struct picture_end_signs){.gap_ns = 1 * MS, .interval_ns = 100 * MS});
-    CHECK(silence((struct picture_end_signs){0}, false) < 6 * MS, "forgotten");
+    learn(500, (struct assembly_unit){.gap_ns = 1 * MS, .interval_ns = 100 * MS});
+    CHECK(silence((struct assembly_unit){0}, false) < 6 * MS, "forgotten");
 }
 
 static void test_went_on(void)
 {
     begin();
-    learn(30, (struct picture_end_signs){.markers = 1});
+    learn(30, (struct assembly_unit){.markers = 1});
     check_end(PICTURE_END_MARKER, "marker");
     picture_end_went_on(&verdict, true, false);
     check_end(PICTURE_END_PER_SLICE, "per slice");

@@ -223,6 +223,22 @@ static void test_late_outlier(void)
     CHECK(late.guessed && late.ns - last_ns == 40 * MS, "%g ms", (double)(late.ns - last_ns) / 1e6);
 }
 
+// The first timestamp is the outlier. The next pictures' time goes on from it, and the time of a
+// sender report does not move.
+static void test_first_is_outlier(void)
+{
+    struct rtp_clock clock;
+    rtp_clock_open(&clock, 90000);
+    rtp_clock_read(&clock, 5, 0, true);
+    const uint32_t timestamp = 90000 * 3600;
+    const int64_t reported_ns = rtp_clock_convert(&clock, timestamp);
+    rtp_clock_read(&clock, timestamp, 40 * MS, true);
+    const struct rtp_time time = rtp_clock_read(&clock, timestamp + 3600, 80 * MS, true);
+    CHECK(time.ns > 0 && time.ns < 100 * MS, "%g ms", (double)time.ns / 1e6);
+    CHECK(time.ns - clock.moved_ns == reported_ns + 40 * MS, "%g ms behind the report",
+          (double)(time.ns - clock.moved_ns - reported_ns) / 1e6);
+}
+
 int main(void)
 {
     TEST(test_good_cameras_keep_their_clock());
@@ -231,6 +247,7 @@ int main(void)
     TEST(test_reordered_pictures());
     TEST(test_outliers());
     TEST(test_late_outlier());
+    TEST(test_first_is_outlier());
     TEST(test_backlog_at_the_start());
     TEST(test_shared_timestamps());
     return test_end();
