@@ -316,20 +316,11 @@ static void note_picture(struct scene *scene, struct frame *frame,
     record->rows = statistics->grid_rows;
     memcpy(record->grid, found->grid, (size_t)(record->columns * record->rows));
     record->motion = *found->motion;
-    const unsigned alarms = alarms_step(&scene->alarms, &(struct alarm_signs){
-                                                            .pts_ns = frame->info.pts_ns,
-                                                            .epoch = frame->info.epoch,
-                                                            .luma = &found->luma,
-                                                            .black = statistics->params.black,
-                                                            .white = statistics->params.white,
-                                                            .fingerprint = found->fingerprint,
-                                                            .grid = record->grid,
-                                                            .cells = record->columns * record->rows,
-                                                        });
+    record->info = frame->info;
+    const unsigned alarms = alarms_step(&scene->alarms, record, &statistics->params);
     record->raised = alarms & ~record->alarms;
     record->cleared = record->alarms & ~alarms;
-    record->alarms = frame->info.scene.alarms = alarms;
-    record->info = frame->info;
+    record->alarms = record->info.scene.alarms = frame->info.scene.alarms = alarms;
     note_alarms(record);
     put_report(scene->context.report, record);
 }
