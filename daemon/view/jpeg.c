@@ -1,4 +1,4 @@
-#include "daemon/view/jpeg.h"
+#include "daemon/view/rendition.h"
 
 #include <errno.h>
 #include <setjmp.h>
