@@ -91,11 +91,15 @@ static enum sign sign_of_frozen(struct alarms *alarms, const struct scene_record
 // --- what is usual
 
 // Returns the weight of a picture that comes `step` after the one before, in an average over
-// `learnt` so far.
-static double weight_of(int64_t learnt, int64_t step)
+// *learnt so far. With the sign of the alarm, or once the average is known with the alarm itself, a
+// picture is not usual: 0.
+static double weight_of(enum sign sign, bool alarmed, int64_t *learnt, int64_t step)
 {
-    const int64_t before = learnt < USUAL ? learnt : USUAL;
-    return learnt == 0 ? 1 : (double)step / (double)(before + step);
+    const int64_t before = *learnt < USUAL ? *learnt : USUAL;
+    if (sign == SIGN_BAD || alarmed)
+        return 0;
+    *learnt += step;
+    return before == 0 ? 1 : (double)step / (double)(before + step);
 }
 
 static enum sign sign_of_blur(struct alarms *alarms, const struct scene_record *record,
@@ -106,14 +110,10 @@ static enum sign sign_of_blur(struct alarms *alarms, const struct scene_record *
     const bool known = alarms->sharpness_ns >= LEARNT && alarms->usual_sharpness >= 1;
     if (dark == SIGN_BAD)
         return SIGN_NONE;
-    const bool bad = part < 0.4;
-    const bool good = part > 0.6;
-    const enum sign sign = known ? sign_of(bad, good) : SIGN_NONE;
-    if (sign == SIGN_BAD || (known && alarms->state[ALARM_BLURRED].raised))
-        return sign;
-    const double weight = weight_of(alarms->sharpness_ns, step);
+    const enum sign sign = known ? sign_of(part<0.4, part> 0.6) : SIGN_NONE;
+    const bool alarmed = known && alarms->state[ALARM_BLURRED].raised;
+    const double weight = weight_of(sign, alarmed, &alarms->sharpness_ns, step);
     alarms->usual_sharpness += weight * (sharpness - alarms->usual_sharpness);
-    alarms->sharpness_ns += step;
     return sign;
 }
 
@@ -148,17 +148,11 @@ static enum sign sign_of_move(struct alarms *alarms, const struct scene_record *
     const struct alarm_state *state = &alarms->state[ALARM_MOVED];
     const double alike = correlation(alarms, record->grid);
     const bool known = alarms->grid_ns >= LEARNT;
-    const bool bad = alike < 0.4;
-    const bool good = alike > 0.7;
-    const enum sign sign = known && alike >= -1 ? sign_of(bad, good) : SIGN_NONE;
+    const enum sign sign = known && alike >= -1 ? sign_of(alike<0.4, alike> 0.7) : SIGN_NONE;
     const int64_t raised_ns =
         state->raised && !state->opposed ? record->info.pts_ns - state->since_ns : 0;
-    if (raised_ns > SETTLED)
-        learn_grid(alarms, record->grid, 1);
-    if (sign == SIGN_BAD || (known && state->raised))
-        return sign;
-    learn_grid(alarms, record->grid, weight_of(alarms->grid_ns, step));
-    alarms->grid_ns += step;
+    const double weight = weight_of(sign, known && state->raised, &alarms->grid_ns, step);
+    learn_grid(alarms, record->grid, raised_ns > SETTLED ? 1 : weight);
     return sign;
 }
 

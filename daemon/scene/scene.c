@@ -158,14 +158,6 @@ void scene_want(struct scene *scene, bool wanted)
 
 // --- the analysis of one geometry
 
-static bool fits_source(const struct scene *scene, const struct image *image)
-{
-    const struct image *source = &scene->source;
-    return source->format == image->format && source->width == image->width &&
-           source->height == image->height && source->colour.range == image->colour.range &&
-           source->colour.matrix == image->colour.matrix;
-}
-
 static bool is_full_range(const struct image *image)
 {
     return source_is_rgb(image->format) ||
@@ -229,7 +221,10 @@ static int prepare_analyser(struct scene *scene, const struct image *image)
 
 static void follow_geometry(struct scene *scene, const struct image *image)
 {
-    if (fits_source(scene, image))
+    const struct image *source = &scene->source;
+    if (source->format == image->format && source->width == image->width &&
+        source->height == image->height && source->colour.range == image->colour.range &&
+        source->colour.matrix == image->colour.matrix)
         return;
     close_analyser(scene);
     alarms_restart(&scene->alarms);
