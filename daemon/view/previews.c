@@ -120,7 +120,6 @@ static struct preview_picture *make_picture(struct preview *preview, const uint8
     *picture = (struct preview_picture){
         .references = 1,
         .capture_ns = item->frame.capture_ns,
-        .pts_ns = item->frame.pts_ns,
         .sequence = item->sequence,
         .epoch = item->frame.epoch,
         .flags = item->frame.flags,

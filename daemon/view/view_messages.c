@@ -7,7 +7,7 @@
 
 struct view_item {
     struct preview_picture *next; // NULL: nothing newer
-    char *told;                   // facts that were sent last; NULL: none
+    char *sent;                   // facts that were sent last; NULL: none
 };
 
 // What is sent at once.
@@ -55,7 +55,7 @@ void view_messages_close(struct view_messages *messages)
         return;
     for (int i = 0; i < messages->n; i++) {
         preview_picture_unref(messages->item[i].next);
-        free(messages->item[i].told);
+        free(messages->item[i].sent);
     }
     preview_picture_unref(messages->current);
     free(messages);
@@ -136,10 +136,10 @@ static bool begin_picture(struct view_messages *messages)
         if (!take_next(messages, item))
             continue;
         char *facts = messages->current->facts;
-        const bool known = item->told && strcmp(item->told, facts) == 0;
+        const bool known = item->sent && strcmp(item->sent, facts) == 0;
         if (!known) {
-            free(item->told);
-            item->told = strdup(facts); // on failure they are sent again
+            free(item->sent);
+            item->sent = strdup(facts); // on failure they are sent again
             begin_message(messages, VIEW_FACTS, (struct piece){facts, strlen(facts)});
         } else if (messages->current->size > 0) {
             begin_jpeg(messages);

@@ -34,6 +34,21 @@ void elements_describe(struct result *result, int first, const struct elements *
     }
 }
 
+void elements_fill(struct job_result *to, const struct elements *elements, struct result *result,
+                   int first)
+{
+    for (int i = 0; i < elements->n; i++) {
+        const struct op *op = &elements->list[i].op;
+        struct item *item = &result->item[first + i];
+        to[i] = (struct job_result){
+            .data = (uint8_t *)result->data + (size_t)(first + i) * op->dst_bytes,
+            .memory = result->memory,
+            .filled = item->valid_op == op->serial,
+        };
+        item->valid_op = op->serial;
+    }
+}
+
 struct result_format elements_format(const struct op *op, const struct output *output,
                                      const struct frame *frame, void *data)
 {

@@ -50,12 +50,12 @@ struct crops {
 
     // For the request being served:
     struct job job;
-    struct frame frame;       // its picture
-    struct element *elements; // `items` of them; the first n_elements are made
-    int n_elements;
+    struct frame frame;               // its picture
     struct result *result;            // the batch that it fills
     uint64_t first_sequence, claimed; // of the first batch; number of batches
     uint32_t epoch;                   // of the last batch
+    int n_elements;                   // made of these:
+    struct element elements[];        // `items` of them
 };
 
 // --- the kept pictures
@@ -303,15 +303,11 @@ static int claim_batch(struct crops *crops, const struct crop_request *request)
 static void submit_job(struct crops *crops)
 {
     struct job_result *results = crops->geometry.results;
+    const struct elements elements = {crops->elements, crops->n_elements};
     memset(results, 0, (size_t)crops->items * sizeof *results);
-    for (int i = 0; i < crops->n_elements; i++) {
-        const struct op *op = &crops->elements[i].op;
-        results[i] = (struct job_result){
-            .data = (uint8_t *)crops->result->data + (size_t)i * op->dst_bytes,
-            .memory = crops->result->memory,
-            .op = op,
-        };
-    }
+    elements_fill(results, &elements, crops->result, 0);
+    for (int i = 0; i < elements.n; i++)
+        results[i].op = &elements.list[i].op;
     crops->job = (struct job){
         .src = crops->frame.image,
         .results = results,
@@ -376,19 +372,14 @@ static struct crops *open_crops(const struct subscription *subscription,
                                 const struct device_lease *lease, struct event_queue *events)
 {
     const int items = subscription->output->config->capacity;
-    struct crops *crops = calloc(1, sizeof *crops);
-    struct element *elements = calloc((size_t)items, sizeof *elements);
-    if (!crops || !elements) {
-        free(crops);
-        free(elements);
+    struct crops *crops = calloc(1, sizeof *crops + (size_t)items * sizeof *crops->elements);
+    if (!crops)
         return NULL;
-    }
     crops->lease = lease;
     crops->events = events;
     crops->subscription = *subscription;
     crops->output = subscription->output;
     crops->items = items;
-    crops->elements = elements;
     crops->geometry =
         (struct geometry){.lease = lease, .list = &crops->subscription, .n_outputs = 1};
     pthread_mutex_init(&crops->lock, NULL);
@@ -434,7 +425,6 @@ void crops_close(struct crops **list)
         *list = crops->next;
         drain(crops);
         pthread_mutex_destroy(&crops->lock);
-        free(crops->elements);
         free(crops);
     }
 }

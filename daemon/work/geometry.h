@@ -82,6 +82,8 @@ int claim_items(struct claim *, struct output *, const struct elements *, struct
 // Describes the elements' items from `first` on.
 void elements_describe(struct result *, int first, const struct elements *, const struct output *,
                        const struct frame_info *, uint64_t sequence, uint64_t ordinal);
+// Makes a job fill these items.
+void elements_fill(struct job_result *, const struct elements *, struct result *, int first);
 // Returns the format of results whose elements are made by `op`, from pictures like the frame's,
 // with the data at `data`.
 struct result_format elements_format(const struct op *, const struct output *, const struct frame *,

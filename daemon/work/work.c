@@ -426,7 +426,7 @@ static int report_failure(const struct camera_work *work, int rc)
 
 // The last of the two to hold the entry releases it: a plan may be closed once every submit has
 // returned.
-static void drop(struct in_flight *flight)
+static void drop_in_flight(struct in_flight *flight)
 {
     if (atomic_fetch_sub(&flight->holds, 1) == 1)
         release_in_flight(flight);
@@ -454,7 +454,7 @@ static void complete(struct in_flight *flight, int status)
             pool_complete(output->pool, flight->result[i], 0, n, status);
         event_post(work->context.events, &output_owner(output)->ready);
     }
-    drop(flight);
+    drop_in_flight(flight);
 }
 
 // Backend thread.
@@ -495,19 +495,9 @@ static void add_elements(struct in_flight *flight, int subscription,
                          const struct elements *elements, struct result *result, int first)
 {
     const struct geometry *set = flight->set;
-    struct job_result *to = flight->job.results + set->first[subscription];
     flight->result[subscription] = result;
     flight->first[subscription] = first;
-    for (int i = 0; i < elements->n; i++) {
-        const struct op *op = &elements->list[i].op;
-        struct item *item = &result->item[first + i];
-        to[i] = (struct job_result){
-            .data = (uint8_t *)result->data + (size_t)(first + i) * op->dst_bytes,
-            .memory = result->memory,
-            .filled = item->valid_op == op->serial,
-        };
-        item->valid_op = op->serial;
-    }
+    elements_fill(flight->job.results + set->first[subscription], elements, result, first);
 }
 
 static int start_job(struct in_flight *flight)
@@ -518,7 +508,7 @@ static int start_job(struct in_flight *flight)
     int rc = work->context.lease->driver->submit(set->plan, &flight->job);
     if (rc < 0)
         complete(flight, rc);
-    drop(flight);
+    drop_in_flight(flight);
     return rc;
 }
 
@@ -526,15 +516,15 @@ static int start_job(struct in_flight *flight)
 
 // Batches come behind the camera's own outputs: other cameras wait for items claimed there, and a
 // client of an output may take its time. Viewers are last, and never wait.
-enum turn { TURN_OWN, TURN_SHARE, TURN_VIEWED };
+enum claimants { CLAIM_OWN, CLAIM_SHARES, CLAIM_VIEWED };
 
-static enum turn turn_of(const struct output *output)
+static enum claimants claimants_of(const struct output *output)
 {
-    return output->demand ? TURN_VIEWED : output->parent ? TURN_SHARE : TURN_OWN;
+    return output->demand ? CLAIM_VIEWED : output->parent ? CLAIM_SHARES : CLAIM_OWN;
 }
 
 // Claims items of these outputs for the job. False: claimed none.
-static bool claim_outputs(struct in_flight *flight, struct claim *claim, enum turn turn)
+static bool claim_outputs(struct in_flight *flight, struct claim *claim, enum claimants who)
 {
     const struct geometry *set = flight->set;
     bool any = false;
@@ -543,7 +533,7 @@ static bool claim_outputs(struct in_flight *flight, struct claim *claim, enum tu
         const struct elements elements = geometry_elements(set, i);
         struct result *result;
         int first;
-        if (turn_of(output) != turn)
+        if (claimants_of(output) != who)
             continue;
         if (claim_items(claim, output, &elements, &result, &first) == 0) {
             add_elements(flight, i, &elements, result, first);
@@ -582,10 +572,10 @@ static int submit(struct in_flight *flight, bool thinned)
     };
     rate_limit(&work->rate, &flight->frame.rate_num, &flight->frame.rate_den);
     begin_job(flight);
-    bool wanted = !thinned && claim_outputs(flight, &claim, TURN_OWN);
-    wanted |= !thinned && claim_outputs(flight, &claim, TURN_SHARE);
+    bool wanted = !thinned && claim_outputs(flight, &claim, CLAIM_OWN);
+    wanted |= !thinned && claim_outputs(flight, &claim, CLAIM_SHARES);
     flight->is_viewed = !wanted;
-    wanted |= claim_outputs(flight, &claim, TURN_VIEWED);
+    wanted |= claim_outputs(flight, &claim, CLAIM_VIEWED);
     work_delayed(work, claim.opening_ns);
     if (!thinned)
         crops_keep(work->crops, &flight->frame);
