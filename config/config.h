@@ -87,7 +87,7 @@ struct tiles_config {
     bool full; // adds the whole picture as an element
 };
 
-// Keys of an output that shows the detections of another's clients (daemon/work/crops.h).
+// Keys of an output that shows the detections of another's clients (daemon/work/crops.c).
 struct crops_config {
     char *of; // the other output, of the same camera; NULL: the output shows pictures
     struct classes classes;

@@ -34,7 +34,7 @@
 // - libuv's threads run short blocking work for the loop (base/loop.h): they read the configuration
 //   of a reload, look up groups, open NVDEC, follow links, scan folders, write and sync changes and
 //   the file of counters, release the device of a camera that has ended, submit the crops of what
-//   clients found (work/crops.h), and make JPEGs for viewers.
+//   clients found (work/crops.c), and make JPEGs for viewers.
 //
 // Frames pass from a camera's thread through the backend into an output's pool, where the loop
 // takes them. Nothing calls an earlier stage. Only data goes back: events in the loop's queue
@@ -43,7 +43,7 @@
 // waits for a result or for the next try is woken through its condition.
 //
 // Locks, in the order in which they may be taken: devices (device/devices.c), a camera's work
-// (work/work.c), kept pictures (work/crops.h), requests of crops, the memory of a pool, a pool
+// (work/work.c), kept pictures (work/crops.c), requests of crops, the memory of a pool, a pool
 // (output/pool.c). A pool's lock guards its batch too (output/batch.h). All others are taken last:
 // of a camera's report, its scene's (scene/scene.h), its packets (output/packet_queue.h), its lines
 // and the memory of its pictures (codec/buffers.c); of a hardware decoder, the writers' threads, a

@@ -7,7 +7,7 @@
 //   reported as down only, even if it flaps later; a flapping camera is down once it has been away
 //   for all of `calm`.
 // - damaged: at least five pictures of a minute, and at least a tenth of them, are damaged.
-// - dark, glare, frozen, blurred, moved: the alarms of daemon/scene/alarms.h.
+// - dark, glare, frozen, blurred, moved: the alarms of daemon/scene/scene.h.
 //
 // An alert is cleared once all has been well for `calm`. If it is raised again within twelve times
 // `calm`, clearing takes twelve times as long: a camera that returns for longer than `calm` and

@@ -14,7 +14,6 @@
 #include "daemon/base/loop.h"
 #include "daemon/base/stage_watch.h"
 #include "daemon/codec/frame.h"
-#include "daemon/scene/alarms.h"
 #include "daemon/scene/scene.h"
 #include "daemon/source/demux.h"
 

@@ -1,7 +1,7 @@
 // Queue of requests to crop boxes that clients of one output found, for another output of the same
 // camera. A request has the selected boxes of one picture and becomes one batch. The loop thread
 // adds requests as results arrive, and has them served on libuv's threads, one after the other, by
-// the camera's crops (work/crops.h). That output's ledger counts each request.
+// the camera's crops (work/crops.c). That output's ledger counts each request.
 #ifndef FRAMED_DAEMON_OUTPUT_CROP_REQUESTS_H
 #define FRAMED_DAEMON_OUTPUT_CROP_REQUESTS_H
 

@@ -11,7 +11,6 @@
 #include "daemon/base/counters.h"
 #include "daemon/base/log.h"
 #include "daemon/output/results.h"
-#include "daemon/scene/alarms.h"
 #include "daemon/scene/scene.h"
 
 // --- JSON, piece by piece

@@ -34,9 +34,12 @@ struct demand {
     _Atomic int refused;     // for the loop: why there was no result, negative errno; 0: none
     // Camera's thread; the loop may read them while it holds the result, or once the output has no
     // subscribers:
-    struct image source[DEMAND_SLOTS]; // pictures like the one of the result with that number
-    size_t bytes;                      // part of *taken
-    int unmade;                        // why there is no element, negative errno
+    struct demand_source { // the picture, of the result with that number
+        int width, height;
+        struct rect shown; // its part that the result shows
+    } source[DEMAND_SLOTS];
+    size_t bytes; // part of *taken
+    int unmade;   // why there is no element, negative errno
 };
 
 struct output {

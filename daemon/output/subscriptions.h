@@ -26,7 +26,7 @@ struct subscriptions {
     int n;          // 1 to SUBSCRIPTIONS_MAX
     int n_pictures; // outputs made from pictures as these arrive come first, those for viewers
                     // last,
-    int n_pools;    // up to here: made from objects found in pictures (work/crops.h),
+    int n_pools;    // up to here: made from objects found in pictures (work/crops.c),
     int n_packets;  // up to here: copies of packets; the rest: lines of the analysis
     struct subscription list[];
 };

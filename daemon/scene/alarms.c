@@ -1,4 +1,4 @@
-#include "daemon/scene/alarms.h"
+#include "daemon/scene/scene.h"
 
 #include <math.h>
 #include <string.h>
@@ -54,78 +54,66 @@ static void follow(struct alarms *alarms, enum alarm alarm, enum sign sign, int6
 
 // --- light
 
-// Shares of the range from black to white; `white` is a share of the pixels.
-struct light {
-    double mean, deviation, white;
-};
-
-static struct light light_of(const struct alarm_signs *signs)
+static enum sign sign_of_dark(const struct luma_statistics *luma,
+                              const struct statistics_params *levels)
 {
-    const struct luma_statistics *luma = signs->luma;
-    const double pixels = luma->pixels, range = signs->white - signs->black;
-    const double mean = (double)luma->sum / pixels;
-    const double variance = (double)luma->squares / pixels - mean * mean;
-    return (struct light){
-        .mean = (mean - signs->black) / range,
-        .deviation = sqrt(variance > 0 ? variance : 0) / range,
-        .white = luma->white / pixels,
-    };
+    const double pixels = luma->pixels, range = levels->white - levels->black;
+    const double level = (double)luma->sum / pixels;
+    const double variance = (double)luma->squares / pixels - level * level;
+    // Shares of the range from black to white.
+    const double mean = (level - levels->black) / range;
+    const double deviation = sqrt(variance > 0 ? variance : 0) / range;
+    return sign_of(mean < 0.06 && deviation<0.06, mean> 0.09 || deviation > 0.09);
 }
 
-static enum sign sign_of_dark(const struct light *light)
+static enum sign sign_of_glare(const struct luma_statistics *luma)
 {
-    const bool bad = light->mean < 0.06 && light->deviation < 0.06;
-    const bool good = light->mean > 0.09 || light->deviation > 0.09;
-    return sign_of(bad, good);
-}
-
-static enum sign sign_of_glare(const struct light *light)
-{
-    return sign_of(light->white > 0.25, light->white < 0.15);
+    const double white = (double)luma->white / luma->pixels;
+    return sign_of(white > 0.25, white < 0.15);
 }
 
 // --- frozen
 
-static enum sign sign_of_frozen(struct alarms *alarms, const struct alarm_signs *signs)
+static enum sign sign_of_frozen(struct alarms *alarms, const struct scene_record *record)
 {
-    const struct picture_identity now = {signs->luma->sum, signs->luma->squares,
-                                         signs->luma->laplacian, signs->fingerprint};
+    const struct picture_identity now = {record->luma.sum, record->luma.squares,
+                                         record->luma.laplacian, record->info.scene.fingerprint};
     if (memcmp(&now, &alarms->last, sizeof now) != 0) {
         alarms->last = now;
-        alarms->changed_ns = signs->pts_ns;
+        alarms->changed_ns = record->info.pts_ns;
         alarms->same = 0;
     }
     alarms->same++;
-    const int64_t lasted = signs->pts_ns - alarms->changed_ns;
+    const int64_t lasted = record->info.pts_ns - alarms->changed_ns;
     return sign_of(lasted >= FROZEN && alarms->same >= FROZEN_PICTURES, lasted < LIVELY);
 }
 
 // --- what is usual
 
 // Returns the weight of a picture that comes `step` after the one before, in an average over
-// `learnt` so far.
-static double weight_of(int64_t learnt, int64_t step)
+// *learnt so far. With the sign of the alarm, or once the average is known with the alarm itself, a
+// picture is not usual: 0.
+static double weight_of(enum sign sign, bool alarmed, int64_t *learnt, int64_t step)
 {
-    const int64_t before = learnt < USUAL ? learnt : USUAL;
-    return learnt == 0 ? 1 : (double)step / (double)(before + step);
+    const int64_t before = *learnt < USUAL ? *learnt : USUAL;
+    if (sign == SIGN_BAD || alarmed)
+        return 0;
+    *learnt += step;
+    return before == 0 ? 1 : (double)step / (double)(before + step);
 }
 
-static enum sign sign_of_blur(struct alarms *alarms, const struct alarm_signs *signs,
+static enum sign sign_of_blur(struct alarms *alarms, const struct scene_record *record,
                               enum sign dark, int64_t step)
 {
-    const double sharpness = (double)signs->luma->laplacian / signs->luma->pixels;
+    const double sharpness = (double)record->luma.laplacian / record->luma.pixels;
     const double part = sharpness / alarms->usual_sharpness;
     const bool known = alarms->sharpness_ns >= LEARNT && alarms->usual_sharpness >= 1;
     if (dark == SIGN_BAD)
         return SIGN_NONE;
-    const bool bad = part < 0.4;
-    const bool good = part > 0.6;
-    const enum sign sign = known ? sign_of(bad, good) : SIGN_NONE;
-    if (sign == SIGN_BAD || (known && alarms->state[ALARM_BLURRED].raised))
-        return sign;
-    const double weight = weight_of(alarms->sharpness_ns, step);
+    const enum sign sign = known ? sign_of(part<0.4, part> 0.6) : SIGN_NONE;
+    const bool alarmed = known && alarms->state[ALARM_BLURRED].raised;
+    const double weight = weight_of(sign, alarmed, &alarms->sharpness_ns, step);
     alarms->usual_sharpness += weight * (sharpness - alarms->usual_sharpness);
-    alarms->sharpness_ns += step;
     return sign;
 }
 
@@ -154,38 +142,33 @@ static void learn_grid(struct alarms *alarms, const uint8_t *grid, double weight
             (float)(weight * ((double)grid[i] - (double)alarms->usual_grid[i]));
 }
 
-static enum sign sign_of_move(struct alarms *alarms, const struct alarm_signs *signs, int64_t step)
+static enum sign sign_of_move(struct alarms *alarms, const struct scene_record *record,
+                              int64_t step)
 {
     const struct alarm_state *state = &alarms->state[ALARM_MOVED];
-    const double alike = correlation(alarms, signs->grid);
+    const double alike = correlation(alarms, record->grid);
     const bool known = alarms->grid_ns >= LEARNT;
-    const bool bad = alike < 0.4;
-    const bool good = alike > 0.7;
-    const enum sign sign = known && alike >= -1 ? sign_of(bad, good) : SIGN_NONE;
+    const enum sign sign = known && alike >= -1 ? sign_of(alike<0.4, alike> 0.7) : SIGN_NONE;
     const int64_t raised_ns =
-        state->raised && !state->opposed ? signs->pts_ns - state->since_ns : 0;
-    if (raised_ns > SETTLED)
-        learn_grid(alarms, signs->grid, 1);
-    if (sign == SIGN_BAD || (known && state->raised))
-        return sign;
-    learn_grid(alarms, signs->grid, weight_of(alarms->grid_ns, step));
-    alarms->grid_ns += step;
+        state->raised && !state->opposed ? record->info.pts_ns - state->since_ns : 0;
+    const double weight = weight_of(sign, known && state->raised, &alarms->grid_ns, step);
+    learn_grid(alarms, record->grid, raised_ns > SETTLED ? 1 : weight);
     return sign;
 }
 
 // ---
 
 // Durations restart with the timestamps.
-static void enter_epoch(struct alarms *alarms, const struct alarm_signs *signs)
+static void enter_epoch(struct alarms *alarms, const struct scene_record *record)
 {
     for (int i = 0; i < ALARMS; i++) {
         alarms->state[i].opposed = false;
-        alarms->state[i].since_ns = signs->pts_ns;
+        alarms->state[i].since_ns = record->info.pts_ns;
     }
     alarms->begun = true;
-    alarms->epoch = signs->epoch;
-    alarms->pts_ns = signs->pts_ns;
-    alarms->changed_ns = signs->pts_ns;
+    alarms->epoch = record->info.epoch;
+    alarms->pts_ns = record->info.pts_ns;
+    alarms->changed_ns = record->info.pts_ns;
     alarms->same = 0;
 }
 
@@ -196,26 +179,26 @@ void alarms_restart(struct alarms *alarms)
     alarms->grid_ns = 0;
 }
 
-unsigned alarms_step(struct alarms *alarms, const struct alarm_signs *signs)
+unsigned alarms_step(struct alarms *alarms, const struct scene_record *record,
+                     const struct statistics_params *levels)
 {
     unsigned raised = 0;
-    if (!alarms->begun || alarms->epoch != signs->epoch)
-        enter_epoch(alarms, signs);
-    alarms->cells = signs->cells;
-    int64_t step = signs->pts_ns - alarms->pts_ns;
+    if (!alarms->begun || alarms->epoch != record->info.epoch)
+        enter_epoch(alarms, record);
+    alarms->cells = record->columns * record->rows;
+    int64_t step = record->info.pts_ns - alarms->pts_ns;
     step = step < STEP_MAX ? step : STEP_MAX;
-    const struct light light = light_of(signs);
-    const enum sign dark = sign_of_dark(&light);
+    const enum sign dark = sign_of_dark(&record->luma, levels);
     const enum sign sign[ALARMS] = {
         [ALARM_DARK] = dark,
-        [ALARM_GLARE] = sign_of_glare(&light),
-        [ALARM_FROZEN] = sign_of_frozen(alarms, signs),
-        [ALARM_BLURRED] = sign_of_blur(alarms, signs, dark, step),
-        [ALARM_MOVED] = sign_of_move(alarms, signs, step),
+        [ALARM_GLARE] = sign_of_glare(&record->luma),
+        [ALARM_FROZEN] = sign_of_frozen(alarms, record),
+        [ALARM_BLURRED] = sign_of_blur(alarms, record, dark, step),
+        [ALARM_MOVED] = sign_of_move(alarms, record, step),
     };
-    alarms->pts_ns = signs->pts_ns;
+    alarms->pts_ns = record->info.pts_ns;
     for (int i = 0; i < ALARMS; i++) {
-        follow(alarms, i, sign[i], signs->pts_ns);
+        follow(alarms, i, sign[i], record->info.pts_ns);
         raised |= (unsigned)alarms->state[i].raised << i;
     }
     return raised;

@@ -158,14 +158,6 @@ void scene_want(struct scene *scene, bool wanted)
 
 // --- the analysis of one geometry
 
-static bool fits_source(const struct scene *scene, const struct image *image)
-{
-    const struct image *source = &scene->source;
-    return source->format == image->format && source->width == image->width &&
-           source->height == image->height && source->colour.range == image->colour.range &&
-           source->colour.matrix == image->colour.matrix;
-}
-
 static bool is_full_range(const struct image *image)
 {
     return source_is_rgb(image->format) ||
@@ -229,7 +221,10 @@ static int prepare_analyser(struct scene *scene, const struct image *image)
 
 static void follow_geometry(struct scene *scene, const struct image *image)
 {
-    if (fits_source(scene, image))
+    const struct image *source = &scene->source;
+    if (source->format == image->format && source->width == image->width &&
+        source->height == image->height && source->colour.range == image->colour.range &&
+        source->colour.matrix == image->colour.matrix)
         return;
     close_analyser(scene);
     alarms_restart(&scene->alarms);
@@ -316,20 +311,11 @@ static void note_picture(struct scene *scene, struct frame *frame,
     record->rows = statistics->grid_rows;
     memcpy(record->grid, found->grid, (size_t)(record->columns * record->rows));
     record->motion = *found->motion;
-    const unsigned alarms = alarms_step(&scene->alarms, &(struct alarm_signs){
-                                                            .pts_ns = frame->info.pts_ns,
-                                                            .epoch = frame->info.epoch,
-                                                            .luma = &found->luma,
-                                                            .black = statistics->params.black,
-                                                            .white = statistics->params.white,
-                                                            .fingerprint = found->fingerprint,
-                                                            .grid = record->grid,
-                                                            .cells = record->columns * record->rows,
-                                                        });
+    record->info = frame->info;
+    const unsigned alarms = alarms_step(&scene->alarms, record, &statistics->params);
     record->raised = alarms & ~record->alarms;
     record->cleared = record->alarms & ~alarms;
-    record->alarms = frame->info.scene.alarms = alarms;
-    record->info = frame->info;
+    record->alarms = record->info.scene.alarms = frame->info.scene.alarms = alarms;
     note_alarms(record);
     put_report(scene->context.report, record);
 }

@@ -169,8 +169,7 @@ struct view_streams {
 struct viewer {
     struct view_streams *streams;
     struct http_exchange *exchange;
-    struct view_messages *messages; // NULL: one camera, in:
-    struct view_parts parts;
+    struct view_messages *messages;
     int64_t put_ns; // CLOCK_MONOTONIC: when something was last put
     struct viewer *link;
     int n;
@@ -184,11 +183,7 @@ struct viewer {
 static void put_picture(struct viewer *viewer, int index, struct preview_picture *picture)
 {
     viewer->put_ns = monotonic_ns();
-    if (viewer->messages) {
-        view_messages_put(viewer->messages, index, picture);
-    } else if (picture->size > 0) {
-        view_parts_put(&viewer->parts, picture);
-    }
+    view_messages_put(viewer->messages, index, picture);
     http_wake(viewer->exchange);
 }
 
@@ -221,7 +216,7 @@ static void ask_for_rest(struct viewer *viewer, const struct metrics *metrics)
 static void tend(struct viewer *viewer, const struct metrics *metrics)
 {
     ask_for_rest(viewer, metrics);
-    if (!viewer->messages || monotonic_ns() - viewer->put_ns < ALIVE_NS)
+    if (monotonic_ns() - viewer->put_ns < ALIVE_NS)
         return;
     viewer->put_ns = monotonic_ns();
     view_messages_put_alive(viewer->messages);
@@ -249,7 +244,6 @@ static void close_viewer(void *opaque)
     for (int i = 0; i < viewer->n; i++)
         preview_stop(&viewer->list[i].reader);
     view_messages_close(viewer->messages);
-    view_parts_close(&viewer->parts);
     while (*link != viewer)
         link = &(*link)->link;
     *link = viewer->link;
@@ -304,13 +298,21 @@ static bool admit_viewer(struct view_streams *streams, struct http_exchange *exc
     return false;
 }
 
-// --- many cameras
-
 static size_t fill_messages(void *opaque, char *to, size_t room)
 {
     const struct viewer *viewer = opaque;
     return view_messages_fill(viewer->messages, to, room);
 }
+
+// Streams the viewer's messages; false: there are too many clients.
+static bool begin_stream(struct viewer *viewer, const char *type)
+{
+    const struct http_stream stream = {
+        .type = type, .fill = fill_messages, .gone = close_viewer, .opaque = viewer};
+    return http_stream(viewer->exchange, &stream) == 0;
+}
+
+// --- many cameras
 
 // Parses n bytes: "gate:320", "gate/net/1:320".
 static bool read_target(struct target *ret, const char *text, size_t n)
@@ -359,10 +361,7 @@ void view_streams_serve(struct view_streams *streams, struct http_exchange *exch
         refuse_viewer(viewer, 400, LIST);
     } else if (view_messages_open(&viewer->messages, viewer->n) < 0) {
         refuse_viewer(viewer, 503, "no memory");
-    } else if (http_stream(exchange, &(struct http_stream){.type = "application/octet-stream",
-                                                           .fill = fill_messages,
-                                                           .gone = close_viewer,
-                                                           .opaque = viewer}) < 0) {
+    } else if (!begin_stream(viewer, "application/octet-stream")) {
         refuse_viewer(viewer, 503, TOO_MANY);
     } else {
         streams->context.snapshot(streams->context.opaque, &metrics);
@@ -371,12 +370,6 @@ void view_streams_serve(struct view_streams *streams, struct http_exchange *exch
 }
 
 // --- one camera as parts
-
-static size_t fill_parts(void *opaque, char *to, size_t room)
-{
-    struct viewer *viewer = opaque;
-    return view_parts_fill(&viewer->parts, to, room);
-}
 
 void view_streams_serve_mjpeg(struct view_streams *streams, struct http_exchange *exchange)
 {
@@ -400,15 +393,16 @@ void view_streams_serve_mjpeg(struct view_streams *streams, struct http_exchange
         http_refuse(exchange, 503, "no memory");
         return;
     }
+    if (view_parts_open(&viewer->messages) < 0) {
+        refuse_viewer(viewer, 503, "no memory");
+        return;
+    }
     add_target(viewer, &target);
     streams->context.snapshot(streams->context.opaque, &metrics);
     const int rc = target_ask(&metrics, target.camera, &viewer->list[0].reader, why, sizeof why);
     if (rc < 0)
         refuse_viewer(viewer, rc == -ENOENT ? 404 : 503, why);
-    else if (http_stream(exchange, &(struct http_stream){.type = VIEW_PARTS_TYPE,
-                                                         .fill = fill_parts,
-                                                         .gone = close_viewer,
-                                                         .opaque = viewer}) < 0)
+    else if (!begin_stream(viewer, VIEW_PARTS_TYPE))
         refuse_viewer(viewer, 503, TOO_MANY);
 }
 

@@ -1,4 +1,4 @@
-#include "daemon/view/jpeg.h"
+#include "daemon/view/rendition.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -11,16 +11,13 @@
 enum {
     COMPONENTS = 3,
     ROWS_MAX = 2 * DCTSIZE, // of a component, that are encoded together
-    HEADER_BYTES = 1024,
-    PIXELS_A_BYTE = 4, // of large files; room grows if one needs more
 };
 
 struct jpeg {
     struct jpeg_compress_struct context;
     struct jpeg_error_mgr errors;
     jmp_buf failed;
-    uint8_t *file;
-    size_t room;
+    uint8_t *file;   // the last one, of libjpeg; NULL: none
     uint8_t *padded; // rows whose last block extends beyond the picture
 };
 
@@ -67,9 +64,7 @@ int jpeg_open(struct jpeg **ret, enum pixel_format format, int width, int height
     if (!jpeg)
         return -ENOMEM;
     jpeg->padded = malloc((size_t)COMPONENTS * ROWS_MAX * whole_blocks((size_t)width));
-    jpeg->room = HEADER_BYTES + (size_t)width * (size_t)height / PIXELS_A_BYTE;
-    jpeg->file = malloc(jpeg->room);
-    if (!jpeg->padded || !jpeg->file || setjmp(jpeg->failed)) {
+    if (!jpeg->padded || setjmp(jpeg->failed)) {
         jpeg_close(jpeg);
         return -ENOMEM;
     }
@@ -122,8 +117,10 @@ static void put_rows(struct jpeg *jpeg, const struct image *image, int y)
 int jpeg_encode(struct jpeg *jpeg, const struct image *image, const uint8_t **file, size_t *size)
 {
     struct jpeg_compress_struct *context = &jpeg->context;
-    unsigned char *written = jpeg->file;
-    unsigned long bytes = jpeg->room;
+    unsigned char *written = NULL;
+    unsigned long bytes = 0;
+    free(jpeg->file);
+    jpeg->file = NULL;
     if (setjmp(jpeg->failed)) {
         jpeg_abort_compress(context);
         return -ENOMEM;
@@ -133,12 +130,7 @@ int jpeg_encode(struct jpeg *jpeg, const struct image *image, const uint8_t **fi
     while (context->next_scanline < context->image_height)
         put_rows(jpeg, image, (int)context->next_scanline);
     jpeg_finish_compress(context);
-    if (written != jpeg->file) { // the buffer was too small
-        free(jpeg->file);
-        jpeg->file = written;
-        jpeg->room = bytes;
-    }
-    *file = written;
+    *file = jpeg->file = written;
     *size = bytes;
     return 0;
 }

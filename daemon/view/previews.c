@@ -109,7 +109,9 @@ static struct preview_picture *make_picture(struct preview *preview, const uint8
                                             size_t size)
 {
     enum { BEGIN = 2, COMMENT = 4 };
-    const struct item *item = &preview->result->item[0];
+    const struct result *result = preview->result;
+    const struct item *item = &result->item[0];
+    char facts[RENDITION_FACTS_MAX];
     const bool commented = preview->kind.fps <= 0;
     struct preview_picture *picture =
         malloc(sizeof *picture + size + (commented ? COMMENT + PREVIEW_FACTS_MAX : 0));
@@ -118,12 +120,12 @@ static struct preview_picture *make_picture(struct preview *preview, const uint8
     *picture = (struct preview_picture){
         .references = 1,
         .capture_ns = item->frame.capture_ns,
-        .pts_ns = item->frame.pts_ns,
         .sequence = item->sequence,
         .epoch = item->frame.epoch,
         .flags = item->frame.flags,
     };
-    put_facts(picture, preview->camera, preview->kind.output, preview->rendition.facts);
+    rendition_describe(&preview->rendition, result, &preview->demand.source[result->number], facts);
+    put_facts(picture, preview->camera, preview->kind.output, facts);
     memcpy(picture->file, file, BEGIN);
     picture->size = BEGIN;
     if (commented)
@@ -149,6 +151,7 @@ void preview_picture_unref(struct preview_picture *picture)
 
 static void hand_over(struct preview_reader *reader, struct preview_picture *picture)
 {
+    reader->round = reader->preview->round;
     reader->until_ns = 0;
     if (reader->kind.fps <= 0)
         preview_stop(reader);
@@ -161,13 +164,25 @@ static void hand_out(struct preview *preview, struct preview_picture *picture)
     struct preview_reader *reader = picture ? preview->readers : NULL;
     preview->round++;
     while (reader) {
-        const bool is_over = reader->round == preview->round;
-        reader->round = preview->round;
-        if (!is_over)
+        const bool has_it = reader->round == preview->round;
+        if (!has_it)
             hand_over(reader, picture);
-        reader = is_over ? reader->next : preview->readers;
+        reader = has_it ? reader->next : preview->readers;
     }
     preview_picture_unref(picture);
+}
+
+static void refuse_impatient(struct preview *preview, int64_t now_ns)
+{
+    struct preview_reader *reader = preview->readers;
+    while (reader) {
+        const bool waits = reader->until_ns == 0 || reader->until_ns > now_ns;
+        struct preview_picture *picture = waits ? NULL : refuse(preview, -ETIMEDOUT);
+        if (picture)
+            hand_over(reader, picture);
+        reader = picture ? preview->readers : reader->next;
+        preview_picture_unref(picture);
+    }
 }
 
 // --- JPEGs
@@ -180,12 +195,11 @@ static struct preview *preview_of_work(struct work *work)
 static void encode(struct work *work)
 {
     struct preview *preview = preview_of_work(work);
-    const struct image *source = &preview->demand.source[preview->result->number];
+    const struct op_params *params = preview->demand.of ? &preview->subscription.op : NULL;
     const int64_t begun_ns = processor_time_thread_ns();
     const uint8_t *file;
     size_t size;
-    int rc = rendition_encode(&preview->rendition, &preview->subscription, source,
-                              preview->result->data, &file, &size);
+    int rc = rendition_encode(&preview->rendition, &preview->result->format, params, &file, &size);
     preview->made = rc < 0 ? refuse(preview, rc) : make_picture(preview, file, size);
     preview->busy_ns = processor_time_thread_ns() - begun_ns;
 }
@@ -358,19 +372,22 @@ void previews_reap(struct previews *previews)
 
 // --- readers
 
-static bool is_same(const struct preview_kind *a, const struct preview_kind *b)
-{
-    return strcmp(a->output, b->output) == 0 && a->plane == b->plane && a->width == b->width &&
-           a->fps == b->fps;
-}
-
+// Returns that preview, or NULL; and in *n the number of the camera's previews.
 static struct preview *find_preview(const struct preview_source *source,
-                                    const struct preview_kind *kind)
+                                    const struct preview_kind *kind, int *n)
 {
-    struct preview *preview = source->previews->list;
-    while (preview && (preview->source != source || !is_same(&preview->kind, kind)))
-        preview = preview->next;
-    return preview;
+    struct preview *found = NULL;
+    *n = 0;
+    for (struct preview *preview = source->previews->list; preview; preview = preview->next) {
+        const struct preview_kind *own = &preview->kind;
+        if (preview->source != source)
+            continue;
+        ++*n;
+        if (strcmp(own->output, kind->output) == 0 && own->plane == kind->plane &&
+            own->width == kind->width && own->fps == kind->fps)
+            found = preview;
+    }
+    return found;
 }
 
 // Ends previews that have no readers since then.
@@ -383,14 +400,6 @@ static void end_idle(struct previews *previews, int64_t since_ns)
         preview->source = NULL;
         source->changed(source);
     }
-}
-
-static bool has_room(const struct preview_source *source)
-{
-    int n = 0;
-    for (struct preview *preview = source->previews->list; preview; preview = preview->next)
-        n += preview->source == source;
-    return n < PREVIEW_KINDS_MAX;
 }
 
 static void drop_results(struct preview *preview)
@@ -413,17 +422,19 @@ int preview_start(struct preview_source *source, struct preview_reader *reader)
 {
     struct preview_kind kind = reader->kind;
     const struct subscription *shown = find_shown(source, kind.output);
-    struct preview *preview;
+    int n;
     if (!source->previews || source->previews->stopped)
         return -ESHUTDOWN;
     if (*kind.output && !shown)
         return subscriptions_find(source->outputs, kind.output) ? -EINVAL : -ENOENT;
     if (shown)
         kind.width = 0; // an output's results have their own size
-    if (!(preview = find_preview(source, &kind))) {
-        if (!has_room(source))
+    struct preview *preview = find_preview(source, &kind, &n);
+    if (!preview) {
+        if (n == PREVIEW_KINDS_MAX)
             end_idle(source->previews, INT64_MAX);
-        if (!has_room(source))
+        find_preview(source, &kind, &n);
+        if (n == PREVIEW_KINDS_MAX)
             return -ENOSPC;
         if (!(preview = open_preview(source, &kind, shown)))
             return -ENOMEM;
@@ -460,19 +471,6 @@ void preview_stop(struct preview_reader *reader)
     preview->previews->counts.kinds--;
 }
 
-static void refuse_impatient(struct preview *preview, int64_t now_ns)
-{
-    struct preview_reader *reader = preview->readers;
-    while (reader) {
-        const bool waits = reader->until_ns == 0 || reader->until_ns > now_ns;
-        struct preview_picture *picture = waits ? NULL : refuse(preview, -ETIMEDOUT);
-        if (picture)
-            hand_over(reader, picture);
-        reader = picture ? preview->readers : reader->next;
-        preview_picture_unref(picture);
-    }
-}
-
 static void tick(uv_timer_t *timer)
 {
     struct previews *previews = timer->data;
@@ -500,20 +498,35 @@ static void move_readers(struct preview_source *source, struct preview *preview)
     }
 }
 
-void preview_source_follow(struct preview_source *source, const struct subscriptions *outputs)
+// Ends the source's previews of outputs that it no longer has; without `previews`, all of them.
+static void end_previews(struct preview_source *source, struct previews *previews)
 {
-    source->outputs = outputs;
-    if (!source->previews)
-        return;
-    for (struct preview *preview = source->previews->list; preview; preview = preview->next) {
+    for (struct preview *preview = previews->list; preview; preview = preview->next) {
         const struct subscription *shown = find_shown(source, preview->kind.output);
-        if (preview->source == source && preview->demand.of != (shown ? shown->output : NULL))
+        if (preview->source == source &&
+            (!source->previews || preview->demand.of != (shown ? shown->output : NULL)))
             preview->source = NULL;
     }
     // Only now: a reader that starts again changes the list, which must have none of those.
-    for (struct preview *preview = source->previews->list; preview; preview = preview->next)
+    for (struct preview *preview = previews->list; preview; preview = preview->next)
         if (!preview->source)
             move_readers(source, preview);
+}
+
+void preview_source_follow(struct preview_source *source, const struct subscriptions *outputs)
+{
+    source->outputs = outputs;
+    if (source->previews)
+        end_previews(source, source->previews);
+}
+
+void preview_source_close(struct preview_source *source)
+{
+    struct previews *previews = source->previews;
+    source->previews = NULL;
+    if (previews)
+        end_previews(source, previews);
+    previews_reap(previews);
 }
 
 struct subscriptions *preview_source_extend(struct preview_source *source)
@@ -525,20 +538,6 @@ struct subscriptions *preview_source_extend(struct preview_source *source)
         if (preview->source == source)
             more[n++] = &preview->subscription;
     return n > 0 ? subscriptions_with(source->outputs, more, n) : NULL;
-}
-
-void preview_source_close(struct preview_source *source)
-{
-    struct previews *previews = source->previews;
-    source->previews = NULL;
-    for (struct preview *preview = previews ? previews->list : NULL; preview;
-         preview = preview->next) {
-        if (preview->source != source)
-            continue;
-        preview->source = NULL;
-        move_readers(source, preview);
-    }
-    previews_reap(previews);
 }
 
 // --- life

@@ -41,7 +41,7 @@ struct preview_picture {
     int references;
     char facts[PREVIEW_FACTS_MAX]; // a JSON object
     char why[PREVIEW_WHY_MAX];     // why there is no JPEG; else ""
-    int64_t capture_ns, pts_ns;    // as in struct frame_info
+    int64_t capture_ns;            // as in struct frame_info
     uint64_t sequence;             // of the output, or a count of the camera's pictures
     uint32_t epoch, flags;         // as in struct frame_info
     size_t size;                   // of the JPEG

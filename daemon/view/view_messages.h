@@ -24,28 +24,17 @@ struct view_messages;
 
 int view_messages_open(struct view_messages **ret, int n); // 0 or -ENOMEM
 void view_messages_close(struct view_messages *);          // accepts NULL
-// Takes a reference.
+// Takes a reference. Parts ignore a picture without a JPEG, and signs of life.
 void view_messages_put(struct view_messages *, int index, struct preview_picture *);
 void view_messages_put_alive(struct view_messages *);
 // Fills up to `room` bytes with the next data to send; returns how many, 0: there is none.
 size_t view_messages_fill(struct view_messages *, char *to, size_t room);
 
-// --- one camera as multipart/x-mixed-replace: parts of a JPEG each
+// --- one camera, index 0, as multipart/x-mixed-replace: parts of a JPEG each
 // The header of each part is sent with the part before, since browsers show a part when the next
 // one begins; so no part can contain its length.
 #define VIEW_PARTS_TYPE "multipart/x-mixed-replace; boundary=framed"
 
-struct view_parts {               // zeroed: nothing was sent
-    struct preview_picture *next; // a reference, or NULL
-    struct preview_picture *part; // a reference, or NULL: being sent
-    bool begun;                   // the first header was sent, or is being sent
-    size_t at;                    // bytes sent, of the part or of that header
-};
-
-void view_parts_close(struct view_parts *);
-// Takes a reference of a picture with a JPEG.
-void view_parts_put(struct view_parts *, struct preview_picture *);
-// As view_messages_fill.
-size_t view_parts_fill(struct view_parts *, char *to, size_t room);
+int view_parts_open(struct view_messages **ret); // 0 or -ENOMEM
 
 #endif

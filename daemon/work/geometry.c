@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "daemon/base/region.h"
-#include "daemon/wire.h"
 
 enum {
     ELEMENTS_MAX = PLAN_OPS_MAX - DEMANDS_MAX, // of outputs that are not for viewers
@@ -23,11 +22,11 @@ bool geometry_is_alike(const struct image *a, const struct image *b)
 }
 
 // Appends a sentence: that the output cannot be made from such a source, and why.
-static void note_failure(const struct image *source, const char *output, int rc, char *notice,
-                         size_t size)
+static void note_failure(const struct image *source, const char *output, int rc,
+                         char notice[NOTICE_MAX])
 {
     const size_t used = strlen(notice);
-    snprintf(notice + used, size - used, "%soutput %s cannot be made from %s %dx%d: %s",
+    snprintf(notice + used, NOTICE_MAX - used, "%soutput %s cannot be made from %s %dx%d: %s",
              used ? "; " : "", output, pixel_format_name(source->format), source->width,
              source->height,
              rc == -EINVAL      ? "the crop or affine leaves the picture"
@@ -87,17 +86,6 @@ static struct op_params params_of(const struct subscription *subscription, int n
     return params;
 }
 
-int geometry_first(struct op_params *ret, const struct subscription *subscription,
-                   const struct image *source)
-{
-    struct rect regions[TILES_MAX];
-    const int n = regions_of(regions, subscription, source);
-    if (n < 0)
-        return -EINVAL;
-    *ret = params_of(subscription, n, regions, source);
-    return 0;
-}
-
 static void finish_elements(struct geometry *geometry, int from)
 {
     while (geometry->n > from)
@@ -106,8 +94,9 @@ static void finish_elements(struct geometry *geometry, int from)
 
 // Appends all elements of a subscription, or none; viewers see the first one. Returns 0 or a
 // negative errno.
-static int open_elements(struct geometry *geometry, const struct subscription *subscription)
+static int open_elements(struct geometry *geometry, int at)
 {
+    const struct subscription *subscription = &geometry->list[at];
     const int before = geometry->n;
     struct rect regions[TILES_MAX];
     const struct output_config *config = subscription->output->config;
@@ -139,19 +128,18 @@ static int open_elements(struct geometry *geometry, const struct subscription *s
     return rc;
 }
 
-// Returns 0 or -ENOMEM.
-static int open_all(struct geometry *geometry, const struct subscription *list, int n, int unviewed,
-                    char *notice, size_t size)
+// Returns 0 or -ENOMEM. `unviewed`: why outputs for viewers are left out; 0: they are not.
+static int open_all(struct geometry *geometry, int unviewed, char notice[NOTICE_MAX])
 {
-    for (int i = 0; i < n; i++) {
-        struct demand *demand = list[i].output->demand;
-        int rc = demand && unviewed ? unviewed : open_elements(geometry, &list[i]);
-        if (demand)
-            demand->unmade = rc;
+    for (int i = 0; i < geometry->n_outputs; i++) {
+        const struct output *output = geometry->list[i].output;
+        int rc = output->demand && unviewed ? unviewed : open_elements(geometry, i);
+        if (output->demand)
+            output->demand->unmade = rc;
         else if (rc == -ENOMEM)
             return rc;
         else if (rc < 0)
-            note_failure(&geometry->source, list[i].output->config->name, rc, notice, size);
+            note_failure(&geometry->source, output->config->name, rc, notice);
         geometry->first[i + 1] = geometry->n;
     }
     geometry->results =
@@ -159,25 +147,28 @@ static int open_all(struct geometry *geometry, const struct subscription *list, 
     return geometry->results ? 0 : -ENOMEM;
 }
 
-// Returns the device memory of an output's results: of a batch, the share of its elements.
-static size_t results_bytes(const struct geometry *geometry, const struct subscription *list, int i)
+// Returns the device memory of the outputs' results: of a batch, the share of its elements.
+static size_t results_bytes(const struct geometry *geometry)
 {
-    const struct output_config *output = list[i].output->config;
-    const int n = geometry->first[i + 1] - geometry->first[i];
-    const int step = output->crops.of ? n : 1; // a slot has all elements of crops
     size_t bytes = 0;
-    for (int k = 0; k < n && output->memory != RING_HOST; k += step) {
-        const size_t element = geometry->elements[geometry->first[i] + k].op.dst_bytes;
-        bytes += pool_region_need(REGION_DEVICE, output->slots, element * (size_t)step).device;
+    for (int i = 0; i < geometry->n_outputs && geometry->lease->driver->export_open; i++) {
+        const struct output_config *output = geometry->list[i].output->config;
+        const struct elements elements = geometry_elements(geometry, i);
+        const int step = output->crops.of ? elements.n : 1; // a slot has all elements of crops
+        for (int k = 0; k < elements.n && output->memory != RING_HOST; k += step) {
+            const size_t size = elements.list[k].op.dst_bytes * (size_t)step;
+            bytes += pool_region_need(REGION_DEVICE, output->slots, size).device;
+        }
     }
     return bytes;
 }
 
 // `lasting`: bytes to reserve beside the plan's. `leaves_room`: only in memory that cameras can do
 // without.
-static int open_plan(struct geometry *geometry, const struct device_lease *lease, size_t lasting,
-                     struct geometry *former, bool leaves_room, char *notice, size_t size)
+static int open_plan(struct geometry *geometry, size_t lasting, struct geometry *former,
+                     bool leaves_room, char notice[NOTICE_MAX])
 {
+    const struct device_lease *lease = geometry->lease;
     const struct backend_driver *driver = lease->driver;
     const int depth = frames_in_flight(driver);
     const struct op *ops[PLAN_OPS_MAX];
@@ -206,117 +197,55 @@ static int open_plan(struct geometry *geometry, const struct device_lease *lease
     if (rc == -ENOMEM && driver->device_bytes)
         rc = -ENOSPC;
     if (rc == -ENOSPC)
-        snprintf(notice, size,
+        snprintf(notice, NOTICE_MAX,
                  "needs %zu MiB of device memory, %zu MiB are left: goes to another device",
                  (bytes + (1 << 20) - 1) >> 20, left >> 20);
     return rc;
 }
 
-// `unviewed`: why outputs for viewers are left out; 0: they are not.
-static int open_geometry(struct geometry *geometry, const struct device_lease *lease,
-                         const struct subscription *list, int n, const struct image *source,
-                         size_t bytes, struct geometry *former, int unviewed, char *notice,
-                         size_t size)
+// `unviewed` as in open_all.
+static int open_geometry(struct geometry *geometry, const struct image *source, size_t bytes,
+                         struct geometry *former, int unviewed, char notice[NOTICE_MAX])
 {
     geometry->source = *source;
-    int rc = open_all(geometry, list, n, unviewed, notice, size);
-    for (int i = 0; i < n && rc == 0 && lease->driver->export_open; i++)
-        bytes += results_bytes(geometry, list, i);
+    int rc = open_all(geometry, unviewed, notice);
     if (rc == 0 && geometry->n > 0)
-        rc = open_plan(geometry, lease, bytes, former, unviewed == 0, notice, size);
+        rc = open_plan(geometry, bytes + results_bytes(geometry), former, unviewed == 0, notice);
     if (rc < 0)
-        geometry_close(geometry, lease);
+        geometry_close(geometry);
     return rc;
 }
 
-int geometry_open(struct geometry *geometry, const struct device_lease *lease,
-                  const struct subscription *list, int n, const struct image *source, size_t bytes,
-                  struct geometry *former, char *notice, size_t size)
+int geometry_open(struct geometry *geometry, const struct image *source, size_t bytes,
+                  struct geometry *former, char notice[NOTICE_MAX])
 {
     const size_t before = strlen(notice);
+    const int n = geometry->n_outputs;
     int rc = -ENOSPC;
-    if (n > 0 && list[n - 1].output->demand)
-        rc = open_geometry(geometry, lease, list, n, source, bytes, former, 0, notice, size);
+    if (n > 0 && geometry->list[n - 1].output->demand)
+        rc = open_geometry(geometry, source, bytes, former, 0, notice);
     if (rc < 0) {
         notice[before] = 0;
-        rc = open_geometry(geometry, lease, list, n, source, bytes, former, rc, notice, size);
+        rc = open_geometry(geometry, source, bytes, former, rc, notice);
     }
     return rc;
 }
 
-void geometry_close(struct geometry *geometry, const struct device_lease *lease)
+void geometry_close(struct geometry *geometry)
 {
     if (geometry->plan)
-        lease->driver->plan_close(geometry->plan);
+        geometry->lease->driver->plan_close(geometry->plan);
     if (geometry->reserved)
-        device_unreserve(lease, geometry->reserved);
+        device_unreserve(geometry->lease, geometry->reserved);
     finish_elements(geometry, 0);
     free(geometry->elements);
     free(geometry->results);
-    *geometry = (struct geometry){.source.format = PIXEL_NONE};
+    // Other threads may read the owner's members, which come first.
+    memset(&geometry->source, 0, sizeof *geometry - offsetof(struct geometry, source));
 }
 
-// --- items
-
-void elements_describe(struct result *result, int first, const struct elements *elements,
-                       const struct output *output, const struct frame_info *info,
-                       uint64_t sequence, uint64_t ordinal)
+struct elements geometry_elements(const struct geometry *geometry, int subscription)
 {
-    const bool new_epoch = result->item[first].new_epoch;
-    const uint64_t lost = result->item[first].lost;
-    for (int i = 0; i < elements->n; i++) {
-        const struct op *op = &elements->list[i].op;
-        struct item *item = &result->item[first + i];
-        item->frame = *info;
-        item->frame.flags |= new_epoch ? FRAMED_FLAG_FIRST_OF_EPOCH : 0;
-        item->lost = lost;
-        item->sequence = sequence;
-        item->ordinal = ordinal;
-        item->parent_sequence = sequence;
-        item->object = 0;
-        item->part = i;
-        item->parts = elements->n;
-        strncpy(item->camera, output->camera, sizeof item->camera - 1);
-        memset(item->region, 0, sizeof item->region);
-        strncpy(item->region, elements->list[i].name, sizeof item->region - 1);
-        memcpy(item->src_to_dst, op->src_to_dst, sizeof item->src_to_dst);
-        memcpy(item->dst_to_src, op->dst_to_src, sizeof item->dst_to_src);
-    }
-}
-
-struct result_format elements_format(const struct op *op, const struct output *output,
-                                     enum field_order fields, int num, int den, void *data)
-{
-    bool warp = op->kind == OP_WARP;
-    struct result_format format = {
-        .dtype = warp ? op->warp.dtype : DTYPE_U8,
-        .layout = warp ? op->warp.layout : LAYOUT_NCHW,
-        .order = warp ? op->warp.order : ORDER_RGB,
-        .field_order = fields,
-        .rate_num = num,
-        .rate_den = den,
-    };
-    op_lay_out(op, &format.image, data);
-    rate_limit(&output->rate, &format.rate_num, &format.rate_den);
-    return format;
-}
-
-enum loss claim_loss(int rc, bool stopping)
-{
-    switch (rc) {
-    case -ENOTCONN:
-        return LOSS_CLIENT;
-    case -EPIPE:
-        return LOSS_SINK;
-    case -EAGAIN:
-        return LOSS_OVERFLOW;
-    case -ENOSPC:
-        return LOSS_CONFIG;
-    case -ESHUTDOWN:
-        return LOSS_STOPPING;
-    case -ECANCELED:
-        return stopping ? LOSS_STOPPING : LOSS_BACKEND;
-    default:
-        return LOSS_BACKEND;
-    }
+    const int at = geometry->first[subscription];
+    return (struct elements){geometry->elements + at, geometry->first[subscription + 1] - at};
 }

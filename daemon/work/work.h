@@ -1,7 +1,7 @@
 // What a camera does with one picture: it claims items of each output that takes the picture, and
 // starts one job on the backend that fills all of them.
 //
-// An output set is a list of outputs and what they get of pictures of one geometry. Jobs keep the
+// A set is a list of outputs with the geometry of their pictures (work/geometry.h). Jobs keep the
 // set that they were started with: other outputs are filled from the next picture on, without a
 // wait for the jobs of the former ones.
 //

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "daemon/output/protocol.h"
-#include "daemon/scene/alarms.h"
+#include "daemon/scene/scene.h"
 #include "daemon/wire.h"
 #include "tests/test.h"
 

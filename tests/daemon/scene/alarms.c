@@ -1,5 +1,5 @@
 // Alarms over made-up statistics: each is raised once after its time, and cleared once.
-#include "daemon/scene/alarms.h"
+#include "daemon/scene/scene.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,43 +12,38 @@ static const int64_t SECOND = 1000000000;
 
 struct fixture {
     struct alarms alarms;
-    struct luma_statistics luma;
-    uint8_t grid[CELLS];
+    struct scene_record record; // of the last picture
     int64_t pts_ns;
     uint32_t epoch;
     unsigned raised; // by the last picture
     int raises[ALARMS], clears[ALARMS];
     double raised_s[ALARMS], cleared_s[ALARMS]; // the last time
-    uint64_t noise;
 };
 
 static void set_light(struct fixture *f, int mean, int deviation)
 {
-    f->luma.sum = (uint64_t)mean * PIXELS;
-    f->luma.squares = (uint64_t)(mean * mean + deviation * deviation) * PIXELS;
+    f->record.luma.sum = (uint64_t)mean * PIXELS;
+    f->record.luma.squares = (uint64_t)(mean * mean + deviation * deviation) * PIXELS;
 }
 
 static struct fixture usual(void)
 {
-    struct fixture f = {.luma = {.pixels = PIXELS, .laplacian = 10 * PIXELS}};
+    struct fixture f = {.record = {.luma = {.pixels = PIXELS, .laplacian = 10 * PIXELS},
+                                   .columns = CELLS,
+                                   .rows = 1}};
     set_light(&f, 110, 40);
     for (int i = 0; i < CELLS; i++)
-        f.grid[i] = (uint8_t)(60 + 37 * i % 100);
+        f.record.grid[i] = (uint8_t)(60 + 37 * i % 100);
     return f;
 }
 
 static void step(struct fixture *f, bool changes)
 {
-    f->noise += changes;
-    const struct alarm_signs signs = {.pts_ns = f->pts_ns,
-                                      .epoch = f->epoch,
-                                      .luma = &f->luma,
-                                      .black = 16,
-                                      .white = 235,
-                                      .fingerprint = f->noise,
-                                      .grid = f->grid,
-                                      .cells = CELLS};
-    const unsigned raised = alarms_step(&f->alarms, &signs);
+    f->record.info.scene.fingerprint += changes;
+    static const struct statistics_params levels = {.black = 16, .white = 235};
+    f->record.info.pts_ns = f->pts_ns;
+    f->record.info.epoch = f->epoch;
+    const unsigned raised = alarms_step(&f->alarms, &f->record, &levels);
     for (int i = 0; i < ALARMS; i++) {
         const bool is = raised >> i & 1, was = f->raised >> i & 1;
         f->raises[i] += is && !was;
@@ -106,11 +101,11 @@ static void test_glare(void)
 {
     struct fixture f = usual();
     run(&f, 10);
-    f.luma.white = 251;
+    f.record.luma.white = 251;
     run(&f, 10);
-    f.luma.white = 200;
+    f.record.luma.white = 200;
     run(&f, 10);
-    f.luma.white = 149;
+    f.record.luma.white = 149;
     run(&f, 10);
     check_once(&f, ALARM_GLARE, 15, 35);
 }
@@ -144,25 +139,25 @@ static void test_frozen(void)
 static void test_blurred(void)
 {
     struct fixture f = usual();
-    f.luma.laplacian = 3 * PIXELS;
+    f.record.luma.laplacian = 3 * PIXELS;
     run(&f, 5);
-    f.luma.laplacian = 10 * PIXELS;
+    f.record.luma.laplacian = 10 * PIXELS;
     run(&f, 95);
-    f.luma.laplacian = 3 * PIXELS;
+    f.record.luma.laplacian = 3 * PIXELS;
     run(&f, 20);
-    f.luma.laplacian = 5 * PIXELS;
+    f.record.luma.laplacian = 5 * PIXELS;
     run(&f, 20);
-    f.luma.laplacian = 10 * PIXELS;
+    f.record.luma.laplacian = 10 * PIXELS;
     run(&f, 20);
     check_once(&f, ALARM_BLURRED, 110, 150);
-    f.luma.laplacian = 3 * PIXELS;
+    f.record.luma.laplacian = 3 * PIXELS;
     run(&f, 40 * 60);
-    f.luma.laplacian = 5 * PIXELS;
+    f.record.luma.laplacian = 5 * PIXELS;
     run(&f, 40 * 60);
     CHECK(f.raised == 1 << ALARM_BLURRED && f.clears[ALARM_BLURRED] == 1, "a cover stays a cover");
     f = usual();
     run(&f, 100);
-    f.luma.laplacian = 0;
+    f.record.luma.laplacian = 0;
     set_light(&f, 20, 0);
     run(&f, 20);
     CHECK(f.raised == 1 << ALARM_DARK, "%x: where it is dark nothing is sharp", f.raised);
@@ -171,7 +166,7 @@ static void test_blurred(void)
 static void turn(struct fixture *f)
 {
     for (int i = 0; i < CELLS; i++)
-        f->grid[i] = (uint8_t)(60 + 53 * i * i % 101);
+        f->record.grid[i] = (uint8_t)(60 + 53 * i * i % 101);
 }
 
 static void test_moved(void)
@@ -180,13 +175,13 @@ static void test_moved(void)
     const struct fixture before = f;
     run(&f, 100);
     for (int i = 0; i < CELLS; i++)
-        f.grid[i] = (uint8_t)(before.grid[i] / 2 + 20);
+        f.record.grid[i] = (uint8_t)(before.record.grid[i] / 2 + 20);
     run(&f, 60);
     CHECK(f.raised == 0, "less light is no move");
     turn(&f);
     run(&f, 60);
     CHECK(f.raised == 1 << ALARM_MOVED, "%x", f.raised);
-    memcpy(f.grid, before.grid, sizeof f.grid);
+    memcpy(f.record.grid, before.record.grid, sizeof f.record.grid);
     run(&f, 20);
     check_once(&f, ALARM_MOVED, 170, 230);
 }
@@ -208,7 +203,7 @@ static void test_early_blur(void)
 {
     struct fixture f = usual();
     run(&f, 31);
-    f.luma.laplacian = 39 * PIXELS / 10;
+    f.record.luma.laplacian = 39 * PIXELS / 10;
     run(&f, 11);
     CHECK(f.raised == 1 << ALARM_BLURRED, "%x", f.raised);
 }
@@ -229,7 +224,7 @@ static void test_epoch(void)
     f.epoch++;
     f.pts_ns = 1000 * SECOND;
     set_light(&f, 110, 40);
-    f.luma.laplacian = 3 * PIXELS;
+    f.record.luma.laplacian = 3 * PIXELS;
     run(&f, 20);
     CHECK(f.raised == 1 << ALARM_BLURRED, "%x", f.raised);
     alarms_restart(&f.alarms);

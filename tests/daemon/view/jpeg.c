@@ -1,5 +1,5 @@
 // JPEGs: decoded ones show the encoded picture at any size, and the file finds room.
-#include "daemon/view/jpeg.h"
+#include "daemon/view/rendition.h"
 
 #include <stdio.h>
 #include <stdlib.h>

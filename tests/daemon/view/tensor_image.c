@@ -40,15 +40,16 @@ static void check_tensor(const uint8_t *expected, const struct op_params *params
     const struct warp_params *warp = &params->warp;
     const int n = warp->order == ORDER_GRAY ? 1 : 3;
     struct op op;
-    struct image result;
+    struct result_format format = {
+        .dtype = warp->dtype, .layout = warp->layout, .order = warp->order};
     struct tensor_image shown;
     CHECK(op_init(&op, params, &source) == 0, "op");
-    uint8_t *data = malloc(op.dst_bytes), *to = malloc(tensor_image_bytes(&op));
-    op_lay_out(&op, &result, data);
-    op_reference(&result, &source, &op, (struct band){0, SIDE}, false);
+    uint8_t *data = malloc(op.dst_bytes), *to = malloc((size_t)SIDE * SIDE * CHANNELS_MAX);
+    op_lay_out(&op, &format.image, data);
+    op_reference(&format.image, &source, &op, (struct band){0, SIDE}, false);
     for (int plane = -1; plane < n; plane++) {
         int wrong = 0;
-        CHECK(tensor_image_make(&shown, to, &op, params, data, plane) && shown.n == n, "shown");
+        CHECK(tensor_image_make(&shown, to, &format, params, plane) && shown.n == n, "shown");
         for (int i = 0; i < SIDE * SIDE * n; i++) {
             const int c = i % n, colour = warp->order == ORDER_BGR ? 2 - c : c;
             const struct component at = component_of(PIXEL_GBRP, colour);
@@ -77,7 +78,7 @@ static void check_tensor(const uint8_t *expected, const struct op_params *params
         CHECK(channel->name[0] == (n == 1 ? "gray" : "rgb")[n == 1 ? 0 : colour], "%s",
               channel->name);
     }
-    CHECK(!tensor_image_make(&shown, to, &op, params, data, n), "a plane that is not there");
+    CHECK(!tensor_image_make(&shown, to, &format, params, n), "a plane that is not there");
     op_finish(&op);
     free(data);
     free(to);

@@ -119,39 +119,32 @@ static void test_facts(void)
     view_messages_close(messages);
 }
 
-static void put_part(struct view_parts *parts, size_t size, int fill)
-{
-    struct preview_picture *picture = make("", size, fill);
-    view_parts_put(parts, picture);
-    preview_picture_unref(picture);
-}
-
 static void test_parts(void)
 {
     static const char first[] = "--framed\r\nContent-Type: image/jpeg\r\n\r\n";
     static const char later[] = "\r\n--framed\r\nContent-Type: image/jpeg\r\n\r\n";
     for (size_t room = 1; room < 200; room += 13) {
-        struct view_parts parts = {0};
+        struct view_messages *parts;
         char bytes[512] = "";
-        size_t used = 0, n;
-        while ((n = view_parts_fill(&parts, bytes + used, room)) > 0)
-            used += n;
+        CHECK(view_parts_open(&parts) == 0, "open");
+        view_messages_put_alive(parts);
+        size_t used = drain(parts, (uint8_t *)bytes, room);
         CHECK(used == strlen(first) && memcmp(bytes, first, used) == 0, "first header: %s", bytes);
-        put_part(&parts, 5, 'a');
-        put_part(&parts, 6, 'b'); // replaces it
-        used = view_parts_fill(&parts, bytes, 1);
-        put_part(&parts, 7, 'c');
-        while ((n = view_parts_fill(&parts, bytes + used, room)) > 0)
-            used += n;
+        put(parts, 0, "", 5, 'a');
+        put(parts, 0, "", 6, 'b');                  // replaces it
+        put(parts, 0, "{\"error\":\"x\"}", 0, 'x'); // is ignored
+        used = view_messages_fill(parts, bytes, 1);
+        put(parts, 0, "", 7, 'c');
+        used += drain(parts, (uint8_t *)bytes + used, room);
         bytes[used] = 0;
         char expected[256];
         snprintf(expected, sizeof expected, "bbbbbb%sccccccc%s", later, later);
         CHECK(strcmp(bytes, expected) == 0, "room %zu: %s", room, bytes);
-        put_part(&parts, 5, 'd');
-        put_part(&parts, 5, 'e');
-        view_parts_fill(&parts, bytes, 1);
-        put_part(&parts, 5, 'f');
-        view_parts_close(&parts);
+        put(parts, 0, "", 5, 'd');
+        put(parts, 0, "", 5, 'e');
+        view_messages_fill(parts, bytes, 1);
+        put(parts, 0, "", 5, 'f');
+        view_messages_close(parts);
     }
 }
 

@@ -333,6 +333,9 @@ static void test_kept_for_a_while(void)
     find(f, 99, 2);
     settle(f, 0);
     CHECK(lost(f, LOSS_LATE) == 2, "never there");
+    find_sized(f, 1, WIDTH, 6, 2);
+    settle(f, 0);
+    CHECK(lost(f, LOSS_LATE) == 3, "of another epoch");
     end(f);
 
     f = start(200000000);
@@ -342,6 +345,87 @@ static void test_kept_for_a_while(void)
           "%d pictures are kept", f->alive);
     CHECK(budget_kept_pictures(&f->config[PLATES].crops, 25, 1) == 7,
           "as many as come, and one more");
+    end(f);
+}
+
+// --- pictures on a device
+
+static _Alignas(4096) uint8_t device_memory[1 << 20];
+static int exports;
+static bool device_is_full;
+
+static int export_memory(struct backend *backend, struct device_export *ret, enum export_kind kind,
+                         size_t bytes)
+{
+    (void)backend;
+    if (device_is_full)
+        return -ENOMEM;
+    CHECK(bytes <= sizeof device_memory, "%zu bytes", bytes);
+    exports++;
+    *ret = (struct device_export){.kind = kind, .address = device_memory, .bytes = bytes, .fd = -1};
+    return 0;
+}
+
+static void unexport_memory(struct backend *backend, struct device_export *memory)
+{
+    (void)backend, (void)memory;
+    exports--;
+}
+
+static int copy_picture(struct backend *backend, const struct image *to, const struct image *from)
+{
+    (void)backend;
+    CHECK(to->plane[0].data >= device_memory && to->plane[0].stride == 256 &&
+              to->plane[1].stride == 256,
+          "its place");
+    for (int p = 0; p < image_planes(from); p++)
+        for (int y = 0; y < plane_rows(from->format, p, from->height); y++)
+            memcpy(to->plane[p].data + y * to->plane[p].stride,
+                   from->plane[p].data + y * from->plane[p].stride,
+                   plane_row_bytes(from->format, p, from->width));
+    return 0;
+}
+
+static int submit_on_device(struct plan *plan, struct job *job)
+{
+    job->src.memory = MEMORY_HOST; // its real place
+    return cpu_backend.submit(plan, job);
+}
+
+// Pictures in surfaces of the decoder, which has few, are copied, and their surfaces go back.
+static void test_copies(void)
+{
+    struct fixture *f = start(200000000);
+    f->driver.submit = submit_on_device;
+    f->driver.export_open = export_memory;
+    f->driver.export_close = unexport_memory;
+    f->driver.picture_copy = copy_picture;
+    device_is_full = true;
+    struct frame frame = make_frame(f, WIDTH, HEIGHT, 0, 7);
+    frame.image.memory = MEMORY_CUDA;
+    CHECK(work_submit(f->pipeline, &frame) == -ENOMEM, "no room");
+    device_is_full = false;
+    work_drain(f->pipeline);
+    for (int i = 0; i < 30; i++) {
+        const int64_t until_ns = monotonic_ns() + WAIT_NS;
+        frame = make_frame(f, WIDTH, HEIGHT, i, 7);
+        frame.image.memory = MEMORY_CUDA;
+        CHECK(work_submit(f->pipeline, &frame) == 0 && exports == 1, "submit");
+        while (f->alive > 0 && monotonic_ns() < until_ns)
+            pause_ns(f, 100000);
+        CHECK(f->alive == 0, "no surface is held");
+    }
+    find(f, 29, 2);
+    const struct result *result = next(f);
+    for (int i = 0; result && i < 2; i++)
+        check_bytes(f, result, i, i ? (struct rect){10, 12, 30, 21} : (struct rect){60, 0, 10, 20},
+                    29);
+    let_go(f);
+    find(f, 20, 2);
+    settle(f, 0);
+    CHECK(lost(f, LOSS_LATE) == 1, "the oldest are dropped");
+    work_drain(f->pipeline);
+    CHECK(exports == 0, "the memory is freed");
     end(f);
 }
 
@@ -470,6 +554,7 @@ int main(void)
     TEST(test_batches());
     TEST(test_slots_run_out());
     TEST(test_kept_for_a_while());
+    TEST(test_copies());
     TEST(test_only_pictures_of_the_other_output());
     TEST(test_geometry_change());
     TEST(test_other_outputs());

@@ -18,7 +18,7 @@ struct fixture {
     struct subscriptions *subscriptions;
     struct frame frame;
     struct geometry geometry;
-    char notice[256];
+    char notice[NOTICE_MAX];
 };
 
 static struct op_params tensor(int width, int height)
@@ -48,6 +48,8 @@ static struct fixture *start(void)
     f->subscriptions->list[LAST].op = (struct op_params){OP_YUV, {.yuv.format = PIXEL_NV12}};
     f->subscriptions->list[TILED].tiling =
         (struct tiling){.size = 640, .overlap = 20, .full = true};
+    f->geometry =
+        (struct geometry){.lease = &f->lease, .list = f->subscriptions->list, .n_outputs = OUTPUTS};
     return f;
 }
 
@@ -55,15 +57,13 @@ static void open_for(struct fixture *f, int width, int height)
 {
     f->frame.image = (struct image){.format = PIXEL_NV12, .width = width, .height = height};
     f->notice[0] = 0;
-    const int rc =
-        geometry_open(&f->geometry, &f->lease, f->subscriptions->list, f->subscriptions->n_pictures,
-                      &f->frame.image, 0, NULL, f->notice, sizeof f->notice);
+    const int rc = geometry_open(&f->geometry, &f->frame.image, 0, NULL, f->notice);
     CHECK(rc == 0, "%dx%d: %d", width, height, rc);
 }
 
 static void finish(struct fixture *f)
 {
-    geometry_close(&f->geometry, &f->lease);
+    geometry_close(&f->geometry);
     CHECK(f->geometry.n == 0 && !f->geometry.plan, "closed");
     device_release(&f->lease);
     devices_close(f->devices);
@@ -106,7 +106,7 @@ static void test_tiles(void)
     CHECK(second.x == 457 && second.y == 0 && second.width == 640, "%d,%d", second.x, second.y);
     const struct rect whole = f->geometry.elements[33].region;
     CHECK(whole.width == 3840 && whole.height == 2160, "the whole picture is last");
-    geometry_close(&f->geometry, &f->lease);
+    geometry_close(&f->geometry);
     open_for(f, 640, 480); // smaller than a tile
     expect_first(f, 1, 1, 1);
     finish(f);
@@ -137,18 +137,18 @@ static void test_refused(void)
     open_for(f, 3840, 2160);
     expect_first(f, 1, 0, 1);
     CHECK(strstr(f->notice, "output tiled") && strstr(f->notice, "64"), "%s", f->notice);
-    geometry_close(&f->geometry, &f->lease);
+    geometry_close(&f->geometry);
 
     f->subscriptions->list[PLAIN].tiling = (struct tiling){.size = 640, .overlap = 20};
     f->subscriptions->list[TILED].tiling.size = 640;
     open_for(f, 3840, 2160); // 32, then 33
     expect_first(f, 32, 0, 1);
-    geometry_close(&f->geometry, &f->lease);
+    geometry_close(&f->geometry);
 
     f->subscriptions->list[LAST].tiling.size = 640; // not a warp
     open_for(f, 3840, 2160);
     expect_first(f, 32, 0, 0);
-    geometry_close(&f->geometry, &f->lease);
+    geometry_close(&f->geometry);
 
     f->subscriptions->list[LAST].tiling.size = 0;
     f->subscriptions->list[TILED].op.warp.crop = (struct rect){0, 0, 1280, 1300};
@@ -181,7 +181,7 @@ static void test_one_pixel(void)
     CHECK(strstr(f->notice, "output plain") && strstr(f->notice, "fit deepstream") &&
               !strstr(f->notice, "crop"),
           "%s", f->notice);
-    geometry_close(&f->geometry, &f->lease);
+    geometry_close(&f->geometry);
     open_for(f, 2, 64);
     expect_first(f, 1, 1, 1);
     finish(f);
