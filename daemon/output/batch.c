@@ -331,11 +331,7 @@ static int open_next(struct batch *batch, int64_t *opening_ns)
     int rc = batch->opening ? -EAGAIN : 0;
     while (rc == 0 && !pool_region_fits(pool, size)) {
         batch->opening = true;
-        unlock(batch);
-        const int64_t begun_ns = monotonic_ns();
-        rc = pool_open_region(pool, size);
-        *opening_ns += monotonic_ns() - begun_ns;
-        lock(batch);
+        rc = pool_open_region(pool, size, opening_ns);
         batch->opening = false;
         batch->was_unlocked = true;
         wake_collector(batch); // for pictures parked meanwhile
