@@ -49,7 +49,7 @@ struct camera_context {
     struct login_pause *logins; // as in struct camera_thread_context
     struct event_queue *events;
     struct previews *previews;          // NULL: its pictures have no previews
-    struct output **batches;            // list with the batches of shares (subscriptions_open)
+    struct outlet **batches;            // list with the batches of shares (subscriptions_open)
     struct histogram *decode, *process; // as in struct work_context
     void (*ended)(struct event *);      // camera.ended: the thread has ended
     void (*changed)(struct event *);    // camera.report.changes.posted; never after `ended`

@@ -12,7 +12,7 @@ static const int64_t WAIT_MIN_NS = 2 * 1000000;        // least wait by the peri
 static const int64_t WAIT_MAX_NS = 100 * 1000000;      // most wait by the periods; wait without any
 static const int64_t PARKED_NS = 500 * 1000000; // longest wait when parked, whatever max_age is
 static const uint64_t OP_OF_FILL = UINT64_MAX;  // as an item's valid_op: no op has that serial
-enum { LIVE_PERIODS = 3, PERIODS_MIN = 8 };     // PERIODS_MIN: pictures to measure a period
+enum { LIVE_PERIODS = 3, PERIODS_MIN = 7 };     // PERIODS_MIN: to know their mean
 
 const char *batch_close_name(enum batch_close reason)
 {
@@ -28,13 +28,17 @@ static void lock(const struct batch *batch)
     pthread_mutex_lock(&batch->options.pool->lock);
 }
 
-static void unlock(const struct batch *batch)
+// Also releases the lost frame, which takes other locks.
+static void unlock(struct batch *batch)
 {
+    struct frame lost = batch->lost;
+    batch->lost = (struct frame){0};
     pthread_mutex_unlock(&batch->options.pool->lock);
+    frame_release(&lost);
 }
 
 // Lock held, as in all functions below that batch.h does not declare.
-static void wake_collector(const struct batch *batch)
+static void wake_all(const struct batch *batch)
 {
     pthread_cond_broadcast(&batch->options.pool->room);
 }
@@ -44,33 +48,31 @@ static void wake_collector(const struct batch *batch)
 // Returns 0 if unknown.
 static int64_t period_of(const struct batch_member *member)
 {
-    if (member->n_arrivals < PERIODS_MIN)
+    if (member->periods < PERIODS_MIN)
         return 0;
-    const int newest = (member->next_arrival + BATCH_PERIODS - 1) % BATCH_PERIODS;
-    const int oldest = (member->next_arrival + BATCH_PERIODS - member->n_arrivals) % BATCH_PERIODS;
-    return (member->arrival_ns[newest] - member->arrival_ns[oldest]) / (member->n_arrivals - 1);
+    return (member->arrived_ns - member->measured_ns) / member->periods;
 }
 
-static int64_t last_arrival(const struct batch_member *member)
-{
-    return member->arrival_ns[(member->next_arrival + BATCH_PERIODS - 1) % BATCH_PERIODS];
-}
-
+// A full measurement drops its older half.
 static void note_arrival(struct batch_member *member, int64_t now_ns)
 {
-    if (member->n_arrivals > 0 && now_ns - last_arrival(member) > GAP_NS)
-        member->n_arrivals = 0;
-    member->arrival_ns[member->next_arrival] = now_ns;
-    member->next_arrival = (member->next_arrival + 1) % BATCH_PERIODS;
-    member->n_arrivals += member->n_arrivals < BATCH_PERIODS;
+    if (now_ns - member->arrived_ns > GAP_NS) {
+        member->measured_ns = now_ns;
+        member->periods = -1;
+    } else if (member->periods == BATCH_PERIODS) {
+        member->measured_ns += (member->arrived_ns - member->measured_ns) / 2;
+        member->periods /= 2;
+    }
+    member->arrived_ns = now_ns;
+    member->periods++;
     member->missed = false;
 }
 
 static bool is_live(const struct batch_member *member, int64_t now_ns)
 {
     const int64_t periods = LIVE_PERIODS * period_of(member);
-    return member->n_arrivals > 0 && !member->missed &&
-           now_ns - last_arrival(member) < (periods > LIVE_NS ? periods : LIVE_NS);
+    return member->arrived_ns > 0 && !member->missed &&
+           now_ns - member->arrived_ns < (periods > LIVE_NS ? periods : LIVE_NS);
 }
 
 // Returns how long a batch opened now stays open.
@@ -111,7 +113,7 @@ static int count_empty(const struct result *result)
     return n;
 }
 
-static void count_filled(struct batch *batch, const struct result *result)
+static void count_closed(struct batch *batch, const struct result *result)
 {
     const int n = result->n_items - count_empty(result);
     int bucket = 0;
@@ -119,6 +121,8 @@ static void count_filled(struct batch *batch, const struct result *result)
         bucket++;
     atomic_fetch_add(&batch->by_filled[bucket], 1);
     atomic_fetch_add(&batch->elements, (uint64_t)n);
+    atomic_fetch_add(&batch->closed[result->closed_by], 1);
+    histogram_observe(&batch->wait, result->closed_ns - result->opened_ns);
 }
 
 // Returns a tensor of fill only, or NULL without memory.
@@ -156,19 +160,6 @@ static bool is_unfilled(const struct result *result)
            result->filling == 0;
 }
 
-// Returns the oldest such result; NULL: none.
-static struct result *find_unfilled(const struct batch *batch)
-{
-    const struct pool *pool = batch->options.pool;
-    struct result *found = NULL;
-    for (int i = 0; i < pool->options.n; i++) {
-        struct result *result = &batch->options.pool->result[i];
-        if (is_unfilled(result) && (!found || result->ticket < found->ticket))
-            found = result;
-    }
-    return found;
-}
-
 // Returns the number of items that consumers see: without `fills_tail` up to the last that has, or
 // may get, a picture.
 static int count_seen(const struct batch *batch, const struct result *result)
@@ -191,29 +182,35 @@ static int next_hole(const struct batch *batch, const struct result *result, int
     return -1;
 }
 
-// Fills the empty items of closed batches and delivers these. Only for the collector: releases the
-// lock meanwhile, because it writes megabytes, or to a device.
-static void fill_closed(struct batch *batch)
+// Fills the empty items of closed batches and delivers these; returns false if there are none. Only
+// for the collector: releases the lock meanwhile, because it writes megabytes, or to a device.
+static bool fill_closed(struct batch *batch)
 {
-    struct result *result;
-    while ((result = find_unfilled(batch))) {
+    struct pool *pool = batch->options.pool;
+    bool any = false;
+    for (int i = 0; i < pool->options.n; i++) {
+        struct result *result = &pool->result[i];
+        if (!is_unfilled(result))
+            continue;
         result->held++; // keeps its device
         unlock(batch);
-        for (int i = 0; (i = next_hole(batch, result, i)) >= 0; i++)
-            fill_item(batch, result, i);
+        for (int hole = 0; (hole = next_hole(batch, result, hole)) >= 0; hole++)
+            fill_item(batch, result, hole);
         lock(batch);
-        batch->was_unlocked = true;
         result->held--;
-        pthread_cond_broadcast(&batch->options.pool->room);
-        pool_seal(batch->options.pool, result);
-        batch->announce = true;
+        wake_all(batch);
+        pool_seal(pool, result);
+        batch->announce = any = true;
     }
+    return any;
 }
 
+// Closes the open batch, if there is one.
 static void close_open(struct batch *batch, enum batch_close reason)
 {
     struct result *open = batch->open;
-    const int64_t now_ns = monotonic_ns();
+    if (!is_open(batch))
+        return;
     batch->open = NULL;
     for (struct batch_member *m = batch->members; m && reason == CLOSED_WAIT; m = m->next)
         m->missed |= m->ticket != open->ticket && m->n_parked == 0;
@@ -221,22 +218,14 @@ static void close_open(struct batch *batch, enum batch_close reason)
         pool_seal(batch->options.pool, open);
         return;
     }
-    count_filled(batch, open);
-    atomic_fetch_add(&batch->closed[reason], 1);
-    histogram_observe(&batch->wait, now_ns - open->opened_ns);
     open->closed_by = reason;
-    open->closed_ns = now_ns;
+    open->closed_ns = monotonic_ns();
     open->batch_sequence = batch->sequence++;
+    count_closed(batch, open);
     if (next_hole(batch, open, 0) < 0)
         pool_seal(batch->options.pool, open); // else fill_closed does so
     batch->announce = true;
-    wake_collector(batch);
-}
-
-static void close_if_open(struct batch *batch, enum batch_close reason)
-{
-    if (is_open(batch))
-        close_open(batch, reason);
+    wake_all(batch);
 }
 
 // Returns the first item of a free run for the member's picture; -1: none.
@@ -320,24 +309,24 @@ static int reserve_items(struct batch_member *member, int parts)
     return 0;
 }
 
-// Opens the next batch if there is a free result. Releases the lock while memory is opened. Returns
-// 0, -EAGAIN or -ENOMEM.
+// Opens the next batch if there is a free result. Releases the lock while memory is opened, unless
+// it returns -EAGAIN. Returns 0, -EAGAIN or -ENOMEM.
 static int open_next(struct batch *batch, int64_t *opening_ns)
 {
     struct pool *pool = batch->options.pool;
     const struct pool_request request = {.size = batch->item_size,
                                          .items = batch->options.capacity};
     const size_t size = request.size * (size_t)request.items;
-    int rc = batch->opening ? -EAGAIN : 0;
-    while (rc == 0 && !pool_region_fits(pool, size)) {
+    struct result *result = NULL;
+    int rc = 0;
+    while (rc == 0 && !batch->opening && (result = pool_find_room(pool, !pool_waits(pool))) &&
+           !pool_region_fits(pool, size)) {
         batch->opening = true;
         rc = pool_open_region(pool, size, opening_ns);
         batch->opening = false;
-        batch->was_unlocked = true;
-        wake_collector(batch); // for pictures parked meanwhile
+        wake_all(batch); // for pictures parked meanwhile
     }
-    struct result *result = NULL;
-    if (rc == 0 && !(result = pool_find_room(pool, !pool_waits(pool))))
+    if (rc == 0 && !result)
         rc = -EAGAIN;
     if (rc < 0)
         return rc;
@@ -350,7 +339,7 @@ static int open_next(struct batch *batch, int64_t *opening_ns)
     batch->open = result;
     batch->open_ticket = result->ticket;
     batch->due_ns = result->opened_ns + wait_of(batch, result->opened_ns);
-    wake_collector(batch);
+    wake_all(batch);
     return 0;
 }
 
@@ -403,8 +392,16 @@ static struct parked unpark(struct batch_member *member)
     member->batch->n_parked--;
     for (int i = 0; i < member->n_parked; i++)
         member->parked[i] = member->parked[i + 1];
-    pthread_cond_broadcast(&member->changed);
+    wake_all(member->batch);
     return oldest;
+}
+
+// Loses the member's oldest parked picture; its frame is released with the lock, which must be
+// soon.
+static void lose_oldest(struct batch_member *member, enum loss reason)
+{
+    ledger_lose(member->ledger, reason);
+    member->batch->lost = unpark(member).frame;
 }
 
 // Closes the open batch if the pool's memory moved: to a larger region, or another device.
@@ -427,12 +424,12 @@ static bool is_next(const struct batch_member *member, int parts)
 
 void batch_wait(struct batch_member *member, int parked, const _Atomic bool *stop)
 {
-    const struct batch *batch = member->batch;
+    struct batch *batch = member->batch;
     struct pool *pool = batch->options.pool;
     lock(batch);
     while (member->overflow == OVERFLOW_WAIT && member->n_parked > parked && !atomic_load(stop) &&
            !batch->stopped && pool->sink == POOL_SINK_OPEN)
-        pthread_cond_wait(&member->changed, &pool->lock);
+        pthread_cond_wait(&pool->room, &pool->lock);
     unlock(batch);
 }
 
@@ -486,41 +483,38 @@ static int parked_max(const struct parked *parked)
 void batch_park(struct batch_member *member, struct parked *parked, int parts)
 {
     struct batch *batch = member->batch;
-    struct frame lost = {0};
     lock(batch);
     const bool full = member->n_parked >= parked_max(parked);
-    const bool refused = full && member->overflow == OVERFLOW_DROP_NEWEST;
-    if (full) {
+    if (full && member->overflow == OVERFLOW_DROP_NEWEST) {
         ledger_lose(member->ledger, LOSS_OVERFLOW);
-        lost = refused ? parked->frame : unpark(member).frame;
-    }
-    if (!refused) {
+        batch->lost = parked->frame;
+    } else {
+        if (full)
+            lose_oldest(member, LOSS_OVERFLOW);
         parked->since_ns = monotonic_ns();
         member->parked[member->n_parked++] = *parked;
         member->parts = parts;
         batch->n_parked++;
-        wake_collector(batch);
+        wake_all(batch);
     }
     unlock(batch);
     *parked = (struct parked){0};
-    frame_release(&lost);
 }
 
 void batch_withdraw(struct batch_member *member, enum loss reason)
 {
     struct batch *batch = member->batch;
+    struct pool *pool = batch->options.pool;
     lock(batch);
-    if (batch->options.pool->sink != POOL_SINK_OPEN)
-        reason = batch->options.pool->sink == POOL_SINK_REFUSED ? LOSS_SINK : LOSS_STOPPING;
+    if (pool->sink != POOL_SINK_OPEN)
+        reason = pool->sink == POOL_SINK_REFUSED ? LOSS_SINK : LOSS_STOPPING;
     while (member->n_parked > 0) {
-        struct frame lost = unpark(member).frame;
-        ledger_lose(member->ledger, reason);
+        lose_oldest(member, reason);
         unlock(batch);
-        frame_release(&lost);
         lock(batch);
     }
     while (batch->submitting == member)
-        pthread_cond_wait(&member->changed, &batch->options.pool->lock);
+        pthread_cond_wait(&pool->room, &pool->lock);
     unlock(batch);
 }
 
@@ -542,25 +536,14 @@ void batch_complete(struct batch_member *member, struct result *result, int firs
         ledger_lose(member->ledger, status == -ECANCELED ? LOSS_STOPPING : LOSS_BACKEND);
         result->filling -= n;
         member->pictures--;
-        wake_collector(batch);
-    } else if (status < 0 && result->state == RESULT_FILLING) {
-        result->sealed = false; // fill_closed fills the hole
+    } else {
+        if (status < 0 && result->state == RESULT_FILLING)
+            result->sealed = false; // fill_closed fills the hole
+        pool_complete_items(batch->options.pool, result, first, n, status);
     }
+    if (again || is_unfilled(result))
+        wake_all(batch);
     unlock(batch);
-    if (again)
-        return;
-    pool_complete(batch->options.pool, result, first, n, status);
-    lock(batch);
-    if (is_unfilled(result))
-        wake_collector(batch);
-    unlock(batch);
-}
-
-void batch_wake(struct batch_member *member)
-{
-    lock(member->batch);
-    pthread_cond_broadcast(&member->changed);
-    unlock(member->batch);
 }
 
 // --- the collector
@@ -574,23 +557,23 @@ static int64_t overdue_ns(const struct batch_member *member)
     return late_ns < parked_ns ? late_ns : parked_ns;
 }
 
-// Takes the first overdue picture. Returns false if there is none.
-static bool take_overdue(struct batch *batch, struct frame *ret)
+// Loses the first overdue picture. Returns false if there is none.
+static bool lose_overdue(struct batch *batch)
 {
     const int64_t now_ns = monotonic_ns();
     for (struct batch_member *m = batch->members; m && batch->n_parked > 0; m = m->next) {
         if (m->n_parked == 0 || now_ns < overdue_ns(m))
             continue;
         const bool late = now_ns >= frame_late_ns(&m->parked[0].frame.info, m->max_age_ns);
-        ledger_lose(m->ledger, late ? LOSS_LATE : LOSS_OVERFLOW);
-        *ret = unpark(m).frame;
+        lose_oldest(m, late ? LOSS_LATE : LOSS_OVERFLOW);
         return true;
     }
     return false;
 }
 
-// Takes the next parked picture with room. Without memory moves it to *lost. False: none taken.
-static bool serve_next(struct batch *batch, struct batch_grant *ret, struct frame *lost)
+// Takes the next parked picture with room. Without memory it is lost. Returns false if nothing
+// changed.
+static bool serve_next(struct batch *batch, struct batch_grant *ret)
 {
     struct batch_member *member = next_waiting(batch);
     int64_t opening_ns = 0;
@@ -599,15 +582,11 @@ static bool serve_next(struct batch *batch, struct batch_grant *ret, struct fram
     if (!is_open(batch)) {
         const int rc = open_next(batch, &opening_ns);
         member = next_waiting(batch); // opening may have released the lock
-        if (rc == -ENOMEM && member) {
-            *lost = unpark(member).frame;
-            ledger_lose(member->ledger, LOSS_BACKEND);
-        }
-        if (rc < 0)
-            return false;
+        if (rc == -ENOMEM && member)
+            lose_oldest(member, LOSS_BACKEND);
+        if (rc < 0 || !member)
+            return rc != -EAGAIN;
     }
-    if (!member)
-        return false;
     struct result *open = batch->open;
     const struct parked parked = unpark(member);
     const int first = claim_items(member, member->parts, parked.ordinal, parked.frame.info.epoch);
@@ -629,19 +608,14 @@ static void wait_for_change(struct batch *batch)
     condition_wait(&batch->options.pool->room, &batch->options.pool->lock, until_ns);
 }
 
-// Closes the open batch if memory moved, the sink stopped or it is due; delivers closed ones.
+// Closes the open batch if memory moved, the sink stopped or it is due.
 static void update_open(struct batch *batch)
 {
-    const struct pool *pool = batch->options.pool;
     close_moved(batch);
-    if (pool->sink != POOL_SINK_OPEN || batch->stopped) {
-        close_if_open(batch, CLOSED_STOPPING);
-        for (struct batch_member *m = batch->members; m; m = m->next)
-            pthread_cond_broadcast(&m->changed);
-    } else {
+    if (batch->options.pool->sink != POOL_SINK_OPEN || batch->stopped)
+        close_open(batch, CLOSED_STOPPING);
+    else
         close_when_due(batch);
-    }
-    fill_closed(batch);
 }
 
 int batch_take(struct batch *batch, struct batch_grant *ret)
@@ -650,18 +624,14 @@ int batch_take(struct batch *batch, struct batch_grant *ret)
     *ret = (struct batch_grant){0};
     lock(batch);
     if (batch->submitting)
-        pthread_cond_broadcast(&batch->submitting->changed);
+        wake_all(batch);
     batch->submitting = NULL;
     while (!batch->stopped && !ret->member && !batch->announce) {
-        struct frame lost = {0};
-        batch->was_unlocked = false;
         update_open(batch);
-        const bool idle = !take_overdue(batch, &lost) && !serve_next(batch, ret, &lost);
-        if (lost.release) {
+        if (fill_closed(batch) || lose_overdue(batch) || serve_next(batch, ret)) {
             unlock(batch);
-            frame_release(&lost);
             lock(batch);
-        } else if (idle && !batch->announce && !batch->was_unlocked) {
+        } else if (!batch->announce) {
             wait_for_change(batch);
         }
     }
@@ -675,12 +645,49 @@ int batch_take(struct batch *batch, struct batch_grant *ret)
     return stopped ? -ESHUTDOWN : 0;
 }
 
-void batch_stop(struct batch *batch)
+static void *collect(void *opaque)
+{
+    struct batch *batch = opaque;
+    struct batch_grant grant;
+    pthread_setname_np(pthread_self(), "batch");
+    while (batch_take(batch, &grant) == 0) {
+        if (grant.member)
+            batch->submit(&grant);
+        else
+            event_post(batch->events, batch->ready);
+    }
+    lock(batch);
+    batch->ended = true;
+    unlock(batch);
+    return NULL;
+}
+
+int batch_start(struct batch *batch, void (*submit)(struct batch_grant *),
+                struct event_queue *events, struct event *ready)
+{
+    if (batch->started || batch->stopped)
+        return 0;
+    batch->submit = submit;
+    batch->events = events;
+    batch->ready = ready;
+    const int rc = -pthread_create(&batch->thread, NULL, collect, batch);
+    batch->started = rc == 0;
+    return rc;
+}
+
+// The thread may be in a driver, or unmap memory.
+bool batch_stop(struct batch *batch, bool waits)
 {
     lock(batch);
     batch->stopped = true;
-    wake_collector(batch);
+    wake_all(batch);
+    const bool over = waits || !batch->started || batch->ended;
     unlock(batch);
+    if (over && batch->started) {
+        pthread_join(batch->thread, NULL);
+        batch->started = false;
+    }
+    return over;
 }
 
 // --- life
@@ -706,7 +713,7 @@ static void update_policy(struct batch *batch)
     struct pool *pool = batch->options.pool;
     enum overflow overflow = pool->options.overflow;
     for (const struct batch_member *m = batch->members; m; m = m->next)
-        if (m->overflow == OVERFLOW_WAIT && !m->ended)
+        if (m->overflow == OVERFLOW_WAIT)
             overflow = OVERFLOW_WAIT;
     atomic_store(&pool->overflow, overflow);
 }
@@ -716,7 +723,6 @@ void batch_add(struct batch *batch, struct batch_member *member)
     lock(batch);
     member->batch = batch;
     member->index = find_index(batch, member->camera);
-    pthread_cond_init(&member->changed, NULL);
     member->next = batch->members;
     batch->members = member;
     update_policy(batch);
@@ -726,7 +732,7 @@ void batch_add(struct batch *batch, struct batch_member *member)
 void batch_end(struct batch_member *member)
 {
     lock(member->batch);
-    member->ended = true;
+    member->overflow = member->batch->options.pool->options.overflow;
     update_policy(member->batch);
     unlock(member->batch);
 }
@@ -736,7 +742,7 @@ void batch_join(struct batch_member *member)
     struct batch *batch = member->batch;
     lock(batch);
     if (!member->joined)
-        close_if_open(batch, CLOSED_RELOAD);
+        close_open(batch, CLOSED_RELOAD);
     member->joined = true;
     unlock(batch);
 }
@@ -746,14 +752,13 @@ void batch_leave(struct batch_member *member)
     struct batch *batch = member->batch;
     lock(batch);
     if (member->joined)
-        close_if_open(batch, CLOSED_RELOAD);
+        close_open(batch, CLOSED_RELOAD);
     struct batch_member **link = &batch->members;
     while (*link != member)
         link = &(*link)->next;
     *link = member->next;
     update_policy(batch);
     unlock(batch);
-    pthread_cond_destroy(&member->changed);
     member->batch = NULL;
 }
 
@@ -770,7 +775,7 @@ int batch_open(struct batch **ret, const struct batch_options *options)
 void batch_finish(struct batch *batch)
 {
     lock(batch);
-    close_if_open(batch, CLOSED_STOPPING);
+    close_open(batch, CLOSED_STOPPING);
     unlock(batch);
 }
 
@@ -778,6 +783,8 @@ void batch_close(struct batch *batch)
 {
     if (!batch)
         return;
+    if (batch->started)
+        batch_stop(batch, true);
     free(batch->blank);
     free(batch);
 }

@@ -281,12 +281,8 @@ static void interrupt(void *opaque)
     atomic_store(&work->interrupted, true);
     pthread_mutex_lock(&work->lock);
     const struct output_set *set = present(work);
-    for (int i = 0; i < set->outputs->n_pictures; i++) {
-        struct output *output = output_of(set, i);
-        pool_wake(output->pool);
-        if (output->parent)
-            batch_wake(&output->share);
-    }
+    for (int i = 0; i < set->outputs->n_pictures; i++)
+        pool_wake(output_of(set, i)->pool);
     pthread_cond_broadcast(&work->room);
     pthread_mutex_unlock(&work->lock);
 }
@@ -445,7 +441,7 @@ static void complete(struct in_flight *flight, int status)
             batch_complete(&output->share, flight->result[i], flight->first[i], n, status);
         else
             pool_complete(output->pool, flight->result[i], 0, n, status);
-        event_post(work->context.events, &output_owner(output)->ready);
+        event_post(work->context.events, &output->outlet->ready);
     }
     release_in_flight(flight);
 }
@@ -698,7 +694,7 @@ static bool claim_viewed(struct in_flight *flight)
             add_elements(flight, i, result, 0);
             any = true;
         } else if (atomic_load(&output->demand->refused)) {
-            event_post(flight->work->context.events, &output->ready);
+            event_post(flight->work->context.events, &output->outlet->ready);
         }
     }
     return any;
