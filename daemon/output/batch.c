@@ -212,6 +212,8 @@ static void close_open(struct batch *batch, enum batch_close reason)
     if (!is_open(batch))
         return;
     batch->open = NULL;
+    batch->announce = true;
+    wake_all(batch);
     for (struct batch_member *m = batch->members; m && reason == CLOSED_WAIT; m = m->next)
         m->missed |= m->ticket != open->ticket && m->n_parked == 0;
     if (count_empty(open) == open->n_items) { // the jobs of all its pictures failed: not a batch
@@ -224,8 +226,6 @@ static void close_open(struct batch *batch, enum batch_close reason)
     count_closed(batch, open);
     if (next_hole(batch, open, 0) < 0)
         pool_seal(batch->options.pool, open); // else fill_closed does so
-    batch->announce = true;
-    wake_all(batch);
 }
 
 // Returns the first item of a free run for the member's picture; -1: none.
@@ -288,25 +288,25 @@ static bool are_unreserved(const struct batch_member *member, int first, int n)
     return true;
 }
 
-// Under `fixed` reserves items for the member's pictures of `parts` items, by its index if all
-// members have as many. Returns 0 or -ENOSPC.
+// Under `fixed` reserves items for the member's pictures of `parts` items: by its index, which fits
+// if all members have as many, else the first that are free. Returns 0 or -ENOSPC.
 static int reserve_items(struct batch_member *member, int parts)
 {
     const struct batch_options *options = &member->batch->options;
-    int first = member->index * parts;
     if (!options->fixed || member->n == parts)
         return 0;
+    for (int i = -1; i < options->capacity; i++) {
+        const int first = i < 0 ? member->index * parts : i;
+        if (!are_unreserved(member, first, parts))
+            continue;
+        member->first = first;
+        member->n = parts;
+        member->unplaced = false;
+        return 0;
+    }
     member->n = 0;
-    member->unplaced = false;
-    if (!are_unreserved(member, first, parts))
-        for (first = 0; first < options->capacity && !are_unreserved(member, first, parts);)
-            first++;
-    member->unplaced = first >= options->capacity;
-    if (member->unplaced)
-        return -ENOSPC;
-    member->first = first;
-    member->n = parts;
-    return 0;
+    member->unplaced = true;
+    return -ENOSPC;
 }
 
 // Opens the next batch if there is a free result. Releases the lock while memory is opened, unless
@@ -390,8 +390,7 @@ static struct parked unpark(struct batch_member *member)
     const struct parked oldest = member->parked[0];
     member->n_parked--;
     member->batch->n_parked--;
-    for (int i = 0; i < member->n_parked; i++)
-        member->parked[i] = member->parked[i + 1];
+    memmove(member->parked, member->parked + 1, (size_t)member->n_parked * sizeof oldest);
     wake_all(member->batch);
     return oldest;
 }
@@ -770,13 +769,6 @@ int batch_open(struct batch **ret, const struct batch_options *options)
     batch->options = *options;
     *ret = batch;
     return 0;
-}
-
-void batch_finish(struct batch *batch)
-{
-    lock(batch);
-    close_open(batch, CLOSED_STOPPING);
-    unlock(batch);
 }
 
 void batch_close(struct batch *batch)

@@ -121,9 +121,6 @@ const char *batch_close_name(enum batch_close);
 
 // Returns 0 or -ENOMEM.
 int batch_open(struct batch **ret, const struct batch_options *);
-// Closes the open batch; no more follow. The collector delivers it when its jobs are done and its
-// empty items are filled. Does not wait.
-void batch_finish(struct batch *);
 void batch_close(struct batch *); // stops the collector; members must be gone; accepts NULL
 
 // Adds a member; it takes the place of a leaving one of the same name. Loop thread.

@@ -182,24 +182,21 @@ static bool rect_of(struct rect *ret, const struct framed_detection *found, doub
 static void choose_boxes(struct crop_request *request, const struct crops_config *config,
                          const struct found *found)
 {
-    float score[CROPS_MAX];
     for (int i = 0; i < found->n; i++) {
         const struct framed_detection *one = &found->list[i];
-        struct crop_box box = {.object = found->index[i]};
+        struct crop_box box = {.score = one->score, .object = found->index[i]};
         if (!is_wanted(&config->classes, one->class_id) ||
             !rect_of(&box.rect, one, config->margin.n / 100.0, &found->frame))
             continue;
         int at = request->n;
-        while (at > 0 && score[at - 1] < one->score)
+        while (at > 0 && request->box[at - 1].score < one->score)
             at--;
         if (at == config->most)
             continue;
         request->n += request->n < config->most;
-        const size_t behind = (size_t)(request->n - 1 - at);
-        memmove(&request->box[at + 1], &request->box[at], behind * sizeof box);
-        memmove(&score[at + 1], &score[at], behind * sizeof *score);
+        memmove(&request->box[at + 1], &request->box[at],
+                (size_t)(request->n - 1 - at) * sizeof box);
         request->box[at] = box;
-        score[at] = one->score;
     }
 }
 

@@ -275,8 +275,6 @@ void outlet_finish(struct outlet *outlet, int grace_ms)
 {
     shorten(&outlet->drained_ns, grace_ms);
     outlet->finished = true;
-    if (outlet->batch)
-        batch_finish(outlet->batch);
     if (outlet->scene) // while the sink takes lines
         write_scene_lines(outlet);
     if (outlet->sink)

@@ -573,11 +573,13 @@ void pool_lend(struct pool *pool, struct consumer *consumer, bool notified)
     pthread_mutex_unlock(&pool->lock);
 }
 
+// Returns the result lent in that slot as `ticket`; NULL: it was revoked, or there is no such slot.
 // Lock held.
-static bool is_lent_as(const struct pool *pool, const struct consumer *consumer, uint32_t number,
-                       uint64_t ticket)
+static struct result *find_lent(struct pool *pool, const struct consumer *consumer, uint32_t number,
+                                uint64_t ticket)
 {
-    return pool->result[number].ticket == ticket && consumer->lent[number];
+    const bool lent = number < (uint32_t)pool->options.n && consumer->lent[number];
+    return lent && pool->result[number].ticket == ticket ? &pool->result[number] : NULL;
 }
 
 int pool_return(struct pool *pool, struct consumer *consumer, uint32_t number, uint64_t ticket)
@@ -585,25 +587,22 @@ int pool_return(struct pool *pool, struct consumer *consumer, uint32_t number, u
     if (number >= (uint32_t)pool->options.n)
         return -EINVAL;
     pthread_mutex_lock(&pool->lock);
-    struct result *result = &pool->result[number];
-    const bool lent = is_lent_as(pool, consumer, number, ticket);
-    if (lent) {
+    struct result *result = find_lent(pool, consumer, number, ticket);
+    if (result) {
         consumer->lent[number] = false;
         observe_held(pool, monotonic_ns() - result->lent_ns);
         result->delivered = true;
         end_unneeded(pool, result);
     }
     pthread_mutex_unlock(&pool->lock);
-    return lent;
+    return result != NULL;
 }
 
 bool pool_has_lent(struct pool *pool, const struct consumer *consumer, uint32_t number,
                    uint64_t ticket)
 {
-    if (number >= (uint32_t)pool->options.n)
-        return false;
     pthread_mutex_lock(&pool->lock);
-    const bool has = is_lent_as(pool, consumer, number, ticket);
+    const bool has = find_lent(pool, consumer, number, ticket);
     pthread_mutex_unlock(&pool->lock);
     return has;
 }

@@ -612,9 +612,9 @@ static void test_hole(void)
 
 static _Atomic bool finished;
 
-static void *finish_batch(void *batch)
+static void *finish_sink(void *pool)
 {
-    batch_finish(batch);
+    pool_set_sink(pool, POOL_SINK_FINISHING);
     atomic_store(&finished, true);
     return NULL;
 }
@@ -633,7 +633,7 @@ static void test_finish_beside_hanging_device(void)
     const int first = claim(&f, 0, &result);
     batch_complete(&f.member[0], result, first, 1, 0);
     atomic_store(&write_hangs, true);
-    pthread_create(&loop, NULL, finish_batch, f.batch);
+    pthread_create(&loop, NULL, finish_sink, f.pool);
     for (int i = 0; i < 5000 && !atomic_load(&finished); i++)
         usleep(1000);
     CHECK(atomic_load(&finished), "the loop thread waits for the device");

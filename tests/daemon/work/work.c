@@ -828,7 +828,6 @@ static void test_batch_beside_hanging_backend(void)
     CHECK(atomic_load(&resumed) == 2, "the collector waits for a backend that hangs");
     CHECK(cpu_backend.submit(held.plan, held.job[0]) == 0, "submit");
     pthread_join(collector, NULL);
-    batch_finish(f->output[WARP]->parent->batch);
     work_drain(f->pipeline);
     struct result *result = pool_acquire(f->output[WARP]->pool, &f->consumer[WARP]);
     CHECK(result && item_is_filled(&result->item[0]), "the batch lacks its first picture");
