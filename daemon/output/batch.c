@@ -358,7 +358,10 @@ static void mark_item(struct batch_member *member, struct item *item, uint64_t o
     member->position.expected = ordinal + 1;
 }
 
-static int claim_items(struct batch_member *member, int parts, uint64_t ordinal, uint32_t epoch)
+// Claims items of the open batch, which has room, and closes it if that makes it due. Returns the
+// first one, in *ret.
+static int claim_items(struct batch_member *member, int parts, uint64_t ordinal, uint32_t epoch,
+                       struct result **ret)
 {
     struct batch *batch = member->batch;
     const int first = find_items(member, parts);
@@ -367,6 +370,8 @@ static int claim_items(struct batch_member *member, int parts, uint64_t ordinal,
     member->served = ++batch->serial;
     pool_claim_items(batch->open, first, parts, member->ledger);
     mark_item(member, &batch->open->item[first], ordinal, epoch);
+    *ret = batch->open;
+    close_when_due(batch);
     return first;
 }
 
@@ -464,11 +469,8 @@ int batch_claim(struct batch_member *member, struct batch_request *request, stru
         rc = open_next(batch, &request->opening_ns);
     if (rc == 0 && !has_room_for(member, request->parts)) // opening released the lock
         rc = -EAGAIN;
-    if (rc == 0) {
-        *ret = batch->open;
-        *first = claim_items(member, request->parts, request->ordinal, request->epoch);
-        close_when_due(batch);
-    }
+    if (rc == 0)
+        *first = claim_items(member, request->parts, request->ordinal, request->epoch, ret);
     unlock(batch);
     return rc;
 }
@@ -586,13 +588,11 @@ static bool serve_next(struct batch *batch, struct batch_grant *ret)
         if (rc < 0 || !member)
             return rc != -EAGAIN;
     }
-    struct result *open = batch->open;
     const struct parked parked = unpark(member);
-    const int first = claim_items(member, member->parts, parked.ordinal, parked.frame.info.epoch);
-    *ret = (struct batch_grant){
-        .member = member, .parked = parked, .result = open, .first = first, .parts = member->parts};
+    *ret = (struct batch_grant){.member = member, .parked = parked, .parts = member->parts};
     batch->submitting = member;
-    close_when_due(batch);
+    ret->first =
+        claim_items(member, member->parts, parked.ordinal, parked.frame.info.epoch, &ret->result);
     return true;
 }
 
