@@ -17,7 +17,7 @@
 //   work.
 // - "cuda jobs" (kernels/cuda/backend.cu), one for each GPU: waits for jobs on its streams, which
 //   the camera's thread puts there.
-// - "batch" (daemon/supervisor/batches.c), one for each batch: waits for pictures that found no
+// - "batch" (daemon/output/batch.c), one for each batch: waits for pictures that found no
 //   room at first, submits them, closes batches whose wait is over, and fills their empty elements.
 //   Blocks in the drivers.
 // - "devices" (daemon/device/devices.c): closes and opens GPUs that have failed, closes the CPU

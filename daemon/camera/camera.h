@@ -52,7 +52,7 @@ struct camera_context {
     struct login_pause *logins; // of all cameras; NULL: wrong passwords are tried every 30 s
     struct event_queue *events;
     struct previews *previews;          // NULL: its pictures have no previews
-    struct output **batches;            // list with the batches of shares (subscriptions_open)
+    struct outlet **batches;            // list with the batches of shares (subscriptions_open)
     struct histogram *decode, *process; // as in struct work_context
     void (*ended)(struct event *);      // camera.ended: the thread has ended
     void (*changed)(struct event *);    // camera.report.changed; never after `ended`

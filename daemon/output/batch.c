@@ -12,7 +12,7 @@ static const int64_t WAIT_MIN_NS = 2 * 1000000;        // least wait by the peri
 static const int64_t WAIT_MAX_NS = 100 * 1000000;      // most wait by the periods; wait without any
 static const int64_t PARKED_NS = 500 * 1000000; // longest wait when parked, whatever max_age is
 static const uint64_t OP_OF_FILL = UINT64_MAX;  // as an item's valid_op: no op has that serial
-enum { LIVE_PERIODS = 3, PERIODS_MIN = 8 };     // PERIODS_MIN: pictures to measure a period
+enum { LIVE_PERIODS = 3, PERIODS_MIN = 7 };     // PERIODS_MIN: to know their mean
 
 const char *batch_close_name(enum batch_close reason)
 {
@@ -28,13 +28,17 @@ static void lock(const struct batch *batch)
     pthread_mutex_lock(&batch->options.pool->lock);
 }
 
-static void unlock(const struct batch *batch)
+// Also releases the lost frame, which takes other locks.
+static void unlock(struct batch *batch)
 {
+    struct frame lost = batch->lost;
+    batch->lost = (struct frame){0};
     pthread_mutex_unlock(&batch->options.pool->lock);
+    frame_release(&lost);
 }
 
 // Lock held, as in all functions below that batch.h does not declare.
-static void wake_collector(const struct batch *batch)
+static void wake_all(const struct batch *batch)
 {
     pthread_cond_broadcast(&batch->options.pool->room);
 }
@@ -44,33 +48,31 @@ static void wake_collector(const struct batch *batch)
 // Returns 0 if unknown.
 static int64_t period_of(const struct batch_member *member)
 {
-    if (member->n_arrivals < PERIODS_MIN)
+    if (member->periods < PERIODS_MIN)
         return 0;
-    const int newest = (member->next_arrival + BATCH_PERIODS - 1) % BATCH_PERIODS;
-    const int oldest = (member->next_arrival + BATCH_PERIODS - member->n_arrivals) % BATCH_PERIODS;
-    return (member->arrival_ns[newest] - member->arrival_ns[oldest]) / (member->n_arrivals - 1);
+    return (member->arrived_ns - member->measured_ns) / member->periods;
 }
 
-static int64_t last_arrival(const struct batch_member *member)
-{
-    return member->arrival_ns[(member->next_arrival + BATCH_PERIODS - 1) % BATCH_PERIODS];
-}
-
+// A full measurement drops its older half.
 static void note_arrival(struct batch_member *member, int64_t now_ns)
 {
-    if (member->n_arrivals > 0 && now_ns - last_arrival(member) > GAP_NS)
-        member->n_arrivals = 0;
-    member->arrival_ns[member->next_arrival] = now_ns;
-    member->next_arrival = (member->next_arrival + 1) % BATCH_PERIODS;
-    member->n_arrivals += member->n_arrivals < BATCH_PERIODS;
+    if (now_ns - member->arrived_ns > GAP_NS) {
+        member->measured_ns = now_ns;
+        member->periods = -1;
+    } else if (member->periods == BATCH_PERIODS) {
+        member->measured_ns += (member->arrived_ns - member->measured_ns) / 2;
+        member->periods /= 2;
+    }
+    member->arrived_ns = now_ns;
+    member->periods++;
     member->missed = false;
 }
 
 static bool is_live(const struct batch_member *member, int64_t now_ns)
 {
     const int64_t periods = LIVE_PERIODS * period_of(member);
-    return member->n_arrivals > 0 && !member->missed &&
-           now_ns - last_arrival(member) < (periods > LIVE_NS ? periods : LIVE_NS);
+    return member->arrived_ns > 0 && !member->missed &&
+           now_ns - member->arrived_ns < (periods > LIVE_NS ? periods : LIVE_NS);
 }
 
 // Returns how long a batch opened now stays open.
@@ -111,7 +113,7 @@ static int count_empty(const struct result *result)
     return n;
 }
 
-static void count_filled(struct batch *batch, const struct result *result)
+static void count_closed(struct batch *batch, const struct result *result)
 {
     const int n = result->n_items - count_empty(result);
     int bucket = 0;
@@ -119,6 +121,8 @@ static void count_filled(struct batch *batch, const struct result *result)
         bucket++;
     atomic_fetch_add(&batch->by_filled[bucket], 1);
     atomic_fetch_add(&batch->elements, (uint64_t)n);
+    atomic_fetch_add(&batch->closed[result->closed_by], 1);
+    histogram_observe(&batch->wait, result->closed_ns - result->opened_ns);
 }
 
 // Returns a tensor of fill only, or NULL without memory.
@@ -156,19 +160,6 @@ static bool is_unfilled(const struct result *result)
            result->filling == 0;
 }
 
-// Returns the oldest such result; NULL: none.
-static struct result *find_unfilled(const struct batch *batch)
-{
-    const struct pool *pool = batch->options.pool;
-    struct result *found = NULL;
-    for (int i = 0; i < pool->options.n; i++) {
-        struct result *result = &batch->options.pool->result[i];
-        if (is_unfilled(result) && (!found || result->ticket < found->ticket))
-            found = result;
-    }
-    return found;
-}
-
 // Returns the number of items that consumers see: without `fills_tail` up to the last that has, or
 // may get, a picture.
 static int count_seen(const struct batch *batch, const struct result *result)
@@ -191,52 +182,50 @@ static int next_hole(const struct batch *batch, const struct result *result, int
     return -1;
 }
 
-// Fills the empty items of closed batches and delivers these. Only for the collector: releases the
-// lock meanwhile, because it writes megabytes, or to a device.
-static void fill_closed(struct batch *batch)
+// Fills the empty items of closed batches and delivers these; returns false if there are none. Only
+// for the collector: releases the lock meanwhile, because it writes megabytes, or to a device.
+static bool fill_closed(struct batch *batch)
 {
-    struct result *result;
-    while ((result = find_unfilled(batch))) {
+    struct pool *pool = batch->options.pool;
+    bool any = false;
+    for (int i = 0; i < pool->options.n; i++) {
+        struct result *result = &pool->result[i];
+        if (!is_unfilled(result))
+            continue;
         result->held++; // keeps its device
         unlock(batch);
-        for (int i = 0; (i = next_hole(batch, result, i)) >= 0; i++)
-            fill_item(batch, result, i);
+        for (int hole = 0; (hole = next_hole(batch, result, hole)) >= 0; hole++)
+            fill_item(batch, result, hole);
         lock(batch);
-        batch->was_unlocked = true;
         result->held--;
-        pthread_cond_broadcast(&batch->options.pool->room);
-        pool_seal(batch->options.pool, result);
-        batch->announce = true;
+        wake_all(batch);
+        pool_seal(pool, result);
+        batch->announce = any = true;
     }
+    return any;
 }
 
+// Closes the open batch, if there is one.
 static void close_open(struct batch *batch, enum batch_close reason)
 {
     struct result *open = batch->open;
-    const int64_t now_ns = monotonic_ns();
+    if (!is_open(batch))
+        return;
     batch->open = NULL;
+    batch->announce = true;
+    wake_all(batch);
     for (struct batch_member *m = batch->members; m && reason == CLOSED_WAIT; m = m->next)
         m->missed |= m->ticket != open->ticket && m->n_parked == 0;
     if (count_empty(open) == open->n_items) { // the jobs of all its pictures failed: not a batch
         pool_seal(batch->options.pool, open);
         return;
     }
-    count_filled(batch, open);
-    atomic_fetch_add(&batch->closed[reason], 1);
-    histogram_observe(&batch->wait, now_ns - open->opened_ns);
     open->closed_by = reason;
-    open->closed_ns = now_ns;
+    open->closed_ns = monotonic_ns();
     open->batch_sequence = batch->sequence++;
+    count_closed(batch, open);
     if (next_hole(batch, open, 0) < 0)
         pool_seal(batch->options.pool, open); // else fill_closed does so
-    batch->announce = true;
-    wake_collector(batch);
-}
-
-static void close_if_open(struct batch *batch, enum batch_close reason)
-{
-    if (is_open(batch))
-        close_open(batch, reason);
 }
 
 // Returns the first item of a free run for the member's picture; -1: none.
@@ -299,49 +288,45 @@ static bool are_unreserved(const struct batch_member *member, int first, int n)
     return true;
 }
 
-// Under `fixed` reserves items for the member's pictures of `parts` items, by its index if all
-// members have as many. Returns 0 or -ENOSPC.
+// Under `fixed` reserves items for the member's pictures of `parts` items: by its index, which fits
+// if all members have as many, else the first that are free. Returns 0 or -ENOSPC.
 static int reserve_items(struct batch_member *member, int parts)
 {
     const struct batch_options *options = &member->batch->options;
-    int first = member->index * parts;
     if (!options->fixed || member->n == parts)
         return 0;
+    for (int i = -1; i < options->capacity; i++) {
+        const int first = i < 0 ? member->index * parts : i;
+        if (!are_unreserved(member, first, parts))
+            continue;
+        member->first = first;
+        member->n = parts;
+        member->unplaced = false;
+        return 0;
+    }
     member->n = 0;
-    member->unplaced = false;
-    if (!are_unreserved(member, first, parts))
-        for (first = 0; first < options->capacity && !are_unreserved(member, first, parts);)
-            first++;
-    member->unplaced = first >= options->capacity;
-    if (member->unplaced)
-        return -ENOSPC;
-    member->first = first;
-    member->n = parts;
-    return 0;
+    member->unplaced = true;
+    return -ENOSPC;
 }
 
-// Opens the next batch if there is a free result. Releases the lock while memory is opened. Returns
-// 0, -EAGAIN or -ENOMEM.
+// Opens the next batch if there is a free result. Releases the lock while memory is opened, unless
+// it returns -EAGAIN. Returns 0, -EAGAIN or -ENOMEM.
 static int open_next(struct batch *batch, int64_t *opening_ns)
 {
     struct pool *pool = batch->options.pool;
     const struct pool_request request = {.size = batch->item_size,
                                          .items = batch->options.capacity};
     const size_t size = request.size * (size_t)request.items;
-    int rc = batch->opening ? -EAGAIN : 0;
-    while (rc == 0 && !pool_region_fits(pool, size)) {
-        batch->opening = true;
-        unlock(batch);
-        const int64_t begun_ns = monotonic_ns();
-        rc = pool_open_region(pool, size);
-        *opening_ns += monotonic_ns() - begun_ns;
-        lock(batch);
-        batch->opening = false;
-        batch->was_unlocked = true;
-        wake_collector(batch); // for pictures parked meanwhile
-    }
     struct result *result = NULL;
-    if (rc == 0 && !(result = pool_find_room(pool, !pool_waits(pool))))
+    int rc = 0;
+    while (rc == 0 && !batch->opening && (result = pool_find_room(pool, !pool_waits(pool))) &&
+           !pool_region_fits(pool, size)) {
+        batch->opening = true;
+        rc = pool_open_region(pool, size, opening_ns);
+        batch->opening = false;
+        wake_all(batch); // for pictures parked meanwhile
+    }
+    if (rc == 0 && !result)
         rc = -EAGAIN;
     if (rc < 0)
         return rc;
@@ -354,7 +339,7 @@ static int open_next(struct batch *batch, int64_t *opening_ns)
     batch->open = result;
     batch->open_ticket = result->ticket;
     batch->due_ns = result->opened_ns + wait_of(batch, result->opened_ns);
-    wake_collector(batch);
+    wake_all(batch);
     return 0;
 }
 
@@ -373,7 +358,10 @@ static void mark_item(struct batch_member *member, struct item *item, uint64_t o
     member->position.expected = ordinal + 1;
 }
 
-static int claim_items(struct batch_member *member, int parts, uint64_t ordinal, uint32_t epoch)
+// Claims items of the open batch, which has room, and closes it if that makes it due. Returns the
+// first one, in *ret.
+static int claim_items(struct batch_member *member, int parts, uint64_t ordinal, uint32_t epoch,
+                       struct result **ret)
 {
     struct batch *batch = member->batch;
     const int first = find_items(member, parts);
@@ -382,6 +370,8 @@ static int claim_items(struct batch_member *member, int parts, uint64_t ordinal,
     member->served = ++batch->serial;
     pool_claim_items(batch->open, first, parts, member->ledger);
     mark_item(member, &batch->open->item[first], ordinal, epoch);
+    *ret = batch->open;
+    close_when_due(batch);
     return first;
 }
 
@@ -405,10 +395,17 @@ static struct parked unpark(struct batch_member *member)
     const struct parked oldest = member->parked[0];
     member->n_parked--;
     member->batch->n_parked--;
-    for (int i = 0; i < member->n_parked; i++)
-        member->parked[i] = member->parked[i + 1];
-    pthread_cond_broadcast(&member->changed);
+    memmove(member->parked, member->parked + 1, (size_t)member->n_parked * sizeof oldest);
+    wake_all(member->batch);
     return oldest;
+}
+
+// Loses the member's oldest parked picture; its frame is released with the lock, which must be
+// soon.
+static void lose_oldest(struct batch_member *member, enum loss reason)
+{
+    ledger_lose(member->ledger, reason);
+    member->batch->lost = unpark(member).frame;
 }
 
 // Closes the open batch if the pool's memory moved: to a larger region, or another device.
@@ -431,12 +428,12 @@ static bool is_next(const struct batch_member *member, int parts)
 
 void batch_wait(struct batch_member *member, int parked, const _Atomic bool *stop)
 {
-    const struct batch *batch = member->batch;
+    struct batch *batch = member->batch;
     struct pool *pool = batch->options.pool;
     lock(batch);
     while (member->overflow == OVERFLOW_WAIT && member->n_parked > parked && !atomic_load(stop) &&
            !batch->stopped && pool->sink == POOL_SINK_OPEN)
-        pthread_cond_wait(&member->changed, &pool->lock);
+        pthread_cond_wait(&pool->room, &pool->lock);
     unlock(batch);
 }
 
@@ -472,11 +469,8 @@ int batch_claim(struct batch_member *member, struct batch_request *request, stru
         rc = open_next(batch, &request->opening_ns);
     if (rc == 0 && !has_room_for(member, request->parts)) // opening released the lock
         rc = -EAGAIN;
-    if (rc == 0) {
-        *ret = batch->open;
-        *first = claim_items(member, request->parts, request->ordinal, request->epoch);
-        close_when_due(batch);
-    }
+    if (rc == 0)
+        *first = claim_items(member, request->parts, request->ordinal, request->epoch, ret);
     unlock(batch);
     return rc;
 }
@@ -490,41 +484,38 @@ static int parked_max(const struct parked *parked)
 void batch_park(struct batch_member *member, struct parked *parked, int parts)
 {
     struct batch *batch = member->batch;
-    struct frame lost = {0};
     lock(batch);
     const bool full = member->n_parked >= parked_max(parked);
-    const bool refused = full && member->overflow == OVERFLOW_DROP_NEWEST;
-    if (full) {
+    if (full && member->overflow == OVERFLOW_DROP_NEWEST) {
         ledger_lose(member->ledger, LOSS_OVERFLOW);
-        lost = refused ? parked->frame : unpark(member).frame;
-    }
-    if (!refused) {
+        batch->lost = parked->frame;
+    } else {
+        if (full)
+            lose_oldest(member, LOSS_OVERFLOW);
         parked->since_ns = monotonic_ns();
         member->parked[member->n_parked++] = *parked;
         member->parts = parts;
         batch->n_parked++;
-        wake_collector(batch);
+        wake_all(batch);
     }
     unlock(batch);
     *parked = (struct parked){0};
-    frame_release(&lost);
 }
 
 void batch_withdraw(struct batch_member *member, enum loss reason)
 {
     struct batch *batch = member->batch;
+    struct pool *pool = batch->options.pool;
     lock(batch);
-    if (batch->options.pool->sink != POOL_SINK_OPEN)
-        reason = batch->options.pool->sink == POOL_SINK_REFUSED ? LOSS_SINK : LOSS_STOPPING;
+    if (pool->sink != POOL_SINK_OPEN)
+        reason = pool->sink == POOL_SINK_REFUSED ? LOSS_SINK : LOSS_STOPPING;
     while (member->n_parked > 0) {
-        struct frame lost = unpark(member).frame;
-        ledger_lose(member->ledger, reason);
+        lose_oldest(member, reason);
         unlock(batch);
-        frame_release(&lost);
         lock(batch);
     }
     while (batch->submitting == member)
-        pthread_cond_wait(&member->changed, &batch->options.pool->lock);
+        pthread_cond_wait(&pool->room, &pool->lock);
     unlock(batch);
 }
 
@@ -546,25 +537,14 @@ void batch_complete(struct batch_member *member, struct result *result, int firs
         ledger_lose(member->ledger, status == -ECANCELED ? LOSS_STOPPING : LOSS_BACKEND);
         result->filling -= n;
         member->pictures--;
-        wake_collector(batch);
-    } else if (status < 0 && result->state == RESULT_FILLING) {
-        result->sealed = false; // fill_closed fills the hole
+    } else {
+        if (status < 0 && result->state == RESULT_FILLING)
+            result->sealed = false; // fill_closed fills the hole
+        pool_complete_items(batch->options.pool, result, first, n, status);
     }
+    if (again || is_unfilled(result))
+        wake_all(batch);
     unlock(batch);
-    if (again)
-        return;
-    pool_complete(batch->options.pool, result, first, n, status);
-    lock(batch);
-    if (is_unfilled(result))
-        wake_collector(batch);
-    unlock(batch);
-}
-
-void batch_wake(struct batch_member *member)
-{
-    lock(member->batch);
-    pthread_cond_broadcast(&member->changed);
-    unlock(member->batch);
 }
 
 // --- the collector
@@ -578,23 +558,23 @@ static int64_t overdue_ns(const struct batch_member *member)
     return late_ns < parked_ns ? late_ns : parked_ns;
 }
 
-// Takes the first overdue picture. Returns false if there is none.
-static bool take_overdue(struct batch *batch, struct frame *ret)
+// Loses the first overdue picture. Returns false if there is none.
+static bool lose_overdue(struct batch *batch)
 {
     const int64_t now_ns = monotonic_ns();
     for (struct batch_member *m = batch->members; m && batch->n_parked > 0; m = m->next) {
         if (m->n_parked == 0 || now_ns < overdue_ns(m))
             continue;
         const bool late = now_ns >= frame_late_ns(&m->parked[0].frame.info, m->max_age_ns);
-        ledger_lose(m->ledger, late ? LOSS_LATE : LOSS_OVERFLOW);
-        *ret = unpark(m).frame;
+        lose_oldest(m, late ? LOSS_LATE : LOSS_OVERFLOW);
         return true;
     }
     return false;
 }
 
-// Takes the next parked picture with room. Without memory moves it to *lost. False: none taken.
-static bool serve_next(struct batch *batch, struct batch_grant *ret, struct frame *lost)
+// Takes the next parked picture with room. Without memory it is lost. Returns false if nothing
+// changed.
+static bool serve_next(struct batch *batch, struct batch_grant *ret)
 {
     struct batch_member *member = next_waiting(batch);
     int64_t opening_ns = 0;
@@ -603,22 +583,16 @@ static bool serve_next(struct batch *batch, struct batch_grant *ret, struct fram
     if (!is_open(batch)) {
         const int rc = open_next(batch, &opening_ns);
         member = next_waiting(batch); // opening may have released the lock
-        if (rc == -ENOMEM && member) {
-            *lost = unpark(member).frame;
-            ledger_lose(member->ledger, LOSS_BACKEND);
-        }
-        if (rc < 0)
-            return false;
+        if (rc == -ENOMEM && member)
+            lose_oldest(member, LOSS_BACKEND);
+        if (rc < 0 || !member)
+            return rc != -EAGAIN;
     }
-    if (!member)
-        return false;
-    struct result *open = batch->open;
     const struct parked parked = unpark(member);
-    const int first = claim_items(member, member->parts, parked.ordinal, parked.frame.info.epoch);
-    *ret = (struct batch_grant){
-        .member = member, .parked = parked, .result = open, .first = first, .parts = member->parts};
+    *ret = (struct batch_grant){.member = member, .parked = parked, .parts = member->parts};
     batch->submitting = member;
-    close_when_due(batch);
+    ret->first =
+        claim_items(member, member->parts, parked.ordinal, parked.frame.info.epoch, &ret->result);
     return true;
 }
 
@@ -633,19 +607,14 @@ static void wait_for_change(struct batch *batch)
     condition_wait(&batch->options.pool->room, &batch->options.pool->lock, until_ns);
 }
 
-// Closes the open batch if memory moved, the sink stopped or it is due; delivers closed ones.
+// Closes the open batch if memory moved, the sink stopped or it is due.
 static void update_open(struct batch *batch)
 {
-    const struct pool *pool = batch->options.pool;
     close_moved(batch);
-    if (pool->sink != POOL_SINK_OPEN || batch->stopped) {
-        close_if_open(batch, CLOSED_STOPPING);
-        for (struct batch_member *m = batch->members; m; m = m->next)
-            pthread_cond_broadcast(&m->changed);
-    } else {
+    if (batch->options.pool->sink != POOL_SINK_OPEN || batch->stopped)
+        close_open(batch, CLOSED_STOPPING);
+    else
         close_when_due(batch);
-    }
-    fill_closed(batch);
 }
 
 int batch_take(struct batch *batch, struct batch_grant *ret)
@@ -654,18 +623,14 @@ int batch_take(struct batch *batch, struct batch_grant *ret)
     *ret = (struct batch_grant){0};
     lock(batch);
     if (batch->submitting)
-        pthread_cond_broadcast(&batch->submitting->changed);
+        wake_all(batch);
     batch->submitting = NULL;
     while (!batch->stopped && !ret->member && !batch->announce) {
-        struct frame lost = {0};
-        batch->was_unlocked = false;
         update_open(batch);
-        const bool idle = !take_overdue(batch, &lost) && !serve_next(batch, ret, &lost);
-        if (lost.release) {
+        if (fill_closed(batch) || lose_overdue(batch) || serve_next(batch, ret)) {
             unlock(batch);
-            frame_release(&lost);
             lock(batch);
-        } else if (idle && !batch->announce && !batch->was_unlocked) {
+        } else if (!batch->announce) {
             wait_for_change(batch);
         }
     }
@@ -679,12 +644,49 @@ int batch_take(struct batch *batch, struct batch_grant *ret)
     return stopped ? -ESHUTDOWN : 0;
 }
 
-void batch_stop(struct batch *batch)
+static void *collect(void *opaque)
+{
+    struct batch *batch = opaque;
+    struct batch_grant grant;
+    pthread_setname_np(pthread_self(), "batch");
+    while (batch_take(batch, &grant) == 0) {
+        if (grant.member)
+            batch->submit(&grant);
+        else
+            event_post(batch->events, batch->ready);
+    }
+    lock(batch);
+    batch->ended = true;
+    unlock(batch);
+    return NULL;
+}
+
+int batch_start(struct batch *batch, void (*submit)(struct batch_grant *),
+                struct event_queue *events, struct event *ready)
+{
+    if (batch->started || batch->stopped)
+        return 0;
+    batch->submit = submit;
+    batch->events = events;
+    batch->ready = ready;
+    const int rc = -pthread_create(&batch->thread, NULL, collect, batch);
+    batch->started = rc == 0;
+    return rc;
+}
+
+// The thread may be in a driver, or unmap memory.
+bool batch_stop(struct batch *batch, bool waits)
 {
     lock(batch);
     batch->stopped = true;
-    wake_collector(batch);
+    wake_all(batch);
+    const bool over = waits || !batch->started || batch->ended;
     unlock(batch);
+    if (over && batch->started) {
+        pthread_join(batch->thread, NULL);
+        batch->started = false;
+    }
+    return over;
 }
 
 // --- life
@@ -710,7 +712,7 @@ static void update_policy(struct batch *batch)
     struct pool *pool = batch->options.pool;
     enum overflow overflow = pool->options.overflow;
     for (const struct batch_member *m = batch->members; m; m = m->next)
-        if (m->overflow == OVERFLOW_WAIT && !m->ended)
+        if (m->overflow == OVERFLOW_WAIT)
             overflow = OVERFLOW_WAIT;
     atomic_store(&pool->overflow, overflow);
 }
@@ -720,7 +722,6 @@ void batch_add(struct batch *batch, struct batch_member *member)
     lock(batch);
     member->batch = batch;
     member->index = find_index(batch, member->camera);
-    pthread_cond_init(&member->changed, NULL);
     member->next = batch->members;
     batch->members = member;
     update_policy(batch);
@@ -730,7 +731,7 @@ void batch_add(struct batch *batch, struct batch_member *member)
 void batch_end(struct batch_member *member)
 {
     lock(member->batch);
-    member->ended = true;
+    member->overflow = member->batch->options.pool->options.overflow;
     update_policy(member->batch);
     unlock(member->batch);
 }
@@ -740,7 +741,7 @@ void batch_join(struct batch_member *member)
     struct batch *batch = member->batch;
     lock(batch);
     if (!member->joined)
-        close_if_open(batch, CLOSED_RELOAD);
+        close_open(batch, CLOSED_RELOAD);
     member->joined = true;
     unlock(batch);
 }
@@ -750,14 +751,13 @@ void batch_leave(struct batch_member *member)
     struct batch *batch = member->batch;
     lock(batch);
     if (member->joined)
-        close_if_open(batch, CLOSED_RELOAD);
+        close_open(batch, CLOSED_RELOAD);
     struct batch_member **link = &batch->members;
     while (*link != member)
         link = &(*link)->next;
     *link = member->next;
     update_policy(batch);
     unlock(batch);
-    pthread_cond_destroy(&member->changed);
     member->batch = NULL;
 }
 
@@ -771,17 +771,12 @@ int batch_open(struct batch **ret, const struct batch_options *options)
     return 0;
 }
 
-void batch_finish(struct batch *batch)
-{
-    lock(batch);
-    close_if_open(batch, CLOSED_STOPPING);
-    unlock(batch);
-}
-
 void batch_close(struct batch *batch)
 {
     if (!batch)
         return;
+    if (batch->started)
+        batch_stop(batch, true);
     free(batch->blank);
     free(batch);
 }

@@ -6,23 +6,25 @@
 // nothing: a member is live if its last picture is younger than three of its periods or 250 ms,
 // whichever is longer, and the last batch did not wait for it in vain.
 //
-// A picture without room is parked, and the batch's collector (supervisor/batches.c) submits
-// it when there is room, first for the member served longest ago. Under OVERFLOW_WAIT the camera's
-// thread waits until few pictures are parked before it offers the next one, and holds nothing
-// meanwhile that others wait for.
+// A picture without room is parked, and the batch's collector, a thread, submits it when there is
+// room, first for the member served longest ago. Under OVERFLOW_WAIT the camera's thread waits
+// until few pictures are parked before it offers the next one, and holds nothing meanwhile that
+// others wait for.
 //
-// The pool's lock guards everything. Functions are thread-safe; each names its thread.
+// The pool's lock guards everything, and all waits are for its condition `room`. Functions are
+// thread-safe; each names its thread.
 #ifndef FRAMED_DAEMON_OUTPUT_BATCH_H
 #define FRAMED_DAEMON_OUTPUT_BATCH_H
 
 #include "daemon/base/counters.h"
+#include "daemon/base/loop.h"
 #include "daemon/output/pool.h"
 
 enum {
     BATCH_PARKED_MAX = 8,    // pictures of one member
     BATCH_PARKED_DEVICE = 2, // the same in surfaces of NVDEC, which has few
     BATCH_PARKED_WAIT = 2,   // the same under OVERFLOW_WAIT
-    BATCH_PERIODS = 64,      // pictures over which a member's period is measured
+    BATCH_PERIODS = 64,      // most periods over which a member's period is measured
     BATCH_FILL_BUCKETS = 9,  // up to 256 items
 };
 
@@ -52,7 +54,7 @@ struct batch_member {
     // Private to batch.c:
     struct batch *batch;
     struct batch_member *next;
-    bool joined, ended;
+    bool joined;
     int index;       // among the members; a name keeps one index
     int first, n;    // its items under `fixed`, since its first picture; n 0: none so far
     bool unplaced;   // it needs more items than are free
@@ -69,10 +71,18 @@ struct batch_member {
     } position;
     struct parked parked[BATCH_PARKED_MAX]; // the oldest first
     int n_parked;
-    int parts;                         // items of each parked picture
-    pthread_cond_t changed;            // fewer are parked or being submitted, or waiting is over
-    int64_t arrival_ns[BATCH_PERIODS]; // CLOCK_MONOTONIC, a ring
-    int n_arrivals, next_arrival;
+    int parts; // items of each parked picture
+    // CLOCK_MONOTONIC: arrival of the last picture, 0: none, and of an earlier one...
+    int64_t arrived_ns, measured_ns;
+    int periods; // ...and their number between the two
+};
+
+// A parked picture with its items.
+struct batch_grant {
+    struct batch_member *member; // NULL: no picture, but results may be ready
+    struct parked parked;        // owned by the receiver
+    struct result *result;
+    int first, parts; // its items
 };
 
 struct batch {
@@ -83,7 +93,6 @@ struct batch {
     int64_t due_ns;       // CLOCK_MONOTONIC: end of its wait
     bool opening;         // a thread is opening memory for the next one
     bool stopped;
-    bool was_unlocked; // the lock was released since the collector's last full check
     uint64_t serial;   // counts served pictures
     uint64_t sequence; // of the next batch
     size_t item_size;  // of the first request, like:
@@ -92,6 +101,13 @@ struct batch {
     bool announce;                   // a batch was closed since batch_take last reported one
     int n_parked;                    // of all members
     struct batch_member *submitting; // whose picture the collector has
+    struct frame lost;               // released with the lock
+    // The collector's thread, if it was started:
+    bool started, ended;
+    pthread_t thread;
+    void (*submit)(struct batch_grant *);
+    struct event_queue *events;
+    struct event *ready;
     // For status and metrics; any thread may read.
     _Atomic uint64_t closed[CLOSED_STOPPING + 1]; // by enum batch_close
     struct histogram wait;                        // from the first picture to the close
@@ -105,10 +121,7 @@ const char *batch_close_name(enum batch_close);
 
 // Returns 0 or -ENOMEM.
 int batch_open(struct batch **ret, const struct batch_options *);
-// Closes the open batch; no more follow. The collector delivers it when its jobs are done and its
-// empty items are filled. Does not wait.
-void batch_finish(struct batch *);
-void batch_close(struct batch *); // members and collector must be gone; accepts NULL
+void batch_close(struct batch *); // stops the collector; members must be gone; accepts NULL
 
 // Adds a member; it takes the place of a leaving one of the same name. Loop thread.
 void batch_add(struct batch *, struct batch_member *);
@@ -132,7 +145,7 @@ struct batch_request {
 };
 
 // Under OVERFLOW_WAIT waits until at most `parked` pictures of the member are parked, *stop is set,
-// or the sink takes no more results.
+// or the sink takes no more results. pool_wake makes it check *stop.
 void batch_wait(struct batch_member *, int parked, const _Atomic bool *stop);
 // Claims items for a new picture of the member: `parts` of them from *first on, in *ret. Does not
 // wait. Errors as pool_claim; -EAGAIN: no room, call batch_park; -ENOSPC: under `fixed` there are
@@ -147,20 +160,19 @@ void batch_withdraw(struct batch_member *, enum loss reason);
 // Completes items as pool_complete. If the job failed while the batch is open, the items are free
 // again, and the picture is lost. Any thread.
 void batch_complete(struct batch_member *, struct result *, int first, int n, int status);
-void batch_wake(struct batch_member *); // ends batch_wait if *stop is set; any thread
 
 // --- the collector
-struct batch_grant {
-    struct batch_member *member; // NULL: no picture, but results may be ready
-    struct parked parked;        // owned by the receiver
-    struct result *result;
-    int first, parts; // its items
-};
 
-// Waits for a parked picture that has room now, or for a closed batch; meanwhile closes batches
-// whose wait is over. The picture counts as being submitted until the next call. Returns 0, or
-// -ESHUTDOWN after batch_stop.
+// Starts its thread, which submits parked pictures and posts the event when results may be ready.
+// Does nothing after the first time, or after batch_stop. Returns 0 or a negative errno. Loop
+// thread.
+int batch_start(struct batch *, void (*submit)(struct batch_grant *), struct event_queue *,
+                struct event *ready);
+// Ends the thread. Returns true if it has ended, which `waits` waits for. Loop thread.
+bool batch_stop(struct batch *, bool waits);
+// The step of the thread: waits for a parked picture that has room now, or for a closed batch;
+// meanwhile closes batches whose wait is over. The picture counts as being submitted until the next
+// call. Returns 0, or -ESHUTDOWN after batch_stop.
 int batch_take(struct batch *, struct batch_grant *ret);
-void batch_stop(struct batch *); // any thread
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 struct crop_requests {
+    struct work work; // serves requests
     const char *camera;
     const struct output_config *config;
     struct ledger *ledger;
@@ -16,7 +17,6 @@ struct crop_requests {
     struct results *followed; // results that have the receiver; NULL: none
     uint64_t sequence;        // of the next request
     struct work_queue *queue; // NULL: not set yet
-    struct work work;         // serves requests
     bool working, closed;     // `work` is in progress; it frees the closed queue
     struct event ended;       // a request has ended, and others wait
 
@@ -24,8 +24,7 @@ struct crop_requests {
     pthread_cond_t changed;
     crop_server *server; // NULL: requests are late
     void *opaque;
-    bool busy;    // a request is served
-    bool calling; // the call of `server` for it has not returned
+    int serving;  // 2: a request is served; 1: only its end or the call's is awaited; 0: none
     int first, n; // of the ring
     struct crop_request request[CROP_REQUESTS_MAX];
 };
@@ -35,19 +34,18 @@ struct crop_requests {
 // Returns the next request to serve; false: there is none. Under lock.
 static bool take_request(struct crop_requests *requests, struct crop_request *ret)
 {
-    if (!requests->server || requests->n == 0 || requests->busy)
+    if (!requests->server || requests->n == 0 || requests->serving > 0)
         return false;
     *ret = requests->request[requests->first];
     requests->first = (requests->first + 1) % CROP_REQUESTS_MAX;
     requests->n--;
-    requests->busy = requests->calling = true;
+    requests->serving = 2;
     return true;
 }
 
 static void run_server(struct work *work)
 {
-    struct crop_requests *requests =
-        (struct crop_requests *)((char *)work - offsetof(struct crop_requests, work));
+    struct crop_requests *requests = (struct crop_requests *)work;
     struct crop_request request;
     pthread_mutex_lock(&requests->lock);
     while (take_request(requests, &request)) {
@@ -56,7 +54,7 @@ static void run_server(struct work *work)
         pthread_mutex_unlock(&requests->lock);
         server(opaque, &request);
         pthread_mutex_lock(&requests->lock);
-        requests->calling = false;
+        requests->serving--;
         pthread_cond_broadcast(&requests->changed);
     }
     pthread_mutex_unlock(&requests->lock);
@@ -72,7 +70,7 @@ static void free_requests(struct crop_requests *requests)
 static void start_work(struct crop_requests *requests)
 {
     pthread_mutex_lock(&requests->lock);
-    const bool any = requests->n > 0 && !requests->busy;
+    const bool any = requests->n > 0 && requests->serving == 0;
     pthread_mutex_unlock(&requests->lock);
     if (!any || requests->working || !requests->queue)
         return;
@@ -82,8 +80,7 @@ static void start_work(struct crop_requests *requests)
 
 static void work_ended(struct work *work)
 {
-    struct crop_requests *requests =
-        (struct crop_requests *)((char *)work - offsetof(struct crop_requests, work));
+    struct crop_requests *requests = (struct crop_requests *)work;
     requests->working = false;
     if (requests->closed)
         free_requests(requests);
@@ -185,24 +182,21 @@ static bool rect_of(struct rect *ret, const struct framed_detection *found, doub
 static void choose_boxes(struct crop_request *request, const struct crops_config *config,
                          const struct found *found)
 {
-    float score[CROPS_MAX];
     for (int i = 0; i < found->n; i++) {
         const struct framed_detection *one = &found->list[i];
-        struct crop_box box = {.object = found->index[i]};
+        struct crop_box box = {.score = one->score, .object = found->index[i]};
         if (!is_wanted(&config->classes, one->class_id) ||
             !rect_of(&box.rect, one, config->margin.n / 100.0, &found->frame))
             continue;
         int at = request->n;
-        while (at > 0 && score[at - 1] < one->score)
+        while (at > 0 && request->box[at - 1].score < one->score)
             at--;
         if (at == config->most)
             continue;
         request->n += request->n < config->most;
-        const size_t behind = (size_t)(request->n - 1 - at);
-        memmove(&request->box[at + 1], &request->box[at], behind * sizeof box);
-        memmove(&score[at + 1], &score[at], behind * sizeof *score);
+        memmove(&request->box[at + 1], &request->box[at],
+                (size_t)(request->n - 1 - at) * sizeof box);
         request->box[at] = box;
-        score[at] = one->score;
     }
 }
 
@@ -252,8 +246,7 @@ void crop_requests_serve(struct crop_requests *requests, crop_server *server, vo
 void crop_requests_done(struct crop_requests *requests, struct event_queue *events)
 {
     pthread_mutex_lock(&requests->lock);
-    requests->busy = false;
-    if (requests->n > 0)
+    if (--requests->serving == 0 && requests->n > 0)
         event_post(events, &requests->ended);
     pthread_cond_broadcast(&requests->changed);
     pthread_mutex_unlock(&requests->lock);
@@ -265,7 +258,7 @@ void crop_requests_drain(struct crop_requests *requests)
     requests->server = NULL;
     while (requests->n > 0)
         lose_oldest(requests, LOSS_LATE);
-    while (requests->busy || requests->calling)
+    while (requests->serving > 0)
         pthread_cond_wait(&requests->changed, &requests->lock);
     pthread_mutex_unlock(&requests->lock);
 }

@@ -22,7 +22,8 @@ struct crop_request {
     int n;
     struct crop_box {
         struct rect rect; // in whole pixels, within the picture
-        int object;       // index of the box in the client's message
+        float score;
+        int object; // index of the box in the client's message
     } box[CROPS_MAX];
 };
 

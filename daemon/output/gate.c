@@ -1,5 +1,7 @@
 #include "daemon/output/gate.h"
 
+#include <libavutil/rational.h>
+#include <limits.h>
 #include <math.h>
 
 #include "daemon/wire.h"
@@ -86,26 +88,12 @@ bool rate_keeps(struct rate *rate, int64_t pts_ns)
     return true;
 }
 
-static int common_divisor(int a, int b)
-{
-    while (b > 0) {
-        int rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 void rate_limit(const struct rate *rate, int *num, int *den)
 {
     static const int MILLION = 1000000; // the limit to six decimals
     if (rate->fps <= 0 || (*den > 0 && (double)*num / *den <= limit_of(rate)))
         return;
-    *num = (int)lround(limit_of(rate) * MILLION);
-    *den = MILLION;
-    int common = common_divisor(*num, *den);
-    *num /= common;
-    *den /= common;
+    av_reduce(num, den, lround(limit_of(rate) * MILLION), MILLION, INT_MAX);
 }
 
 void rate_restart(struct rate *rate)

@@ -123,7 +123,6 @@ struct result_lines {
     bool finished;     // it is not opened any more
     void (*closed)(struct result_lines *, void *opaque);
     void *opaque;
-    struct result_lines *next; // in the caller's list
 };
 
 // Makes lines from now on, by a copy of `detections`, which must have a sink. The results outlive

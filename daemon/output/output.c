@@ -10,22 +10,22 @@
 #include "daemon/wire.h"
 
 // Makes no line without a reader.
-static void write_scene_lines(struct output *output)
+static void write_scene_lines(struct outlet *outlet)
 {
-    const bool keeps = output->config->sink.kind == SINK_FILE;
-    const bool has_reader = sink_clients(output->sink) > 0;
-    const enum loss reason = output->finished           ? LOSS_STOPPING
-                             : keeps || output->refused ? LOSS_SINK
+    const bool keeps = outlet->config->sink.kind == SINK_FILE;
+    const bool has_reader = sink_clients(outlet->sink) > 0;
+    const enum loss reason = outlet->finished           ? LOSS_STOPPING
+                             : keeps || outlet->refused ? LOSS_SINK
                                                         : LOSS_CLIENT;
-    scene_lines_write(output->scene, output->camera, output->config->name, has_reader, reason);
+    scene_lines_write(outlet->scene, outlet->camera, outlet->config->name, has_reader, reason);
 }
 
 static void results_are_ready(struct event *event)
 {
-    struct output *output = (struct output *)((char *)event - offsetof(struct output, ready));
-    if (output->scene)
-        write_scene_lines(output);
-    sink_pump(output->sink);
+    struct outlet *outlet = (struct outlet *)((char *)event - offsetof(struct outlet, ready));
+    if (outlet->scene)
+        write_scene_lines(outlet);
+    sink_pump(outlet->sink);
 }
 
 // Clients of a ring map the pool's memory; with other sinks it is private.
@@ -38,9 +38,9 @@ static enum region_kind memory_kind(const struct output_config *config)
                                              : REGION_SHARED;
 }
 
-static int open_pool(struct output *output)
+static int open_pool(struct outlet *outlet)
 {
-    const struct output_config *config = output->config;
+    const struct output_config *config = outlet->config;
     const bool has_elements = config->is_batch || config->crops.of;
     const int items = has_elements ? config->capacity : 1;
     struct pool_options options = {
@@ -51,7 +51,7 @@ static int open_pool(struct output *output)
                             ? (size_t)items * sizeof(struct framed_element_header)
                             : 0,
         .kind = memory_kind(config),
-        .object = config->shared.name ? &output->shared : NULL,
+        .object = config->shared.name ? &outlet->shared : NULL,
         .overflow = config->overflow,
         .max_age_ns = config->max_age.ns,
         .undelivered = config->sink.kind == SINK_FILE ? LOSS_SINK : LOSS_CLIENT,
@@ -60,132 +60,95 @@ static int open_pool(struct output *output)
     // slower clients have not read are evicted.
     if (config->is_batch)
         options.overflow = OVERFLOW_DROP_NEWEST;
-    int rc = pool_open(&output->pool, &options);
+    int rc = pool_open(&outlet->pool, &options);
     if (rc < 0 || config->sink.kind != SINK_RING)
         return rc;
-    rc = results_open(&output->results, config, output->pool);
+    rc = results_open(&outlet->results, config, outlet->pool);
     if (rc < 0 || config->detections.sink.kind == SINK_NONE)
         return rc;
-    return result_lines_open(&output->lines, config, output->results);
+    return result_lines_open(&outlet->lines, config, outlet->results);
 }
 
-static int open_batch(struct output *output)
+static int open_batch(struct outlet *outlet)
 {
-    const struct output_config *config = output->config;
+    const struct output_config *config = outlet->config;
     const struct batch_options options = {
-        .pool = output->pool,
+        .pool = outlet->pool,
         .capacity = config->capacity,
         .per_camera = config->per_camera,
         .fixed = config->order == BATCH_FIXED,
         .fills_tail = config->tail == BATCH_ZERO,
         .wait_ns = config->wait.ns,
     };
-    return batch_open(&output->batch, &options);
+    return batch_open(&outlet->batch, &options);
 }
 
-static int open_packets(struct output *output)
+static int open_packets(struct outlet *outlet)
 {
     struct packet_queue_options options = {
-        .before_ns = output->config->before.ns,
+        .before_ns = outlet->config->before.ns,
         .before_bytes_max = COPY_BEFORE_BYTES,
         .bytes_max = COPY_WAITING_BYTES,
-        .waits = output->config->overflow == OVERFLOW_WAIT,
-        .eager = output->config->sink.kind == SINK_RTSP,
-        .ledger = &output->ledger,
+        .waits = outlet->config->overflow == OVERFLOW_WAIT,
+        .eager = outlet->config->sink.kind == SINK_RTSP,
+        .ledger = outlet->ledger,
     };
-    return packet_queue_open(&output->packets, &options);
+    return packet_queue_open(&outlet->packets, &options);
 }
 
-static int open_source(struct output *output)
+static int open_source(struct outlet *outlet)
 {
-    const struct output_config *config = output->config;
+    const struct output_config *config = outlet->config;
     if (config->kernel == KERNEL_COPY)
-        return open_packets(output);
+        return open_packets(outlet);
     if (config->kernel == KERNEL_STATS)
-        return scene_lines_open(&output->scene, &output->ledger);
-    int rc = open_pool(output);
-    if (rc == 0 && config->is_batch)
-        rc = open_batch(output);
-    if (rc == 0 && config->crops.of)
-        rc = crop_requests_open(&output->requests, output->camera, config, &output->ledger);
-    return rc;
+        return scene_lines_open(&outlet->scene, outlet->ledger);
+    int rc = open_pool(outlet);
+    return rc == 0 && config->is_batch ? open_batch(outlet) : rc;
 }
 
-static int join_batch(struct output *output, struct output *parent)
+int outlet_open(struct outlet **ret, const char *camera, const struct output_config *config,
+                struct ledger *ledger)
 {
-    output->pool = parent->pool;
-    output->parent = parent;
-    output->share.camera = output->camera;
-    output->share.ledger = &output->ledger;
-    output->share.overflow = output->config->overflow;
-    output->share.max_age_ns = output->config->max_age.ns;
-    batch_add(parent->batch, &output->share);
-    parent->subscribers++;
-    return 0;
-}
-
-int output_open(struct output **ret, const char *camera, const struct output_config *config,
-                struct output *parent)
-{
-    struct output *output = calloc(1, sizeof *output);
-    if (!output)
+    struct outlet *outlet = calloc(1, sizeof *outlet);
+    if (!outlet)
         return -ENOMEM;
-    output->camera = camera;
-    output->config = config_copy_output(config);
-    output->listener.fd = -1;
-    shared_object_init(&output->shared);
-    output->ready.callback = results_are_ready;
-    output->rate.fps = config->fps;
-    int rc = !output->config ? -ENOMEM : parent ? join_batch(output, parent) : open_source(output);
+    outlet->camera = camera;
+    outlet->config = config_copy_output(config);
+    outlet->ledger = ledger;
+    outlet->listener.fd = -1;
+    shared_object_init(&outlet->shared);
+    outlet->ready.callback = results_are_ready;
+    int rc = outlet->config ? open_source(outlet) : -ENOMEM;
     if (rc < 0)
-        output_close(output);
+        outlet_close(outlet);
     else
-        *ret = output;
+        *ret = outlet;
     return rc;
 }
 
-void output_close(struct output *output)
+void outlet_close(struct outlet *outlet)
 {
-    if (!output)
+    if (!outlet)
         return;
-    event_cancel(&output->ready);
-    if (output->parent) {
-        batch_leave(&output->share);
-        if (output->parent->results)
-            results_forget_camera(output->parent->results, output->camera);
-        output->parent->subscribers--;
-    } else {
-        pool_close(output->pool);
-    }
-    result_lines_close(output->lines);
-    results_close(output->results);
-    batch_close(output->batch);
-    listener_close(&output->listener);
-    packet_queue_close(output->packets);
-    scene_lines_close(output->scene);
-    crop_requests_close(output->requests);
-    config_free_output(output->config);
-    free(output);
+    batch_close(outlet->batch);
+    event_cancel(&outlet->ready);
+    pool_close(outlet->pool);
+    result_lines_close(outlet->lines);
+    results_close(outlet->results);
+    listener_close(&outlet->listener);
+    packet_queue_close(outlet->packets);
+    scene_lines_close(outlet->scene);
+    config_free_output(outlet->config);
+    free(outlet);
 }
 
-struct output *output_owner(struct output *output)
+static void set_sink(struct outlet *outlet, enum pool_sink sink)
 {
-    return output->parent ? output->parent : output;
-}
-
-struct sink *output_sink(const struct output *output)
-{
-    return output->parent ? output->parent->sink : output->sink;
-}
-
-static void set_sink(struct output *output, enum pool_sink sink)
-{
-    if (output->parent)
-        return;
-    if (output->pool)
-        pool_set_sink(output->pool, sink);
-    else if (output->packets)
-        packet_queue_set_sink(output->packets, sink);
+    if (outlet->pool)
+        pool_set_sink(outlet->pool, sink);
+    else if (outlet->packets)
+        packet_queue_set_sink(outlet->packets, sink);
 }
 
 enum {
@@ -196,41 +159,38 @@ enum {
 // Lines end last: clients may have sent results of the last frames until now.
 static void sink_was_closed(void *opaque)
 {
-    struct output *output = opaque;
-    const int64_t rest_ms = (output->drained_ns - monotonic_ns()) / 1000000;
-    output->sink = NULL;
-    if (output->lines)
-        result_lines_finish(output->lines,
+    struct outlet *outlet = opaque;
+    const int64_t rest_ms = (outlet->drained_ns - monotonic_ns()) / 1000000;
+    outlet->sink = NULL;
+    if (outlet->lines)
+        result_lines_finish(outlet->lines,
                             rest_ms > LINES_GRACE_MS ? (int)rest_ms : LINES_GRACE_MS);
-    output->closed(output);
+    outlet->closed(outlet);
 }
 
-int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct output *),
-                  void *owner)
+int outlet_listen(struct outlet *outlet, uv_loop_t *loop)
 {
     const struct sink_context context = {
         .loop = loop,
-        .camera = output->camera,
-        .config = output->config,
-        .pool = output->pool,
-        .results = output->results,
-        .packets = output->packets,
-        .lines = output->scene ? output->scene->queue : NULL,
-        .account = output->scene ? &output->scene->account : NULL,
-        .ledger = &output->ledger,
-        .last_error = &output->last_error,
+        .camera = outlet->camera,
+        .config = outlet->config,
+        .pool = outlet->pool,
+        .results = outlet->results,
+        .packets = outlet->packets,
+        .lines = outlet->scene ? outlet->scene->queue : NULL,
+        .account = outlet->scene ? &outlet->scene->account : NULL,
+        .ledger = outlet->ledger,
+        .last_error = &outlet->last_error,
         .closed = sink_was_closed,
-        .opaque = output,
-        .listener = &output->listener,
-        .shared = &output->shared,
+        .opaque = outlet,
+        .listener = &outlet->listener,
+        .shared = &outlet->shared,
     };
-    output->closed = closed;
-    output->owner = owner;
-    int rc = sink_try_open(&output->sink, &context, "", &output->refused);
-    if (rc == 0 && output->config->overflow_auto && output->config->overflow == OVERFLOW_WAIT)
-        sink_event(output->sink, LOG_LEVEL_INFO,
+    int rc = sink_try_open(&outlet->sink, &context, "", &outlet->refused);
+    if (rc == 0 && outlet->config->overflow_auto && outlet->config->overflow == OVERFLOW_WAIT)
+        sink_event(outlet->sink, LOG_LEVEL_INFO,
                    "overflow: wait (by auto: the camera is a file read at full pace)");
-    set_sink(output, rc < 0 ? POOL_SINK_REFUSED : POOL_SINK_OPEN);
+    set_sink(outlet, rc < 0 ? POOL_SINK_REFUSED : POOL_SINK_OPEN);
     return rc;
 }
 
@@ -238,99 +198,166 @@ int output_listen(struct output *output, uv_loop_t *loop, void (*closed)(struct 
 
 static void lines_were_closed(struct result_lines *lines, void *opaque)
 {
-    struct output *output = opaque;
-    struct result_lines **link = &output->old_lines;
-    while (*link && *link != lines)
-        link = &(*link)->next;
-    if (*link) {
-        *link = lines->next;
+    struct outlet *outlet = opaque;
+    if (lines != outlet->lines) {
+        outlet->old_lines--;
         result_lines_close(lines);
     }
-    output->closed(output);
+    outlet->closed(outlet);
 }
 
-bool output_wants_lines(const struct output *output)
+bool outlet_wants_lines(const struct outlet *outlet)
 {
-    return output->lines && !output->lines->sink && !output->lines->finished && !output->old_lines;
+    return outlet->lines && !outlet->lines->sink && !outlet->lines->finished &&
+           outlet->old_lines == 0;
 }
 
-int output_listen_lines(struct output *output, uv_loop_t *loop, void (*closed)(struct output *),
-                        void *owner)
+int outlet_listen_lines(struct outlet *outlet, uv_loop_t *loop)
 {
-    output->closed = closed;
-    output->owner = owner;
-    output->lines->config.group_id = output->config->detections.group_id;
-    output->lines->config.has_group_id = output->config->detections.has_group_id;
-    return result_lines_listen(output->lines, loop, output->camera, &output->last_error,
-                               lines_were_closed, output);
+    outlet->lines->config.group_id = outlet->config->detections.group_id;
+    outlet->lines->config.has_group_id = outlet->config->detections.has_group_id;
+    return result_lines_listen(outlet->lines, loop, outlet->camera, &outlet->last_error,
+                               lines_were_closed, outlet);
 }
 
-int output_set_detections(struct output *output, const struct output_config *config)
+int outlet_set_detections(struct outlet *outlet, const struct output_config *config)
 {
-    struct result_lines *lines = NULL, *before = output->lines;
-    if (!output->results || output->finished || detections_equal(output->config, config))
+    struct result_lines *lines = NULL, *before = outlet->lines;
+    if (!outlet->results || outlet->finished || detections_equal(outlet->config, config))
         return 0;
     int rc = 0;
     if (config->detections.sink.kind != SINK_NONE)
-        rc = result_lines_open(&lines, config, output->results);
+        rc = result_lines_open(&lines, config, outlet->results);
     if (rc == 0)
-        rc = detections_copy(output->config, config);
+        rc = detections_copy(outlet->config, config);
     if (rc < 0) {
         result_lines_close(lines);
         return rc;
     }
-    output->lines = lines;
-    if (!before)
-        return 1;
-    result_lines_finish(before, OLD_LINES_GRACE_MS);
-    if (before->sink) {
-        before->next = output->old_lines;
-        output->old_lines = before;
-    } else {
+    outlet->lines = lines;
+    if (before)
+        result_lines_finish(before, OLD_LINES_GRACE_MS);
+    if (before && before->sink)
+        outlet->old_lines++;
+    else
         result_lines_close(before);
-    }
     return 1;
 }
 
-bool output_is_open(const struct output *output)
+bool outlet_is_open(const struct outlet *outlet)
 {
-    return output->sink || output->old_lines || (output->lines && output->lines->sink);
+    return outlet->sink || outlet->old_lines > 0 || (outlet->lines && outlet->lines->sink);
 }
 
-void output_yield(const struct output *output)
+void outlet_yield(const struct outlet *outlet)
 {
-    sink_yield(output->sink, NULL);
-    if (output->lines)
-        sink_yield(output->lines->sink, NULL);
+    sink_yield(outlet->sink, NULL);
+    if (outlet->lines)
+        sink_yield(outlet->lines->sink, NULL);
 }
 
-void output_check_paths(const struct output *output)
+void outlet_check_paths(const struct outlet *outlet)
 {
-    sink_check_path(output->sink);
-    if (output->lines && !output->lines->finished)
-        sink_check_path(output->lines->sink);
+    sink_check_path(outlet->sink);
+    if (outlet->lines && !outlet->lines->finished)
+        sink_check_path(outlet->lines->sink);
 }
 
-// --- the end
+// Sets the end of the time to take ready results, unless it is earlier already.
+static void shorten(int64_t *drained_ns, int grace_ms)
+{
+    const int64_t ns = monotonic_ns() + grace_ms * INT64_C(1000000);
+    if (*drained_ns == 0 || ns < *drained_ns)
+        *drained_ns = ns;
+}
+
+void outlet_finish(struct outlet *outlet, int grace_ms)
+{
+    shorten(&outlet->drained_ns, grace_ms);
+    outlet->finished = true;
+    if (outlet->scene) // while the sink takes lines
+        write_scene_lines(outlet);
+    if (outlet->sink)
+        sink_finish(outlet->sink, grace_ms);
+    else
+        set_sink(outlet, POOL_SINK_STOPPED);
+    if (!outlet->sink && outlet->lines && !outlet->lines->finished)
+        result_lines_finish(outlet->lines, LINES_GRACE_MS);
+}
+
+// --- outputs
+
+static int open_share(struct output *output, const struct output_config *config,
+                      struct outlet *batch)
+{
+    output->config = config_copy_output(config);
+    if (!output->config)
+        return -ENOMEM;
+    output->outlet = output->parent = batch;
+    output->share = (struct batch_member){
+        .camera = output->camera,
+        .ledger = &output->ledger,
+        .overflow = config->overflow,
+        .max_age_ns = config->max_age.ns,
+    };
+    batch_add(batch->batch, &output->share);
+    batch->shares++;
+    return 0;
+}
+
+static int open_own_outlet(struct output *output, const struct output_config *config)
+{
+    int rc = outlet_open(&output->outlet, output->camera, config, &output->ledger);
+    if (rc < 0)
+        return rc;
+    output->config = output->outlet->config;
+    if (config->crops.of)
+        rc = crop_requests_open(&output->requests, output->camera, output->config, &output->ledger);
+    return rc;
+}
+
+int output_open(struct output **ret, const char *camera, const struct output_config *config,
+                struct outlet *batch)
+{
+    struct output *output = calloc(1, sizeof *output);
+    if (!output)
+        return -ENOMEM;
+    output->camera = camera;
+    output->rate.fps = config->fps;
+    int rc = batch ? open_share(output, config, batch) : open_own_outlet(output, config);
+    if (rc < 0) {
+        output_close(output);
+        return rc;
+    }
+    output->pool = output->outlet->pool;
+    *ret = output;
+    return 0;
+}
+
+void output_close(struct output *output)
+{
+    if (!output)
+        return;
+    crop_requests_close(output->requests);
+    if (output->parent) {
+        batch_leave(&output->share);
+        if (output->parent->results)
+            results_forget_camera(output->parent->results, output->camera);
+        output->parent->shares--;
+        config_free_output(output->config);
+    } else {
+        outlet_close(output->outlet);
+    }
+    free(output);
+}
 
 void output_finish(struct output *output, int grace_ms)
 {
-    const int64_t drained_ns = monotonic_ns() + grace_ms * INT64_C(1000000);
-    if (!output->finished || drained_ns < output->drained_ns)
-        output->drained_ns = drained_ns;
-    output->finished = true;
-    if (output->batch)
-        batch_finish(output->batch);
+    shorten(&output->drained_ns, grace_ms);
     if (output->requests)
         crop_requests_follow(output->requests, NULL, NULL);
-    if (output->scene) // while the sink takes lines
-        write_scene_lines(output);
-    if (output->sink)
-        sink_finish(output->sink, grace_ms);
-    else
-        set_sink(output, POOL_SINK_STOPPED);
-    if (!output->sink && output->lines && !output->lines->finished)
-        result_lines_finish(output->lines, LINES_GRACE_MS);
+    if (!output->parent)
+        outlet_finish(output->outlet, grace_ms);
 }
 
 bool output_has_drained(struct output *output)
@@ -349,9 +376,9 @@ bool output_is_silent(const struct output *output)
 static void log_silence(const struct output *output, const char *losses)
 {
     const char *name = output->config->name;
-    if (output->refused)
+    if (output->outlet->refused)
         log_event(LOG_LEVEL_ERROR, "output=%s emitted nothing: its sink was never opened: %s", name,
-                  output->last_error.text);
+                  output->outlet->last_error.text);
     else if (*losses)
         log_event(LOG_LEVEL_ERROR, "output=%s emitted nothing: all was lost,%s", name, losses);
     else

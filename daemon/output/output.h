@@ -1,6 +1,6 @@
-// One output of a camera: the state that the camera thread, the backend and the loop share. A batch
-// is an output without a camera; each camera that fills it has an output of the batch's name, which
-// counts that camera's frames and uses the batch's pool and sink.
+// One output of a camera, and its outlet: the sink with what it delivers. The camera's thread, the
+// backend and the loop share both. The outputs of the cameras that fill a batch are its shares:
+// each counts the frames of its camera, and all have the outlet of the batch.
 #ifndef FRAMED_DAEMON_OUTPUT_OUTPUT_H
 #define FRAMED_DAEMON_OUTPUT_OUTPUT_H
 
@@ -16,6 +16,36 @@
 #include "daemon/output/pool.h"
 #include "daemon/output/sink.h"
 #include "kernels/backend.h"
+
+struct outlet {
+    const char *camera; // its name; "" for a batch
+    struct output_config *config;
+    struct event ready; // results may be ready, or many packets wait
+    // What the sink delivers: one of these is not NULL.
+    struct pool *pool;            // results
+    struct packet_queue *packets; // copies of packets
+    struct scene_lines *scene;    // lines of the analysis
+    struct ledger *ledger;        // of the output; NULL: of a batch
+    // Beside a pool; each may be NULL:
+    struct batch *batch;         // fills the pool
+    struct results *results;     // that clients of a ring send
+    struct shared_object shared; // name of the pool's memory by `shared:`; else closed
+
+    // loop thread:
+    struct listener listener;   // for the sink to be opened; closed: the sink makes its own
+    struct sink *sink;          // NULL: not open, or closed
+    struct result_lines *lines; // of `detections`; NULL: none
+    int old_lines;              // replaced by a reload and still open: readers take the rest
+    bool refused;               // the last try to open the sink failed
+    bool finished;              // no sink is opened any more
+    int64_t drained_ns;         // CLOCK_MONOTONIC: end of the time to take ready results
+    // The caller's: a sink is closed, once for each that was opened, after outlet_finish.
+    void (*closed)(struct outlet *);
+    void *owner;
+    int shares;                   // of a batch
+    struct last_error last_error; // of the sink
+    struct outlet *next;          // in the caller's list of batches
+};
 
 // An output without a sink or an account, for viewers (view/previews.h). Its results show the
 // camera's picture, or the first element of another output.
@@ -43,36 +73,22 @@ struct demand {
 };
 
 struct output {
-    const char *camera; // its name; "" for a batch
+    const char *camera; // its name
     struct output_config *config;
+    struct outlet *outlet; // its own, or the batch's
+    struct pool *pool;     // of the outlet
     struct ledger ledger;
-    struct latency latency;         // received to finished
-    struct latency processing;      // decoded to finished
-    struct shared_object shared;    // name of the pool's memory by `shared:`; else closed
-    struct pool *pool;              // NULL for copies and lines of the analysis, which have:
-    struct packet_queue *packets;   // copies; else NULL
-    struct scene_lines *scene;      // lines of the analysis; else NULL
-    struct results *results;        // of an output with its own ring; else NULL
+    struct latency latency;    // received to finished
+    struct latency processing; // decoded to finished
+    // By kind:
+    struct outlet *parent; // of a share: the batch's outlet; else NULL
+    struct batch_member share;
     struct crop_requests *requests; // of crops; else NULL
-    struct event ready;             // results may be ready, or many packets wait
-    struct batch *batch;            // of a batch's own output; else NULL
-    struct collector *collector;    // of the batch, owned by the supervisor; NULL: not started
-    struct output *parent;          // for a camera's share, the batch's own output; else NULL
-    struct batch_member share;      // if there is a parent
     struct demand *demand;          // of an output for viewers; else NULL
 
     // loop thread:
-    struct listener listener;       // for the sink to be opened; closed: the sink makes its own
-    struct sink *sink;              // NULL: not open, or closed
-    struct result_lines *lines;     // of `detections`; NULL: none
-    struct result_lines *old_lines; // replaced by a reload: readers take waiting lines
-    bool refused;                   // the last try to open the sink failed
-    bool finished;                  // no sink is opened any more
-    int64_t drained_ns;             // CLOCK_MONOTONIC: end of the time to take ready results
-    void (*closed)(struct output *);
-    void *owner;                  // passed with `closed`
-    int subscribers;              // lists of subscriptions with the output; batch: its shares
-    struct last_error last_error; // of the sink
+    int subscribers;                               // lists of subscriptions with the output
+    int64_t drained_ns;                            // as the outlet's
     struct rate_counter emitted, lost, overflowed; // sampled by the status, like:
     struct latency_window recent;
 
@@ -81,46 +97,49 @@ struct output {
     struct rate rate;           // by `fps`
     struct gate gate;           // by `gate`
 
-    // In the caller's list: of batches, or of outputs that their camera no longer has.
-    struct output *next;
+    struct output *next; // in the caller's list of outputs that their camera no longer has
 };
 
-// Opens an output with a copy of the configuration. `camera`, the name, outlives the output; it is
-// "" for a batch's own output. `parent`: opens the camera's share in that batch; else NULL. Returns
-// 0 or a negative errno.
+// Opens an output with a copy of the configuration. `camera`, the name, outlives the output.
+// `batch`: opens the camera's share in that batch; else NULL. Returns 0 or a negative errno.
 int output_open(struct output **ret, const char *camera, const struct output_config *,
-                struct output *parent);
+                struct outlet *batch);
 void output_close(struct output *); // after sink and camera are gone; accepts NULL
-// Returns the output that has the sink: the parent, or itself.
-struct output *output_owner(struct output *);
-// Returns that output's sink, which gets this output's results; NULL: not open. Loop thread.
-struct sink *output_sink(const struct output *);
 // Returns true if no frame was emitted: all were lost, or none came. Crops and copies that wait for
 // requests may get none: false.
 bool output_is_silent(const struct output *);
 // Logs the ledger; `fails`: also why the output emitted nothing, which makes the run fail. No frame
 // may be in flight.
 void output_log_account(const struct output *, bool fails);
-
-// Opens the sink; `closed` is called once, after output_finish. Until a try succeeds, frames are
-// lost as LOSS_SINK. Logs the first failure and each success. Returns 0 or a negative errno.
-int output_listen(struct output *, uv_loop_t *, void (*closed)(struct output *), void *owner);
-// Opens the sink of the `detections` lines, if output_wants_lines; the same `closed` is called.
-// -EBUSY: earlier lines are still being written.
-int output_listen_lines(struct output *, uv_loop_t *, void (*closed)(struct output *), void *owner);
-bool output_wants_lines(const struct output *);
-// Takes over `detections` of another configuration: ends the old lines and begins the new ones.
-// Returns 1; 0: nothing differs; -ENOMEM.
-int output_set_detections(struct output *, const struct output_config *);
-void output_check_paths(const struct output *); // of its sinks, as sink_check_path
-// Stops listening on its sinks: others may use the addresses. Clients stay connected.
-void output_yield(const struct output *);
-// Returns true if a sink of the output is open, its own or one of lines.
-bool output_is_open(const struct output *);
-// Ends the output: consumers have `grace_ms` to take ready results. Another call may shorten that.
+// Ends the output and, unless it is a share, its outlet as outlet_finish.
 void output_finish(struct output *, int grace_ms);
 // Returns true if clients of the batch are done with a camera's share that no thread fills any
 // more, after output_finish. After their time they keep their frames, which count as lost.
 bool output_has_drained(struct output *);
+
+// --- outlets: loop thread
+
+// Opens an outlet with a copy of the configuration. `camera` and the ledger outlive it; they are ""
+// and NULL for a batch. Returns 0 or a negative errno.
+int outlet_open(struct outlet **ret, const char *camera, const struct output_config *,
+                struct ledger *);
+void outlet_close(struct outlet *); // after the sink and the outputs are gone; accepts NULL
+// Opens the sink. Until a try succeeds, frames are lost as LOSS_SINK. Logs the first failure and
+// each success. Returns 0 or a negative errno.
+int outlet_listen(struct outlet *, uv_loop_t *);
+// Does the same for the `detections` lines, if outlet_wants_lines. -EBUSY: earlier lines are still
+// being written.
+int outlet_listen_lines(struct outlet *, uv_loop_t *);
+bool outlet_wants_lines(const struct outlet *);
+// Takes over `detections` of another configuration: ends the old lines and begins the new ones.
+// Returns 1; 0: nothing differs; -ENOMEM.
+int outlet_set_detections(struct outlet *, const struct output_config *);
+void outlet_check_paths(const struct outlet *); // of its sinks, as sink_check_path
+// Stops listening on its sinks: others may use the addresses. Clients stay connected.
+void outlet_yield(const struct outlet *);
+// Returns true if a sink is open, its own or one of lines.
+bool outlet_is_open(const struct outlet *);
+// Ends the sinks: consumers have `grace_ms` to take ready results. Another call may shorten that.
+void outlet_finish(struct outlet *, int grace_ms);
 
 #endif

@@ -11,18 +11,6 @@ enum {
     HELD_PART = 5, // weight of the last result in pool.held_ns: 1/HELD_PART
 };
 
-static bool has_lent(const struct consumer *consumer, int number)
-{
-    return consumer->lent[number / 64] >> number % 64 & 1;
-}
-
-static void set_lent(struct consumer *consumer, int number, bool lent)
-{
-    const uint64_t bit = UINT64_C(1) << number % 64;
-    uint64_t *word = &consumer->lent[number / 64];
-    *word = lent ? *word | bit : *word & ~bit;
-}
-
 static struct result *older_result(struct result *a, struct result *b)
 {
     return !a || b->ticket < a->ticket ? b : a;
@@ -35,19 +23,14 @@ bool pool_waits(const struct pool *pool)
 
 // --- the end of a result
 
-// Returns true if the result's delivery is pending for a consumer, and passes `emitted` on to all
-// of these. Lock held.
-static bool is_pending(struct pool *pool, uint64_t ticket, bool emitted)
-{
-    bool found = false;
-    for (struct consumer *consumer = pool->consumers; consumer; consumer = consumer->next) {
-        if (consumer->pending.ticket != ticket)
-            continue;
-        found = true;
-        consumer->pending.emitted |= emitted;
-    }
-    return found;
-}
+// What consumers that detached the same result's payload are still to get. Under the pool's lock.
+struct delivery {
+    int consumers;
+    struct result *result; // NULL: it has ended
+    bool emitted;          // a consumer got all of it, and it is counted
+    int items;             // filled ones
+    struct ledger *ledger[];
+};
 
 bool item_is_filled(const struct item *item)
 {
@@ -88,16 +71,21 @@ static void account_item(struct ledger *ledger, bool delivered, enum loss loss)
 // when that delivery ends, unless another consumer got it. Lock held.
 void pool_end_result(struct pool *pool, struct result *result)
 {
-    const bool pending = is_pending(pool, result->ticket, result->delivered);
+    struct delivery *delivery = result->delivery;
     for (int i = 0; i < result->n_items; i++) {
         struct item *item = &result->item[i];
         const bool filled = item_is_filled(item), delivered = filled && result->delivered;
-        if (item->state != ITEM_EMPTY && (delivered || !filled || !pending))
+        if (item->state != ITEM_EMPTY && (delivered || !filled || !delivery))
             account_item(item->ledger, delivered, loss_of(pool, result, item));
         item->state = ITEM_EMPTY;
     }
     for (struct consumer *c = pool->consumers; c; c = c->next)
-        set_lent(c, result->number, false);
+        c->lent[result->number] = false;
+    if (delivery) {
+        delivery->emitted = result->delivered;
+        delivery->result = NULL;
+        result->delivery = NULL;
+    }
     atomic_store(pool_region_word(result->region, result->number), 0);
     result->region->users--;
     result->region = NULL;
@@ -118,7 +106,7 @@ static void end_unneeded(struct pool *pool, struct result *result)
     const bool kept = pool_waits(pool) && pool->n_consumers == 0 && pool->sink == POOL_SINK_OPEN;
     bool needed = kept || result->held > 0;
     for (const struct consumer *c = pool->consumers; c && !needed; c = c->next)
-        needed = awaits(c, result) || has_lent(c, result->number);
+        needed = awaits(c, result) || c->lent[result->number];
     if (!needed)
         pool_end_result(pool, result);
 }
@@ -135,39 +123,33 @@ static struct result *find_free(struct pool *pool)
     return found;
 }
 
-// Returns the oldest result lent to the consumer; NULL: none.
-static struct result *oldest_lent(struct pool *pool, const struct consumer *consumer)
+static bool is_oldest_lent(const struct pool *pool, const struct consumer *consumer,
+                           const struct result *result)
 {
-    struct result *oldest = NULL;
     for (int i = 0; i < pool->options.n; i++)
-        if (has_lent(consumer, i))
-            oldest = older_result(oldest, &pool->result[i]);
-    return oldest;
+        if (consumer->lent[i] && pool->result[i].ticket < result->ticket)
+            return false;
+    return consumer->lent[result->number];
 }
 
 // Returns the result to evict for a newer one, by the policy; NULL: none. Lock held.
 static struct result *find_evictable(struct pool *pool)
 {
-    bool is_oldest_lent[POOL_RESULTS_MAX] = {false};
     const bool newest = atomic_load(&pool->overflow) == OVERFLOW_DROP_NEWEST;
     struct result *passed = NULL, *other = NULL;
-    for (const struct consumer *c = pool->consumers; c; c = c->next) {
-        const struct result *oldest = oldest_lent(pool, c);
-        if (oldest)
-            is_oldest_lent[oldest->number] = true;
-    }
     for (int i = 0; i < pool->options.n; i++) {
         struct result *result = &pool->result[i];
-        bool is_passed = false, is_lent = false;
+        bool is_passed = false, is_lent = false, is_oldest = false;
         if (result->state != RESULT_READY || result->held > 0)
             continue;
         for (const struct consumer *c = pool->consumers; c; c = c->next) {
             is_passed |= !awaits(c, result);
-            is_lent |= has_lent(c, i);
+            is_lent |= c->lent[i];
+            is_oldest |= is_oldest_lent(pool, c, result);
         }
         if (is_passed && !is_lent)
             passed = older_result(passed, result); // it only waits for slower consumers
-        if (!is_oldest_lent[i] && (result->delivered || !newest))
+        if (!is_oldest && (result->delivered || !newest))
             other = older_result(other, result);
     }
     return newest && passed ? passed : other;
@@ -255,15 +237,9 @@ int pool_claim(struct pool *pool, struct pool_request *request, struct result **
     const size_t size = request->size * (size_t)request->items;
     int rc;
     pthread_mutex_lock(&pool->lock);
-    while ((rc = wait_for_room(pool, request, ret)) == 0 && !pool_region_fits(pool, size)) {
-        pthread_mutex_unlock(&pool->lock);
-        const int64_t begun_ns = monotonic_ns();
-        rc = pool_open_region(pool, size);
-        request->opening_ns += monotonic_ns() - begun_ns;
-        if (rc < 0)
-            return rc;
-        pthread_mutex_lock(&pool->lock);
-    }
+    while ((rc = wait_for_room(pool, request, ret)) == 0 && !pool_region_fits(pool, size))
+        if ((rc = pool_open_region(pool, size, &request->opening_ns)) < 0)
+            break;
     if (rc == 0) {
         pool_begin_result(pool, *ret, request);
         pool_claim_items(*ret, 0, request->items, request->ledger);
@@ -289,7 +265,7 @@ void pool_publish_done(struct pool *pool)
 {
     while (pool->head < pool->next_ticket) {
         struct result *result = find_ticket(pool, pool->head);
-        if (result && result->state != RESULT_DONE)
+        if (result && (!result->sealed || result->filling > 0))
             break;
         pool->head++;
         if (!result) // it ended with its device
@@ -314,25 +290,15 @@ bool pool_is_filling(struct pool *pool)
     return found;
 }
 
-// Lock held.
-static void finish_when_complete(struct pool *pool, struct result *result)
-{
-    if (!result->sealed || result->filling > 0)
-        return;
-    result->state = RESULT_DONE;
-    pool_publish_done(pool);
-}
-
 void pool_seal(struct pool *pool, struct result *result)
 {
     result->sealed = true;
-    finish_when_complete(pool, result);
+    pool_publish_done(pool);
 }
 
-void pool_complete(struct pool *pool, struct result *result, int first, int n, int status)
+void pool_complete_items(struct pool *pool, struct result *result, int first, int n, int status)
 {
     const int64_t now_ns = monotonic_ns();
-    pthread_mutex_lock(&pool->lock);
     for (int i = first; i < first + n; i++) {
         struct item *item = &result->item[i];
         item->finished_ns = now_ns;
@@ -342,7 +308,13 @@ void pool_complete(struct pool *pool, struct result *result, int first, int n, i
             item->valid_op = 0;
     }
     result->filling -= n;
-    finish_when_complete(pool, result);
+    pool_publish_done(pool);
+}
+
+void pool_complete(struct pool *pool, struct result *result, int first, int n, int status)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool_complete_items(pool, result, first, n, status);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -360,9 +332,9 @@ void pool_forget_ledger(struct pool *pool, struct ledger *ledger)
         }
     }
     for (struct consumer *c = pool->consumers; c; c = c->next)
-        for (int i = 0; c->pending.ticket && i < c->pending.items; i++)
-            if (c->pending.ledger[i] == ledger)
-                c->pending.ledger[i] = NULL;
+        for (int i = 0; c->pending && i < c->pending->items; i++)
+            if (c->pending->ledger[i] == ledger)
+                c->pending->ledger[i] = NULL;
     // At once, whatever the count: a wrong one is logged with the account.
     const int64_t left = ledger_in_flight(ledger);
     atomic_fetch_add(&ledger->lost[LOSS_STOPPING], (uint64_t)(left > 0 ? left : 0));
@@ -407,19 +379,24 @@ void pool_attach(struct pool *pool, struct consumer *consumer)
     pthread_mutex_unlock(&pool->lock);
 }
 
-// Ends the pending delivery. Lock held.
+// Ends the consumer's part in the pending delivery. Lock held.
 static void end_delivery(struct pool *pool, struct consumer *consumer, bool delivered)
 {
-    const uint64_t ticket = consumer->pending.ticket;
-    struct result *result = find_ticket(pool, ticket);
-    consumer->pending.ticket = 0;
-    if (result)
+    struct delivery *delivery = consumer->pending;
+    struct result *result = delivery->result;
+    const bool last = --delivery->consumers == 0;
+    consumer->pending = NULL;
+    if (result) {
         result->delivered |= delivered;
-    if (result || consumer->pending.emitted)
-        return;
-    const bool others = is_pending(pool, ticket, delivered);
-    for (int i = 0; i < consumer->pending.items && (delivered || !others); i++)
-        account_item(consumer->pending.ledger[i], delivered, pool->options.undelivered);
+        if (last)
+            result->delivery = NULL;
+    } else if (!delivery->emitted && (delivered || last)) {
+        delivery->emitted = true;
+        for (int i = 0; i < delivery->items; i++)
+            account_item(delivery->ledger[i], delivered, pool->options.undelivered);
+    }
+    if (last)
+        free(delivery);
 }
 
 void pool_detach(struct pool *pool, struct consumer *consumer)
@@ -434,34 +411,31 @@ void pool_detach(struct pool *pool, struct consumer *consumer)
         struct result *result = &pool->result[i];
         const bool holds = consumer->held == result;
         if (result->state != RESULT_READY ||
-            !(holds || awaits(consumer, result) || has_lent(consumer, i)))
+            !(holds || awaits(consumer, result) || consumer->lent[i]))
             continue;
         result->held -= holds;
         result->loss = LOSSES;
         end_unneeded(pool, result);
     }
-    if (consumer->pending.ticket)
+    if (consumer->pending)
         end_delivery(pool, consumer, false);
     pthread_cond_broadcast(&pool->room);
     pthread_mutex_unlock(&pool->lock);
-    free(consumer->pending.ledger);
-    consumer->pending.ledger = NULL;
 }
 
 struct consumer_report pool_report(struct pool *pool, const struct consumer *consumer)
 {
     pthread_mutex_lock(&pool->lock);
     struct consumer_report report = {
-        .held = consumer->held || consumer->pending.ticket,
+        .held = consumer->held || consumer->pending,
         .taken = consumer->taken,
         .missed = consumer->missed,
     };
     for (int i = 0; i < pool->options.n; i++) {
         const struct result *result = &pool->result[i];
-        report.behind += result->state == RESULT_READY && result->ticket >= consumer->cursor;
+        report.behind += result->state == RESULT_READY && awaits(consumer, result);
+        report.held += consumer->lent[i];
     }
-    for (int i = 0; i < POOL_RESULTS_MAX / 64; i++)
-        report.held += __builtin_popcountll(consumer->lent[i]);
     pthread_mutex_unlock(&pool->lock);
     return report;
 }
@@ -540,7 +514,7 @@ void pool_release(struct pool *pool, struct consumer *consumer, bool delivered)
         if (!delivered)
             result->loss = pool->options.undelivered;
         end_unneeded(pool, result);
-    } else if (consumer->pending.ticket) {
+    } else if (consumer->pending) {
         end_delivery(pool, consumer, delivered);
     }
     pthread_mutex_unlock(&pool->lock);
@@ -556,25 +530,33 @@ bool pool_is_short(struct pool *pool)
     return held > pool->options.n - FREE_MIN;
 }
 
-int pool_detach_payload(struct pool *pool, struct consumer *consumer)
+// Lock held.
+static struct delivery *open_delivery(struct result *result)
 {
-    int n = 0;
-    if (!consumer->pending.ledger)
-        consumer->pending.ledger =
-            calloc((size_t)pool->options.items, sizeof consumer->pending.ledger[0]);
-    if (!consumer->pending.ledger)
-        return -ENOMEM;
-    pthread_mutex_lock(&pool->lock);
-    struct result *result = end_hold(pool, consumer);
+    struct delivery *delivery =
+        calloc(1, sizeof *delivery + (size_t)result->n_items * sizeof delivery->ledger[0]);
+    if (!delivery)
+        return NULL;
     for (int i = 0; i < result->n_items; i++)
         if (item_is_filled(&result->item[i]))
-            consumer->pending.ledger[n++] = result->item[i].ledger;
-    consumer->pending.ticket = result->ticket;
-    consumer->pending.items = n;
-    consumer->pending.emitted = false;
-    end_unneeded(pool, result);
+            delivery->ledger[delivery->items++] = result->item[i].ledger;
+    delivery->result = result;
+    return delivery;
+}
+
+int pool_detach_payload(struct pool *pool, struct consumer *consumer)
+{
+    pthread_mutex_lock(&pool->lock);
+    struct result *result = consumer->held;
+    if (!result->delivery)
+        result->delivery = open_delivery(result);
+    if (result->delivery) {
+        consumer->pending = result->delivery;
+        consumer->pending->consumers++;
+        end_unneeded(pool, end_hold(pool, consumer));
+    }
     pthread_mutex_unlock(&pool->lock);
-    return 0;
+    return consumer->pending ? 0 : -ENOMEM;
 }
 
 void pool_lend(struct pool *pool, struct consumer *consumer, bool notified)
@@ -582,7 +564,7 @@ void pool_lend(struct pool *pool, struct consumer *consumer, bool notified)
     pthread_mutex_lock(&pool->lock);
     struct result *result = end_hold(pool, consumer);
     if (notified) {
-        set_lent(consumer, result->number, true);
+        consumer->lent[result->number] = true;
         result->lent_ns = monotonic_ns();
     } else {
         consumer->cursor = result->ticket;
@@ -591,11 +573,13 @@ void pool_lend(struct pool *pool, struct consumer *consumer, bool notified)
     pthread_mutex_unlock(&pool->lock);
 }
 
+// Returns the result lent in that slot as `ticket`; NULL: it was revoked, or there is no such slot.
 // Lock held.
-static bool is_lent_as(const struct pool *pool, const struct consumer *consumer, uint32_t number,
-                       uint64_t ticket)
+static struct result *find_lent(struct pool *pool, const struct consumer *consumer, uint32_t number,
+                                uint64_t ticket)
 {
-    return pool->result[number].ticket == ticket && has_lent(consumer, (int)number);
+    const bool lent = number < (uint32_t)pool->options.n && consumer->lent[number];
+    return lent && pool->result[number].ticket == ticket ? &pool->result[number] : NULL;
 }
 
 int pool_return(struct pool *pool, struct consumer *consumer, uint32_t number, uint64_t ticket)
@@ -603,25 +587,22 @@ int pool_return(struct pool *pool, struct consumer *consumer, uint32_t number, u
     if (number >= (uint32_t)pool->options.n)
         return -EINVAL;
     pthread_mutex_lock(&pool->lock);
-    struct result *result = &pool->result[number];
-    const bool lent = is_lent_as(pool, consumer, number, ticket);
-    if (lent) {
-        set_lent(consumer, result->number, false);
+    struct result *result = find_lent(pool, consumer, number, ticket);
+    if (result) {
+        consumer->lent[number] = false;
         observe_held(pool, monotonic_ns() - result->lent_ns);
         result->delivered = true;
         end_unneeded(pool, result);
     }
     pthread_mutex_unlock(&pool->lock);
-    return lent;
+    return result != NULL;
 }
 
 bool pool_has_lent(struct pool *pool, const struct consumer *consumer, uint32_t number,
                    uint64_t ticket)
 {
-    if (number >= (uint32_t)pool->options.n)
-        return false;
     pthread_mutex_lock(&pool->lock);
-    const bool has = is_lent_as(pool, consumer, number, ticket);
+    const bool has = find_lent(pool, consumer, number, ticket);
     pthread_mutex_unlock(&pool->lock);
     return has;
 }
@@ -634,9 +615,8 @@ int64_t pool_revoke(struct pool *pool, int64_t lent_ns)
         struct result *result = &pool->result[i];
         bool lent = false;
         for (struct consumer *c = pool->consumers; c; c = c->next) {
-            lent |= has_lent(c, i);
-            if (result->lent_ns < lent_ns)
-                set_lent(c, i, false);
+            lent |= c->lent[i];
+            c->lent[i] &= result->lent_ns >= lent_ns;
         }
         if (lent && result->lent_ns >= lent_ns) {
             first = result->lent_ns < first ? result->lent_ns : first;

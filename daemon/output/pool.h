@@ -1,7 +1,7 @@
 // The pool of an output's results: producers (camera threads) fill results, consumers (clients, or
 // the file) get each of them in order and hold a result until they release it.
 //
-//     free -> filling (claim to complete) -> done -> ready, in the order of claims -> free
+//     free -> filling (claim to complete) -> ready, in the order of claims -> free
 //
 // A result has one item for a plain output, one for each region or tile of a picture, or one for
 // each picture of a batch (output/batch.h, which fills a result step by step and seals it). It is
@@ -92,31 +92,27 @@ struct result {
     int number;              // of the slot in each of the pool's regions
     uint64_t ticket;         // identifies this use of the slot, rising; never 0
     // Private to pool.c, under the lock:
-    enum result_state { RESULT_FREE, RESULT_FILLING, RESULT_DONE, RESULT_READY } state;
-    uint32_t generation; // of the region that data last lay in
-    int filling;         // items claimed and not complete
-    bool sealed;         // no further item can be claimed
-    int held;            // by consumers that acquired it, and by a batch that fills it
-    int64_t lent_ns;     // CLOCK_MONOTONIC: when the last of them was notified
-    bool delivered;      // a consumer got all of it
-    enum loss loss;      // if no consumer gets it; LOSSES: none has reached it
+    enum result_state { RESULT_FREE, RESULT_FILLING, RESULT_READY } state;
+    uint32_t generation;       // of the region that data last lay in
+    int filling;               // items claimed and not complete
+    bool sealed;               // no further item can be claimed
+    int held;                  // by consumers that acquired it, and by a batch that fills it
+    int64_t lent_ns;           // CLOCK_MONOTONIC: when the last of them was notified
+    bool delivered;            // a consumer got all of it
+    enum loss loss;            // if no consumer gets it; LOSSES: none has reached it
+    struct delivery *delivery; // of its detached payload; NULL: none
 };
 
 // A consumer, from pool_attach to pool_detach. Zeroed before; only the pool changes it.
 struct consumer {
     struct consumer *next;
-    uint64_t cursor;     // ticket of the first result that it has not reached: it awaits that
-    uint64_t taken;      // results that it acquired
-    uint64_t missed;     // results that ended before it reached them
-    struct result *held; // acquired and neither released nor lent; NULL: none
-    struct {
-        uint64_t ticket;        // of the result with a detached payload; 0: none
-        int items;              // to count when the delivery ends
-        struct ledger **ledger; // of each of these; as many as a result has
-        bool emitted;           // already counted: another consumer got them
-    } pending;
-    int64_t acquired_ns;                  // CLOCK_MONOTONIC: when it acquired `held`
-    uint64_t lent[POOL_RESULTS_MAX / 64]; // bit i: result i is lent to it
+    uint64_t cursor;          // ticket of the first result that it has not reached: it awaits that
+    uint64_t taken;           // results that it acquired
+    uint64_t missed;          // results that ended before it reached them
+    struct result *held;      // acquired and neither released nor lent; NULL: none
+    struct delivery *pending; // of a detached payload; NULL: none
+    int64_t acquired_ns;      // CLOCK_MONOTONIC: when it acquired `held`
+    bool lent[POOL_RESULTS_MAX]; // by number of the result
 };
 
 // State of the output's sink, initially POOL_SINK_OPEN.
@@ -227,6 +223,8 @@ struct consumer_report {
 };
 
 struct consumer_report pool_report(struct pool *, const struct consumer *);
+// Returns true while producers fill a result that consumers will get.
+bool pool_is_filling(struct pool *);
 // Removes a consumer, with all results that it holds, was lent or was to get.
 void pool_detach(struct pool *, struct consumer *);
 // Returns true if pool_acquire may find a result. Takes no lock.
@@ -259,7 +257,7 @@ bool pool_has_lent(struct pool *, const struct consumer *, uint32_t number, uint
 // none.
 int64_t pool_revoke(struct pool *, int64_t lent_ns);
 
-// --- between pool.c, pool_memory.c and batch.c; all but the last three with `lock` held
+// --- between pool.c, pool_memory.c and batch.c; all but pool_close_unused_regions with `lock` held
 // Returns true if results of `size` bytes fit into the present region, in the right memory.
 bool pool_region_fits(const struct pool *, size_t size);
 // Returns 0 if the sink takes results, else -EPIPE, -ESHUTDOWN or -ENOTCONN, as pool_claim.
@@ -276,12 +274,12 @@ void pool_seal(struct pool *, struct result *);
 void pool_end_result(struct pool *, struct result *);
 // Makes done results ready in the order of claims: a backend may finish a younger one first.
 void pool_publish_done(struct pool *);
-// Returns true while producers fill a result that consumers will get. Takes `lock`.
-bool pool_is_filling(struct pool *);
-
-// Opens a region for results of `size` bytes, unless another thread did. Returns 0 or -ENOMEM; does
-// not try again for a second after a failure. May take long.
-int pool_open_region(struct pool *, size_t size);
+// Completes items as pool_complete.
+void pool_complete_items(struct pool *, struct result *, int first, int n, int status);
+// Opens a region for results of `size` bytes, unless another thread did. Releases the lock
+// meanwhile, and adds that time to *opening_ns. Returns 0 or -ENOMEM; does not try again for a
+// second after a failure.
+int pool_open_region(struct pool *, size_t size, int64_t *opening_ns);
 // Closes unused regions, except the present one.
 void pool_close_unused_regions(struct pool *);
 

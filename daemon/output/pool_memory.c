@@ -41,8 +41,17 @@ void pool_close_unused_regions(struct pool *pool)
 
 static void pin_region(struct pool *pool, struct pool_region *region)
 {
-    if (pool->n_backends > 0 && !pool_region_on_device(region))
+    if (pool->n_backends == 0)
+        region_unpin(&region->host);
+    else if (!pool_region_on_device(region))
         region_pin(&region->host, pool->backends[0].driver, pool->backends[0].backend);
+}
+
+// Call when another backend became the first one. Others may be filling the memory.
+static void pin_regions(struct pool *pool)
+{
+    for (struct pool_region *region = pool->regions; region; region = region->next)
+        pin_region(pool, region);
 }
 
 // Logs once: without a device this recurs with every new size, on a full one with every backend.
@@ -106,33 +115,35 @@ bool pool_region_fits(const struct pool *pool, size_t size)
     return region && region->stride >= size && pool_region_on_device(region) == pool->wants_device;
 }
 
-int pool_open_region(struct pool *pool, size_t size)
+int pool_open_region(struct pool *pool, size_t size, int64_t *opening_ns)
 {
+    const int64_t begun_ns = monotonic_ns();
     struct pool_region *region = NULL;
     int rc = 0;
+    pthread_mutex_unlock(&pool->lock);
     pthread_mutex_lock(&pool->memory_lock);
     pthread_mutex_lock(&pool->lock);
-    bool opens = !pool_region_fits(pool, size);
+    const bool opens = !pool_region_fits(pool, size);
     if (opens)
         pool->region = NULL;
     pthread_mutex_unlock(&pool->lock);
-    if (opens && monotonic_ns() < pool->retry_ns) {
+    if (opens && begun_ns < pool->retry_ns) {
         rc = -ENOMEM;
     } else if (opens) {
         close_unused_regions(pool); // first: unused memory need not coexist with the new
         rc = open_region(pool, &region, size);
         pool->retry_ns = rc < 0 ? monotonic_ns() + RETRY_NS : 0;
     }
-    if (opens && rc == 0) {
-        pthread_mutex_lock(&pool->lock);
+    pthread_mutex_lock(&pool->lock);
+    if (region) {
         region->generation = ++pool->generation;
         region->next = pool->regions;
         pool->region = pool->regions = region;
         // A full device is not tried again until the pool's backends change.
         pool->wants_device = pool_region_on_device(region);
-        pthread_mutex_unlock(&pool->lock);
     }
     pthread_mutex_unlock(&pool->memory_lock);
+    *opening_ns += monotonic_ns() - begun_ns;
     return rc < 0 ? -ENOMEM : 0;
 }
 
@@ -172,9 +183,8 @@ void pool_add_backend(struct pool *pool, const struct backend_driver *driver,
     } else if (pool->n_backends < POOL_BACKENDS_MAX) {
         pool->backends[pool->n_backends++] = (struct pool_backend){driver, backend, 1};
         update_device(pool);
-        for (struct pool_region *region = pool->regions; region && pool->n_backends == 1;
-             region = region->next)
-            pin_region(pool, region);
+        if (pool->n_backends == 1)
+            pin_regions(pool);
     }
     pthread_mutex_unlock(&pool->memory_lock);
 }
@@ -185,42 +195,23 @@ static bool is_on(const struct result *result, const struct backend *backend)
            result->region->device.backend == backend;
 }
 
-// Returns true while a consumer is being notified of a result on the device, with the region's
-// descriptor. Lock held.
-static bool is_device_held(const struct pool *pool, const struct backend *backend)
-{
-    for (int i = 0; i < pool->options.n; i++)
-        if (is_on(&pool->result[i], backend) && pool->result[i].held > 0)
-            return true;
-    return false;
-}
-
+// Waits while a consumer is being notified of a result, with the region's descriptor: for a moment.
 static void end_results_on(struct pool *pool, const struct backend *backend)
 {
     pthread_mutex_lock(&pool->lock);
-    while (is_device_held(pool, backend)) // for a moment only
-        pthread_cond_wait(&pool->room, &pool->lock);
+    if (pool->region && pool_region_on_device(pool->region))
+        pool->region = NULL;
     for (int i = 0; i < pool->options.n; i++) {
         struct result *result = &pool->result[i];
+        while (is_on(result, backend) && result->held > 0)
+            pthread_cond_wait(&pool->room, &pool->lock);
         if (!is_on(result, backend))
             continue;
         result->loss = LOSS_BACKEND;
         pool_end_result(pool, result);
     }
     pool_publish_done(pool); // the results after them
-    if (pool->region && pool_region_on_device(pool->region))
-        pool->region = NULL;
     pthread_mutex_unlock(&pool->lock);
-}
-
-// Lets the new first backend pin the former one's memory. Other backends may be filling it.
-static void hand_over_pins(struct pool *pool)
-{
-    for (struct pool_region *region = pool->regions; region; region = region->next)
-        if (pool->n_backends > 0)
-            pin_region(pool, region);
-        else
-            region_unpin(&region->host);
 }
 
 void pool_remove_backend(struct pool *pool, struct backend *backend)
@@ -234,7 +225,7 @@ void pool_remove_backend(struct pool *pool, struct backend *backend)
         update_device(pool);
         close_unused_regions(pool); // including those on the device
         if (first)
-            hand_over_pins(pool);
+            pin_regions(pool);
     }
     pthread_mutex_unlock(&pool->memory_lock);
 }

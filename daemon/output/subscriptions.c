@@ -11,31 +11,31 @@
 
 // Shares may differ only in each camera's own settings: the overflow that `auto` chose and the
 // position of its regions.
-static bool is_same_batch(const struct output *parent, const struct output_config *config)
+static bool is_same_batch(const struct outlet *batch, const struct output_config *config)
 {
-    struct output_config shared = *parent->config;
+    struct output_config shared = *batch->config;
     if (shared.overflow_auto && config->overflow_auto)
         shared.overflow = config->overflow;
     shared.roi.chosen = config->roi.chosen;
-    return !parent->finished && strcmp(shared.name, config->name) == 0 &&
+    return !batch->finished && strcmp(shared.name, config->name) == 0 &&
            config_same_output(&shared, config);
 }
 
 static int open_share(struct output **ret, const char *camera, const struct output_config *config,
-                      struct output **batches)
+                      struct outlet **batches)
 {
-    struct output *parent = *batches;
-    while (parent && !is_same_batch(parent, config))
-        parent = parent->next;
+    struct outlet *batch = *batches;
+    while (batch && !is_same_batch(batch, config))
+        batch = batch->next;
     int rc = 0;
-    if (!parent) {
-        rc = output_open(&parent, "", config, NULL);
+    if (!batch) {
+        rc = outlet_open(&batch, "", config, NULL);
         if (rc < 0)
             return rc;
-        parent->next = *batches;
-        *batches = parent;
+        batch->next = *batches;
+        *batches = batch;
     }
-    return output_open(ret, camera, config, parent);
+    return output_open(ret, camera, config, batch);
 }
 
 enum { PLACE_PICTURES, PLACE_CROPS, PLACE_COPIES, PLACE_LINES, PLACES };
@@ -51,7 +51,7 @@ static int place_of(const struct output_config *config)
 
 static int subscribe(struct subscriptions *subscriptions, const char *camera,
                      const struct output_config *config, const struct subscriptions *before,
-                     struct output **batches)
+                     struct outlet **batches)
 {
     struct subscription *own = &subscriptions->list[subscriptions->n];
     int rc = 0;
@@ -74,7 +74,7 @@ static int subscribe(struct subscriptions *subscriptions, const char *camera,
 
 int subscriptions_open(struct subscriptions **ret, const char *camera,
                        const struct camera_config *config, const struct subscriptions *before,
-                       struct output **batches)
+                       struct outlet **batches)
 {
     const size_t bytes = (size_t)config->n_outputs * sizeof(struct subscription);
     struct subscriptions *subscriptions = calloc(1, sizeof *subscriptions + bytes);
@@ -121,7 +121,7 @@ void subscriptions_follow(const struct subscriptions *subscriptions, struct work
     for (int i = subscriptions->n_pictures; i < subscriptions->n_pools; i++) {
         const struct output *output = subscriptions->list[i].output;
         struct output *of = subscriptions_find(subscriptions, output->config->crops.of);
-        crop_requests_follow(output->requests, of ? output_owner(of)->results : NULL, work);
+        crop_requests_follow(output->requests, of ? of->outlet->results : NULL, work);
     }
 }
 
@@ -155,7 +155,7 @@ bool subscriptions_have(const struct subscriptions *subscriptions, const struct 
     return false;
 }
 
-bool subscriptions_fill(const struct subscriptions *subscriptions, const struct output *batch)
+bool subscriptions_fill(const struct subscriptions *subscriptions, const struct outlet *batch)
 {
     for (int i = 0; i < subscriptions->n; i++)
         if (subscriptions->list[i].output->parent == batch)
@@ -188,8 +188,8 @@ void copies_packet(const struct subscriptions *subscriptions, struct event_queue
         struct output *output = subscriptions->list[i].output;
         if (output->config->overflow == OVERFLOW_WAIT)
             stage_enter(stages, STAGE_SUBMIT, STAGE_NO_LIMIT);
-        if (packet_queue_add(output->packets, packet, stream, stop))
-            event_post(events, &output->ready);
+        if (packet_queue_add(output->outlet->packets, packet, stream, stop))
+            event_post(events, &output->outlet->ready);
     }
 }
 
@@ -197,7 +197,7 @@ int copies_request(const struct subscriptions *subscriptions, int64_t until_ns)
 {
     int n = 0;
     for (int i = subscriptions->n_pools; i < subscriptions->n_packets; i++)
-        n += packet_queue_request(subscriptions->list[i].output->packets, until_ns);
+        n += packet_queue_request(subscriptions->list[i].output->outlet->packets, until_ns);
     return n;
 }
 
@@ -239,8 +239,8 @@ void stats_outputs_offer(const struct subscriptions *subscriptions, struct event
         }
         gate_passed(&output->gate, info);
         const bool waits = output->config->overflow == OVERFLOW_WAIT;
-        if (scene_lines_add(output->scene, sequence, record, waits ? stop : NULL))
-            event_post(events, &output->ready);
+        if (scene_lines_add(output->outlet->scene, sequence, record, waits ? stop : NULL))
+            event_post(events, &output->outlet->ready);
     }
 }
 

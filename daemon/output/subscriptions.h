@@ -34,11 +34,11 @@ struct subscriptions {
 // --- loop thread
 // Subscribes to all outputs of a camera, in the order of its configuration, except that crops,
 // copies and lines come last. Reuses outputs of `before` (may be NULL) that are configured alike,
-// and opens the others. Shares belong to batches of the list *batches, linked by output.next, that
+// and opens the others. Shares belong to batches of the list *batches, linked by outlet.next, that
 // are configured alike; new batches are added to it. `camera`, the name, outlives the outputs.
 // Returns 0 or a negative errno; the caller holds the only reference.
 int subscriptions_open(struct subscriptions **ret, const char *camera, const struct camera_config *,
-                       const struct subscriptions *before, struct output **batches);
+                       const struct subscriptions *before, struct outlet **batches);
 // Returns a list of the same outputs and of `more`, n outputs for viewers; the caller holds the
 // only reference. NULL: out of memory.
 struct subscriptions *subscriptions_with(const struct subscriptions *,
@@ -55,8 +55,8 @@ struct subscriptions *subscriptions_acquire(struct subscriptions *); // returns 
 // Returns true if that was the last reference.
 bool subscriptions_release(struct subscriptions *);
 bool subscriptions_have(const struct subscriptions *, const struct output *);
-// Returns true if one of the outputs is a share in the batch, given as the batch's own output.
-bool subscriptions_fill(const struct subscriptions *, const struct output *batch);
+// Returns true if one of the outputs is a share in the batch.
+bool subscriptions_fill(const struct subscriptions *, const struct outlet *batch);
 struct output *subscriptions_find(const struct subscriptions *, const char *name); // or NULL
 // Returns the output of that name if its configuration is the same; else NULL.
 struct output *subscriptions_find_same(const struct subscriptions *, const struct output_config *);

@@ -380,19 +380,19 @@ struct event_stream {
 
 // --- streams: lines of detections
 
-static void leave_lines(void *opaque, struct output *output)
+static void leave_lines(void *opaque, struct outlet *outlet)
 {
     (void)opaque;
-    if (output->lines)
-        output->lines->is_followed = false;
+    if (outlet->lines)
+        outlet->lines->is_followed = false;
 }
 
 // The queue belongs to the lines' own readers. It drops the oldest lines if they come faster than
 // they are read; so does the log.
-static void log_lines(void *opaque, struct output *output)
+static void log_lines(void *opaque, struct outlet *outlet)
 {
     const struct event_streams *streams = opaque;
-    struct result_lines *lines = output->lines;
+    struct result_lines *lines = outlet->lines;
     const struct line *line;
     if (!lines)
         return;

@@ -298,7 +298,7 @@ static void print_losses(FILE *to, const char *labels, const struct output *outp
 static void print_clients(FILE *to, const char *labels, const struct output *output)
 {
     metrics_print_sample(to, "framed_sink_clients", labels, NULL, NULL,
-                         (uint64_t)sink_clients(output_sink(output)));
+                         (uint64_t)sink_clients(output->outlet->sink));
 }
 
 void metrics_print_latency(FILE *to, const char *name, const char *labels,
@@ -346,7 +346,7 @@ static void print_histogram(FILE *to, const char *name, const char *label, const
             (double)atomic_load(&histogram->sum_ns) / 1e9, name, label, value, count);
 }
 
-const struct output *metrics_next_batch(const struct metrics *metrics, const struct output *batch)
+const struct outlet *metrics_next_batch(const struct metrics *metrics, const struct outlet *batch)
 {
     batch = batch ? batch->next : metrics->batches;
     while (batch && !batch_has_cameras(batch, metrics->cameras, metrics->n_cameras))
@@ -384,9 +384,9 @@ static void print_wait(FILE *to, const char *name, const struct batch *batch)
 static void each_batch(FILE *to, const struct metrics *metrics,
                        void (*print)(FILE *, const char *name, const struct batch *))
 {
-    const struct output *output = NULL;
-    while ((output = metrics_next_batch(metrics, output)))
-        print(to, output->config->name, output->batch);
+    const struct outlet *batch = NULL;
+    while ((batch = metrics_next_batch(metrics, batch)))
+        print(to, batch->config->name, batch->batch);
 }
 
 static void print_batches(FILE *to, const struct metrics *metrics)

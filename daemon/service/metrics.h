@@ -15,7 +15,7 @@ struct member;
 struct metrics {
     struct camera *const *cameras;
     int n_cameras;
-    const struct output *batches; // see cameras.h
+    const struct outlet *batches; // see cameras.h
     struct devices *devices;
     const struct histogram *decode, *process;
     const struct reload *reload;
@@ -33,9 +33,9 @@ struct metrics {
     const char *only_camera; // limits a page to this camera; NULL: all cameras
 };
 
-// Returns the own output of the batch after `batch`, or of the first if that is NULL; NULL: none.
+// Returns the batch after `batch`, or of the first if that is NULL; NULL: none.
 // Skips batches that a reload has removed or replaced and that no camera is in.
-const struct output *metrics_next_batch(const struct metrics *, const struct output *batch);
+const struct outlet *metrics_next_batch(const struct metrics *, const struct outlet *batch);
 void metrics_print(FILE *, const struct metrics *);
 // Returns the same as a text of *size bytes, which the caller frees; NULL: there is no memory.
 char *metrics_text(const struct metrics *, size_t *size);
@@ -47,7 +47,7 @@ struct camera *metrics_camera(const struct metrics *, const char *name); // NULL
 bool metrics_wants_camera(const struct metrics *, const struct camera *);
 
 // Calls `each` with the own output of every ring.
-void metrics_each_results(const struct metrics *, void (*each)(void *opaque, struct output *),
+void metrics_each_results(const struct metrics *, void (*each)(void *opaque, struct outlet *),
                           void *opaque);
 
 // Counts nodes and cameras of this box's cluster; zeros if it is in none.

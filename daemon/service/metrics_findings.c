@@ -6,18 +6,18 @@
 // --- results
 
 void metrics_each_results(const struct metrics *metrics,
-                          void (*each)(void *opaque, struct output *), void *opaque)
+                          void (*each)(void *opaque, struct outlet *), void *opaque)
 {
     for (int i = 0; i < metrics->n_cameras; i++) {
         const struct subscriptions *outputs = metrics->cameras[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++)
-            if (outputs->list[o].output->results)
-                each(opaque, outputs->list[o].output);
+            if (!outputs->list[o].output->parent && outputs->list[o].output->outlet->results)
+                each(opaque, outputs->list[o].output->outlet);
     }
-    const struct output *batch = NULL;
+    const struct outlet *batch = NULL;
     while ((batch = metrics_next_batch(metrics, batch)))
         if (batch->results)
-            each(opaque, (struct output *)batch);
+            each(opaque, (struct outlet *)batch);
 }
 
 struct results_print {
@@ -26,17 +26,17 @@ struct results_print {
     int n; // outputs that count results
 };
 
-static void print_one_results(void *opaque, struct output *output)
+static void print_one_results(void *opaque, struct outlet *outlet)
 {
     struct results_print *of = opaque;
     char labels[128];
-    if (!output->results->counts)
+    if (!outlet->results->counts)
         return;
     of->n++;
-    snprintf(labels, sizeof labels, "{camera=\"%s\",output=\"%s\"", output->camera,
-             output->config->name);
+    snprintf(labels, sizeof labels, "{camera=\"%s\",output=\"%s\"", outlet->camera,
+             outlet->config->name);
     if (of->print)
-        of->print(of->to, labels, output->results);
+        of->print(of->to, labels, outlet->results);
 }
 
 static void print_result_counts(FILE *to, const char *labels, const struct results *results)
@@ -204,7 +204,7 @@ static int each_stats_lines(FILE *to, const struct metrics *metrics, print_stats
             snprintf(labels, sizeof labels, "{camera=\"%s\",output=\"%s\"",
                      metrics->cameras[i]->config->name, output->config->name);
             if (print)
-                print(to, labels, &output->scene->account);
+                print(to, labels, &output->outlet->scene->account);
         }
     }
     return n;

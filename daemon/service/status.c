@@ -95,7 +95,7 @@ static json_t *batches_json(const struct metrics *metrics)
 {
     json_t *list = json_array();
     const int64_t now = monotonic_ns();
-    const struct output *batch = NULL;
+    const struct outlet *batch = NULL;
     while (list && (batch = metrics_next_batch(metrics, batch)))
         if (json_array_append_new(list, status_batch_json(batch, now)) < 0) {
             json_decref(list);
@@ -186,13 +186,13 @@ static void add_output(struct outputs_summary *summary, const struct output *out
 {
     const int64_t p99_ns = latency_quantile_ns(&output->recent, &output->latency, 0.99);
     const int64_t max_age_ns = output->config->max_age.ns;
-    const struct last_error *error = &output->last_error;
+    const struct last_error *error = &output->outlet->last_error; // of a share: the batch shows it
     summary->fps_out = fmax(summary->fps_out, rate_counter_rate(&output->emitted));
     if (p99_ns > summary->p99_ns)
         summary->p99_ns = p99_ns;
     if (max_age_ns > 0 && (!summary->max_age_ns || max_age_ns < summary->max_age_ns))
         summary->max_age_ns = max_age_ns;
-    if (error->text[0] && now - error->ns < RECENT_NS)
+    if (!output->parent && error->text[0] && now - error->ns < RECENT_NS)
         summary->error = error->text;
 }
 

@@ -38,11 +38,11 @@ void status_camera_sample(struct camera *camera, int64_t now, bool turn)
         sample_output(camera->subscriptions->list[i].output, now, turn);
 }
 
-static void sample_results(void *opaque, struct output *output)
+static void sample_results(void *opaque, struct outlet *outlet)
 {
     const bool *turn = opaque;
     if (*turn)
-        latency_turn(&output->results->recent, &output->results->latency);
+        latency_turn(&outlet->results->recent, &outlet->results->latency);
 }
 
 void status_results_sample(const struct metrics *metrics, bool turn)
@@ -125,9 +125,9 @@ static json_t *result_lines_json(const struct result_lines *lines,
     return json;
 }
 
-static json_t *results_json(const struct output *output, int64_t now)
+static json_t *results_json(const struct outlet *outlet, int64_t now)
 {
-    const struct results *results = output->results;
+    const struct results *results = outlet->results;
     if (!results || !results->counts)
         return json_null();
     return json_pack(
@@ -137,7 +137,7 @@ static json_t *results_json(const struct output *output, int64_t now)
         (json_int_t)results->late, "wrong",
         counts_json(result_wrong_names, results->wrong, RESULT_WRONGS), "dropped",
         counts_json(object_drop_names, results->dropped, OBJECT_DROPS), "latency",
-        result_latency_json(results), "lines", result_lines_json(output->lines, &results->lines),
+        result_latency_json(results), "lines", result_lines_json(outlet->lines, &results->lines),
         "cameras", result_cameras_json(results, now));
 }
 
@@ -153,17 +153,17 @@ static json_t *last_error_json(const struct last_error *error, int64_t now)
 
 // The address of a tcp sink is no secret: anybody who reaches the machine can find it, and a reader
 // needs it.
-json_t *status_sink_json(const struct output *output)
+json_t *status_sink_json(const struct outlet *outlet)
 {
-    const struct sink_address *address = &output->config->sink;
-    const char *written = object_written(&output_table, output->config, "sink");
+    const struct sink_address *address = &outlet->config->sink;
+    const char *written = object_written(&output_table, outlet->config, "sink");
     const char *host = address_host(address);
     const bool brackets = strchr(host, ':');
-    const struct sink *sink = output_sink(output);
+    const struct sink *sink = outlet->sink;
     const int port = sink ? sink_port(sink) : address->port;
     char text[PATH_MAX + 16];
     if (address->url)
-        config_sink_url(output->config, text, sizeof text);
+        config_sink_url(outlet->config, text, sizeof text);
     else if (address->kind == SINK_TCP)
         snprintf(text, sizeof text, "tcp:%s%s%s:%d", brackets ? "[" : "", host, brackets ? "]" : "",
                  port);
@@ -196,11 +196,6 @@ static json_t *latency_json(const struct output *output)
                      seconds(latency_quantile_ns(&output->recent, &output->latency, 0.99)));
 }
 
-static int clients_of(const struct output *output)
-{
-    return sink_clients(output_sink(output));
-}
-
 static json_t *client_json(const struct sink_client *client)
 {
     const struct consumer_report *report = &client->report;
@@ -210,24 +205,27 @@ static json_t *client_json(const struct sink_client *client)
 }
 
 // Lists the clients with a name.
-static json_t *consumers_json(const struct output *output)
+static json_t *consumers_json(const struct sink *sink)
 {
     json_t *list = json_array();
-    for (int i = 0; list && i < clients_of(output); i++) {
-        const struct sink_client client = sink_client(output_sink(output), i);
+    for (int i = 0; list && i < sink_clients(sink); i++) {
+        const struct sink_client client = sink_client(sink, i);
         if (client.name)
             json_array_append_new(list, client_json(&client));
     }
     return list;
 }
 
-static json_t *lines_json(const struct output *output)
+static json_t *lines_json(const struct outlet *outlet)
 {
-    return output->scene ? account_json(&output->scene->account) : json_null();
+    return outlet->scene ? account_json(&outlet->scene->account) : json_null();
 }
 
+// What clients found and the errors of a batch are shown with it, not with its shares.
 static json_t *output_json(const struct output *output, int64_t now)
 {
+    const struct outlet *outlet = output->outlet;
+    const bool owns = !output->parent;
     // Offered is read last, so that the parts never exceed it.
     json_t *losses = losses_json(&output->ledger);
     json_int_t emitted = (json_int_t)atomic_load(&output->ledger.emitted);
@@ -236,12 +234,12 @@ static json_t *output_json(const struct output *output, int64_t now)
         "{s:s, s:s, s:s, s:o, s:b, s:i, s:o, s:I, s:I, s:o, s:f, s:f, s:o, s:o, s:o, s:o}", "name",
         output->config->name, "kernel", choice_name("kernel", (int)output->config->kernel),
         "protocol", choice_name("protocol", (int)output->config->protocol), "sink",
-        status_sink_json(output), "open", output_sink(output) != NULL, "clients",
-        clients_of(output), "consumers", consumers_json(output), "offered", offered, "emitted",
-        emitted, "lost", losses, "fps_out", rate_counter_rate(&output->emitted), "fps_lost",
-        rate_counter_rate(&output->lost), "latency", latency_json(output), "lines",
-        lines_json(output), "results", results_json(output, now), "last_error",
-        last_error_json(&output->last_error, now));
+        status_sink_json(outlet), "open", outlet->sink != NULL, "clients",
+        sink_clients(outlet->sink), "consumers", consumers_json(outlet->sink), "offered", offered,
+        "emitted", emitted, "lost", losses, "fps_out", rate_counter_rate(&output->emitted),
+        "fps_lost", rate_counter_rate(&output->lost), "latency", latency_json(output), "lines",
+        lines_json(outlet), "results", owns ? results_json(outlet, now) : json_null(), "last_error",
+        owns ? last_error_json(&outlet->last_error, now) : json_null());
 }
 
 static json_t *outputs_json(const struct subscriptions *outputs, int64_t now)
@@ -257,9 +255,9 @@ static json_t *outputs_json(const struct subscriptions *outputs, int64_t now)
 
 // --- batches
 
-json_t *status_batch_json(const struct output *output, int64_t now)
+json_t *status_batch_json(const struct outlet *outlet, int64_t now)
 {
-    const struct batch *batch = output->batch;
+    const struct batch *batch = outlet->batch;
     const double elements = (double)atomic_load(&batch->elements);
     uint64_t count = 0;
     json_t *closed = json_object();
@@ -270,12 +268,12 @@ json_t *status_batch_json(const struct output *output, int64_t now)
                             json_integer((json_int_t)n));
     }
     return json_pack("{s:s, s:o, s:b, s:i, s:o, s:i, s:o, s:o, s:o, s:o}", "name",
-                     output->config->name, "sink", status_sink_json(output), "open",
-                     output_sink(output) != NULL, "clients", clients_of(output), "consumers",
-                     consumers_json(output), "capacity", output->config->capacity, "elements_mean",
-                     count > 0 ? json_real(elements / (double)count) : json_null(), "closed",
-                     closed, "results", results_json(output, now), "last_error",
-                     last_error_json(&output->last_error, now));
+                     outlet->config->name, "sink", status_sink_json(outlet), "open",
+                     outlet->sink != NULL, "clients", sink_clients(outlet->sink), "consumers",
+                     consumers_json(outlet->sink), "capacity", outlet->config->capacity,
+                     "elements_mean", count > 0 ? json_real(elements / (double)count) : json_null(),
+                     "closed", closed, "results", results_json(outlet, now), "last_error",
+                     last_error_json(&outlet->last_error, now));
 }
 
 // --- analyses of pictures

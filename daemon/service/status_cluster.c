@@ -110,7 +110,7 @@ static json_t *outputs_json(const struct camera *camera)
     for (int i = 0; list && i < camera->subscriptions->n; i++) {
         const struct output *output = camera->subscriptions->list[i].output;
         json_array_append_new(list, json_pack("{s:s, s:o}", "name", output->config->name, "sink",
-                                              status_sink_json(output)));
+                                              status_sink_json(output->outlet)));
     }
     return list;
 }

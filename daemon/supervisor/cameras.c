@@ -7,6 +7,7 @@
 #include "config/address.h"
 #include "daemon/base/access.h"
 #include "daemon/base/log.h"
+#include "daemon/work/work.h"
 
 enum {
     BURST = 16,      // cameras that start at once when none runs yet
@@ -39,8 +40,8 @@ static bool has_sink(const struct camera *camera)
 {
     for (int i = 0; i < camera->subscriptions->n; i++) {
         const struct output *output = camera->subscriptions->list[i].output;
-        const struct output *batch = output->parent;
-        if (output_is_open(output) || (batch && batch->finished && output_is_open(batch)))
+        const struct outlet *outlet = output->outlet;
+        if ((!output->parent || outlet->finished) && outlet_is_open(outlet))
             return true;
     }
     return false;
@@ -71,6 +72,67 @@ static bool has_leaving_outputs(const struct cameras *cameras, const struct came
 
 static void start_next(uv_timer_t *timer);
 
+// --- batches
+
+bool batch_has_cameras(const struct outlet *batch, struct camera *const cameras[], int n)
+{
+    for (int i = 0; i < n; i++)
+        if (subscriptions_fill(cameras[i]->subscriptions, batch))
+            return true;
+    return false;
+}
+
+bool cameras_fill(const struct cameras *cameras, const struct outlet *batch)
+{
+    for (int i = 0; i < cameras->n; i++)
+        if (!cameras->list[i]->joined && batch_has_cameras(batch, &cameras->list[i], 1))
+            return true;
+    return false;
+}
+
+// Polled: the thread may be in a driver or unmap memory, so the loop thread does not wait.
+static bool is_over(struct outlet *batch)
+{
+    if (batch->shares > 0 || outlet_is_open(batch))
+        return false;
+    batch->finished = true; // no share joins it any more
+    return batch_stop(batch->batch, false);
+}
+
+void cameras_forget_batches(struct cameras *cameras)
+{
+    struct outlet **link = &cameras->batches;
+    while (*link) {
+        struct outlet *batch = *link;
+        if (!is_over(batch)) {
+            link = &batch->next;
+            continue;
+        }
+        *link = batch->next;
+        outlet_close(batch);
+    }
+}
+
+// Finishes the sinks of the camera's batches that no camera fills any more.
+static void finish_batches(struct cameras *cameras, const struct camera *ended, int grace_ms)
+{
+    for (int i = 0; i < ended->subscriptions->n; i++)
+        if (ended->subscriptions->list[i].output->parent)
+            batch_end(&ended->subscriptions->list[i].output->share);
+    for (struct outlet *batch = cameras->batches; batch; batch = batch->next)
+        if (subscriptions_fill(ended->subscriptions, batch) && !cameras_fill(cameras, batch))
+            outlet_finish(batch, grace_ms);
+}
+
+static void start_batch(struct cameras *cameras, struct outlet *batch)
+{
+    if (batch->finished)
+        return;
+    int rc = batch_start(batch->batch, work_resume, cameras->context.events, &batch->ready);
+    if (rc < 0)
+        log_event(LOG_LEVEL_ERROR, "output=%s no thread: %s", batch->config->name, strerror(-rc));
+}
+
 // --- the end of a camera, an output
 
 static void forget_camera(struct cameras *cameras, struct camera *camera)
@@ -97,7 +159,8 @@ static void forget_outputs(struct cameras *cameras)
     struct output **link = &cameras->leaving_outputs;
     while (*link) {
         struct output *output = *link;
-        if (output_is_open(output) || output->subscribers > 0 || has_frames_in_batches(output)) {
+        const bool open = !output->parent && outlet_is_open(output->outlet);
+        if (open || output->subscribers > 0 || has_frames_in_batches(output)) {
             link = &output->next;
             continue;
         }
@@ -165,7 +228,7 @@ static void forget_and_start(struct cameras *cameras)
 {
     forget_outputs(cameras);
     forget_cameras(cameras);
-    batches_forget(&cameras->batches);
+    cameras_forget_batches(cameras);
     if (cameras->stopping)
         return;
     cameras_open_sinks(cameras);
@@ -182,13 +245,14 @@ void cameras_settle(struct cameras *cameras)
     if (waits || cameras->n_threads > 0 || cameras->n_sinks > 0 || cameras->leaving_outputs ||
         cameras->releasing)
         return;
-    batches_stop(cameras->batches);
+    for (struct outlet *batch = cameras->batches; batch; batch = batch->next)
+        batch_stop(batch->batch, true);
     cameras->context.done(cameras->context.opaque);
 }
 
-static void sink_was_closed(struct output *output)
+static void sink_was_closed(struct outlet *outlet)
 {
-    struct cameras *cameras = output->owner;
+    struct cameras *cameras = outlet->owner;
     cameras->n_sinks--;
     cameras_settle(cameras);
 }
@@ -199,7 +263,7 @@ static void finish_sinks(struct cameras *cameras, struct camera *camera)
     const int grace_ms = soon ? DRAIN_LEAVING_MS : DRAIN_MS;
     for (int i = 0; i < camera->subscriptions->n; i++)
         output_finish(camera->subscriptions->list[i].output, grace_ms);
-    batches_finish(cameras->batches, cameras->list, cameras->n, camera, grace_ms);
+    finish_batches(cameras, camera, grace_ms);
 }
 
 static void end_camera(struct cameras *cameras, struct camera *camera)
@@ -316,41 +380,49 @@ void cameras_set_outputs(struct cameras *cameras, struct camera *camera,
 
 // --- sinks
 
-static bool writes_to(const struct output *output, const struct sink_address *file)
+static bool writes_to(const struct outlet *outlet, const struct sink_address *file)
 {
-    if (output->lines && output->lines->sink && address_collides(&output->lines->config.sink, file))
+    if (outlet->lines && outlet->lines->sink && address_collides(&outlet->lines->config.sink, file))
         return true;
-    return output->sink && address_collides(&output->config->sink, file);
+    return outlet->sink && address_collides(&outlet->config->sink, file);
 }
 
-const struct output *cameras_writer(const struct cameras *cameras, const struct sink_address *file)
+// Returns the output's own outlet if that writes the file; else NULL.
+static const struct outlet *writer_of(const struct output *output, const struct sink_address *file)
+{
+    return !output->parent && writes_to(output->outlet, file) ? output->outlet : NULL;
+}
+
+const struct outlet *cameras_writer(const struct cameras *cameras, const struct sink_address *file)
 {
     if (file->kind != SINK_FILE || file->timed)
         return NULL;
-    for (const struct output *output = cameras->leaving_outputs; output; output = output->next)
-        if (writes_to(output, file))
-            return output;
+    const struct outlet *found = NULL;
+    for (const struct output *output = cameras->leaving_outputs; output && !found;
+         output = output->next)
+        found = writer_of(output, file);
     for (const struct camera *camera = cameras->leaving; camera; camera = camera->next)
-        for (int i = 0; i < camera->subscriptions->n; i++)
-            if (writes_to(camera->subscriptions->list[i].output, file))
-                return camera->subscriptions->list[i].output;
-    for (const struct output *batch = cameras->batches; batch; batch = batch->next)
+        for (int i = 0; i < camera->subscriptions->n && !found; i++)
+            found = writer_of(camera->subscriptions->list[i].output, file);
+    for (const struct outlet *batch = cameras->batches; batch && !found; batch = batch->next)
         if (batch->finished && writes_to(batch, file))
-            return batch;
-    return NULL;
+            found = batch;
+    return found;
 }
 
-// Opens the output's sinks that are configured and not open.
-static void open_sink(struct cameras *cameras, struct output *output)
+// Opens the outlet's sinks that are configured and not open.
+static void open_sink(struct cameras *cameras, struct outlet *outlet)
 {
     uv_loop_t *loop = cameras->context.loop;
-    if (output->parent || output->finished)
+    if (outlet->finished)
         return;
-    if (!output->sink && !cameras_writer(cameras, &output->config->sink) &&
-        output_listen(output, loop, sink_was_closed, cameras) == 0)
+    outlet->closed = sink_was_closed;
+    outlet->owner = cameras;
+    if (!outlet->sink && !cameras_writer(cameras, &outlet->config->sink) &&
+        outlet_listen(outlet, loop) == 0)
         cameras->n_sinks++;
-    if (output_wants_lines(output) && !cameras_writer(cameras, &output->lines->config.sink) &&
-        output_listen_lines(output, loop, sink_was_closed, cameras) == 0)
+    if (outlet_wants_lines(outlet) && !cameras_writer(cameras, &outlet->lines->config.sink) &&
+        outlet_listen_lines(outlet, loop) == 0)
         cameras->n_sinks++;
 }
 
@@ -359,12 +431,14 @@ void cameras_open_sinks(struct cameras *cameras)
     for (int i = 0; i < cameras->n; i++) {
         const struct subscriptions *outputs = cameras->list[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++)
-            open_sink(cameras, outputs->list[o].output);
+            if (!outputs->list[o].output->parent)
+                open_sink(cameras, outputs->list[o].output->outlet);
     }
-    for (struct output *batch = cameras->batches; batch; batch = batch->next)
-        if (batch_is_filled(batch, cameras->list, cameras->n))
+    for (struct outlet *batch = cameras->batches; batch; batch = batch->next)
+        if (cameras_fill(cameras, batch)) {
             open_sink(cameras, batch);
-    batches_start(cameras->batches, cameras->list, cameras->n, cameras->context.events);
+            start_batch(cameras, batch);
+        }
 }
 
 static void check_paths(const struct cameras *cameras)
@@ -372,10 +446,11 @@ static void check_paths(const struct cameras *cameras)
     for (int i = 0; i < cameras->n; i++) {
         const struct subscriptions *outputs = cameras->list[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++)
-            output_check_paths(outputs->list[o].output);
+            if (!outputs->list[o].output->parent)
+                outlet_check_paths(outputs->list[o].output->outlet);
     }
-    for (const struct output *batch = cameras->batches; batch; batch = batch->next)
-        output_check_paths(batch);
+    for (const struct outlet *batch = cameras->batches; batch; batch = batch->next)
+        outlet_check_paths(batch);
 }
 
 // --- groups of outputs that were not found yet: look-ups may block
@@ -422,7 +497,7 @@ static void groups_were_searched(struct work *work)
     for (int i = 0; i < cameras->n; i++) {
         const struct subscriptions *outputs = cameras->list[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++)
-            set_group(output_owner(outputs->list[o].output)->config, search);
+            set_group(outputs->list[o].output->outlet->config, search);
     }
     for (int i = 0; i < search->n; i++)
         free(search->group[i].name);
@@ -444,7 +519,7 @@ static void start_search(struct cameras *cameras)
     for (int i = 0; search && i < cameras->n; i++) {
         const struct subscriptions *outputs = cameras->list[i]->subscriptions;
         for (int o = 0; o < outputs->n; o++) {
-            const struct output_config *output = output_owner(outputs->list[o].output)->config;
+            const struct output_config *output = outputs->list[o].output->outlet->config;
             if (output->group && !output->has_group_id)
                 add_group(search, output->group);
             if (output->detections.group && !output->detections.has_group_id)
@@ -583,5 +658,8 @@ void cameras_close(struct cameras *cameras)
         free(cameras->list[i]);
     }
     free(cameras->list);
-    batches_close(&cameras->batches);
+    for (struct outlet *batch = cameras->batches, *next; batch; batch = next) {
+        next = batch->next;
+        outlet_close(batch);
+    }
 }

@@ -32,7 +32,7 @@ struct cameras {
     struct camera **list;
     int n;
     struct camera *leaving;         // removed cameras, by camera.next
-    struct output *batches;         // the shares' own batches, by output.next
+    struct outlet *batches;         // of the shares, by outlet.next
     struct output *leaving_outputs; // removed outputs of cameras that stay, by output.next
     int n_threads;                  // cameras whose thread has not begun, or not ended
     int n_sinks;                    // not closed
@@ -46,9 +46,9 @@ struct cameras {
 void cameras_open(struct cameras *, const struct cameras_context *);
 // Returns the camera of that name, or NULL.
 struct camera *cameras_find(const struct cameras *, const char *name);
-// Returns the removed output that still writes the file at that address, and must finish it before
-// another output begins there; NULL: none.
-const struct output *cameras_writer(const struct cameras *, const struct sink_address *file);
+// Returns the outlet of a removed output that still writes the file at that address, and must
+// finish it before another output begins there; NULL: none.
+const struct outlet *cameras_writer(const struct cameras *, const struct sink_address *file);
 // Makes a new camera, which is not among the cameras yet. Returns 0 or a negative errno.
 int cameras_make_camera(struct cameras *, const struct camera_config *, struct camera **ret);
 
@@ -59,7 +59,7 @@ void cameras_set(struct cameras *, struct camera **list, int n);
 void cameras_set_outputs(struct cameras *, struct camera *, struct subscriptions *);
 // Frees ended cameras and outputs, then opens and starts others that waited for that.
 void cameras_settle(struct cameras *);
-// Opens all sinks that should be open.
+// Opens all sinks that should be open, and starts the threads of batches.
 void cameras_open_sinks(struct cameras *);
 // Starts the first cameras: some at once, the others one by one. Returns 0, or a negative errno,
 // logged, if a thread cannot be started; tries go on. From now on, every second, retries sinks that
@@ -73,27 +73,14 @@ bool cameras_fails(const struct cameras *);
 void cameras_close_handles(struct cameras *); // after `done`
 void cameras_close(struct cameras *);         // after the loop: logs the accounts and frees all
 
-// --- batches
-// The own outputs of batches, from the first share in each to its end. `batches` is their list, by
-// output.next; `cameras` are the ones that stay. Loop thread only.
+// --- batches: their outlets are in `cameras.batches` from the first share to the end of all
 
 // True if one of the cameras is in the batch, ended or not; else a reload has removed or replaced
 // the batch.
-bool batch_has_cameras(const struct output *batch, struct camera *const cameras[], int n);
-// True if a camera that has not ended delivers to the batch.
-bool batch_is_filled(const struct output *batch, struct camera *const cameras[], int n);
-// Starts the collectors of batches that are filled. Logs a thread that cannot be started; the next
-// call tries again.
-void batches_start(struct output *batches, struct camera *const cameras[], int n,
-                   struct event_queue *);
-// Call when `ended` has ended: finishes the sinks of its batches that no camera fills any more.
-void batches_finish(struct output *batches, struct camera *const cameras[], int n,
-                    const struct camera *ended, int grace_ms);
-// Closes batches without shares whose sinks are closed and whose collectors have ended.
-void batches_forget(struct output **batches);
-// Closes all batches, once no more events are handled.
-void batches_close(struct output **batches);
-// Ends all collectors, once no camera has a thread.
-void batches_stop(struct output *batches);
+bool batch_has_cameras(const struct outlet *batch, struct camera *const cameras[], int n);
+// True if a camera that stays and has not ended delivers to the batch.
+bool cameras_fill(const struct cameras *, const struct outlet *batch);
+// Closes batches without shares whose sinks are closed and whose threads have ended.
+void cameras_forget_batches(struct cameras *);
 
 #endif

@@ -78,8 +78,8 @@ struct reconfigure {
     bool applied;
     struct camera **list; // the future cameras; room for all of the configuration's
     struct entry *entries;
-    int n;                            // built
-    struct output **added, **removed; // outputs
+    int n; // built
+    struct outlet **added, **removed;
     int n_added, n_removed;
 };
 
@@ -108,17 +108,17 @@ static const struct entry *entry_of(const struct reconfigure *plan, const struct
     return NULL;
 }
 
-// Appends the outputs that are not in `others` to a list. Shares have no sink of their own.
+// Appends the outlets of outputs that are not in `others` to a list, except those of batches.
 static void append_missing(const struct subscriptions *outputs, const struct subscriptions *others,
-                           struct output **list, int *n)
+                           struct outlet **list, int *n)
 {
     for (int i = 0; i < outputs->n; i++)
         if (!outputs->list[i].output->parent &&
             (!others || !subscriptions_have(others, outputs->list[i].output)))
-            list[(*n)++] = outputs->list[i].output;
+            list[(*n)++] = outputs->list[i].output->outlet;
 }
 
-static bool will_be_filled(const struct reconfigure *plan, const struct output *batch)
+static bool will_be_filled(const struct reconfigure *plan, const struct outlet *batch)
 {
     for (int i = 0; i < plan->n; i++)
         if (subscriptions_fill(plan->entries[i].subscriptions, batch))
@@ -129,9 +129,8 @@ static bool will_be_filled(const struct reconfigure *plan, const struct output *
 static void find_batches(struct reconfigure *plan)
 {
     const struct cameras *cameras = plan->cameras;
-    for (struct output *batch = cameras->batches; batch; batch = batch->next) {
-        const bool is = batch_is_filled(batch, cameras->list, cameras->n),
-                   will = will_be_filled(plan, batch);
+    for (struct outlet *batch = cameras->batches; batch; batch = batch->next) {
+        const bool is = cameras_fill(cameras, batch), will = will_be_filled(plan, batch);
         if (batch->finished)
             continue;
         if (will && !is)
@@ -145,7 +144,7 @@ static int find_differences(struct reconfigure *plan)
 {
     const struct cameras *cameras = plan->cameras;
     size_t batches = 0;
-    for (const struct output *batch = cameras->batches; batch; batch = batch->next)
+    for (const struct outlet *batch = cameras->batches; batch; batch = batch->next)
         batches++;
     plan->added = calloc((size_t)plan->n * CAMERA_OUTPUTS_MAX + batches + 1, sizeof *plan->added);
     plan->removed =
@@ -205,19 +204,19 @@ static bool same_listener(const struct output_config *a, const struct output_con
            strcmp(a->group ? a->group : "", b->group ? b->group : "") == 0;
 }
 
-static bool have_same_name(const struct output *a, const struct output *b)
+static bool have_same_name(const struct outlet *a, const struct outlet *b)
 {
     return strcmp(a->camera, b->camera) == 0 && strcmp(a->config->name, b->config->name) == 0;
 }
 
 // A port that the system has chosen stays with its output.
-static bool has_address_of(const struct output *removed, const struct output *added)
+static bool has_address_of(const struct outlet *removed, const struct outlet *added)
 {
     return address_collides(&removed->config->sink, &added->config->sink) ||
            (have_same_name(removed, added) && same_listener(removed->config, added->config));
 }
 
-static struct output *output_at_address(const struct reconfigure *plan, const struct output *added)
+static struct outlet *outlet_at_address(const struct reconfigure *plan, const struct outlet *added)
 {
     for (int i = 0; i < plan->n_removed; i++)
         if (has_address_of(plan->removed[i], added))
@@ -226,42 +225,42 @@ static struct output *output_at_address(const struct reconfigure *plan, const st
 }
 
 // True if the listener of `holder`, which may be NULL, goes to the added output.
-static bool inherits_listener(const struct output *added, const struct output *holder)
+static bool inherits_listener(const struct outlet *added, const struct outlet *holder)
 {
     return holder && holder->sink && same_listener(holder->config, added->config);
 }
 
 // Returns its path in the configuration.
-static const char *path_of(const struct output *output, char to[PATH_MAX_BYTES])
+static const char *path_of(const struct outlet *outlet, char to[PATH_MAX_BYTES])
 {
-    if (output->batch)
-        snprintf(to, PATH_MAX_BYTES, "batches.%s", output->config->name);
+    if (outlet->batch)
+        snprintf(to, PATH_MAX_BYTES, "batches.%s", outlet->config->name);
     else
-        snprintf(to, PATH_MAX_BYTES, "cameras.%s.outputs.%s", output->camera, output->config->name);
+        snprintf(to, PATH_MAX_BYTES, "cameras.%s.outputs.%s", outlet->camera, outlet->config->name);
     return to;
 }
 
-static void refuse_sink(struct reconfigure *plan, const struct output *output, const char *why)
+static void refuse_sink(struct reconfigure *plan, const struct outlet *outlet, const char *why)
 {
     char path[PATH_MAX_BYTES], key[PATH_MAX_BYTES + sizeof ".sink"];
-    snprintf(key, sizeof key, "%s.sink", path_of(output, path));
-    mistake_print(plan->errors, &plan->config->files, output->config->place, key, why);
+    snprintf(key, sizeof key, "%s.sink", path_of(outlet, path));
+    mistake_print(plan->errors, &plan->config->files, outlet->config->place, key, why);
     plan->mistakes++;
 }
 
 // Everything is opened before anything is closed, and a port has one listener: our present listener
 // keeps us from listening on another host with that port.
-static bool keeps_port(const struct output *added, const struct output *holder)
+static bool keeps_port(const struct outlet *added, const struct outlet *holder)
 {
     return added->config->sink.kind == SINK_TCP && holder && holder->sink;
 }
 
 // True if an ending output has the name, which it frees before the added one takes it.
-static bool frees_shared(const struct reconfigure *plan, const struct output *added)
+static bool frees_shared(const struct reconfigure *plan, const struct outlet *added)
 {
     const char *name = added->config->shared.name;
     for (int i = 0; i < plan->n_removed; i++) {
-        const struct output *removed = plan->removed[i];
+        const struct outlet *removed = plan->removed[i];
         if (removed->sink && removed->config->shared.name &&
             strcmp(removed->config->shared.name, name) == 0)
             return true;
@@ -269,7 +268,7 @@ static bool frees_shared(const struct reconfigure *plan, const struct output *ad
     return false;
 }
 
-static void prepare_shared(struct reconfigure *plan, const struct output *added)
+static void prepare_shared(struct reconfigure *plan, const struct outlet *added)
 {
     const char *name = added->config->shared.name;
     char why[256];
@@ -277,9 +276,9 @@ static void prepare_shared(struct reconfigure *plan, const struct output *added)
         refuse_sink(plan, added, why);
 }
 
-static void prepare_sink(struct reconfigure *plan, struct output *added)
+static void prepare_sink(struct reconfigure *plan, struct outlet *added)
 {
-    const struct output *before = output_at_address(plan, added);
+    const struct outlet *before = outlet_at_address(plan, added);
     char why[256] = "", path[PATH_MAX_BYTES];
     prepare_shared(plan, added);
     if (inherits_listener(added, before))
@@ -298,7 +297,7 @@ static void prepare_sink(struct reconfigure *plan, struct output *added)
         refuse_sink(plan, added, why);
 }
 
-static void publish_listener(struct output *added)
+static void publish_listener(struct outlet *added)
 {
     int rc = added->listener.fd < 0 ? 0 : listener_publish(&added->listener);
     if (rc == 0)
@@ -310,7 +309,7 @@ static void publish_listener(struct output *added)
     listener_close(&added->listener); // opening the sink tries again
 }
 
-static void take_listener(struct output *added, struct output *holder)
+static void take_listener(struct outlet *added, struct outlet *holder)
 {
     if (inherits_listener(added, holder))
         sink_yield(holder->sink, &added->listener);
@@ -457,8 +456,9 @@ static void set_detections(const struct entry *entry, const struct camera_config
                            struct reload_result *ret)
 {
     for (int i = 0; i < config->n_outputs; i++) {
-        struct output *output = subscriptions_find(entry->subscriptions, config->outputs[i].name);
-        const int rc = output_set_detections(output_owner(output), &config->outputs[i]);
+        const struct output *output =
+            subscriptions_find(entry->subscriptions, config->outputs[i].name);
+        const int rc = outlet_set_detections(output->outlet, &config->outputs[i]);
         ret->outputs_changed += rc > 0;
         if (rc < 0)
             log_event(LOG_LEVEL_ERROR, "output=%s detections stay as they are: %s",
@@ -470,12 +470,12 @@ void reconfigure_apply(struct reconfigure *plan, struct reload_result *ret)
 {
     count_changes(plan, ret);
     for (int i = 0; i < plan->n_added; i++)
-        take_listener(plan->added[i], output_at_address(plan, plan->added[i]));
+        take_listener(plan->added[i], outlet_at_address(plan, plan->added[i]));
     for (int i = 0; i < plan->n_removed; i++)
-        output_yield(plan->removed[i]);
+        outlet_yield(plan->removed[i]);
     for (int i = 0; i < plan->n_removed; i++)
         if (plan->removed[i]->batch)
-            output_finish(plan->removed[i], DRAIN_LEAVING_MS);
+            outlet_finish(plan->removed[i], DRAIN_LEAVING_MS);
     for (int i = 0; i < plan->n; i++)
         if (plan->entries[i].kept && plan->entries[i].differs)
             cameras_set_outputs(plan->cameras, plan->entries[i].camera,
@@ -505,7 +505,7 @@ void reconfigure_close(struct reconfigure *plan)
         return;
     for (int i = 0; i < plan->n && !plan->applied; i++)
         drop_entry(&plan->entries[i]);
-    batches_forget(&plan->cameras->batches); // new batches of a plan that was not applied
+    cameras_forget_batches(plan->cameras); // new batches of a plan that was not applied
     free(plan->list);
     free(plan->entries);
     free(plan->added);

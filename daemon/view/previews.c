@@ -242,8 +242,8 @@ static void begin_jpegs(struct previews *previews)
 
 static void result_is_ready(struct event *event)
 {
-    const struct output *output = (struct output *)((char *)event - offsetof(struct output, ready));
-    struct preview *preview = output->owner;
+    const struct outlet *outlet = (struct outlet *)((char *)event - offsetof(struct outlet, ready));
+    struct preview *preview = outlet->owner;
     const int refused = atomic_exchange(&preview->demand.refused, 0);
     if (refused)
         hand_out(preview, refuse(preview, refused));
@@ -304,8 +304,8 @@ static int open_output(struct preview *preview, const struct subscription *shown
     if (rc < 0)
         return rc;
     own->output->demand = &preview->demand;
-    own->output->ready.callback = result_is_ready;
-    own->output->owner = preview;
+    own->output->outlet->ready.callback = result_is_ready;
+    own->output->outlet->owner = preview;
     pool_attach(own->output->pool, &preview->consumer);
     if (shown) {
         own->tiling = shown->tiling;

@@ -213,7 +213,7 @@ static void complete(struct crops *crops, int status)
     if (status == 0)
         latency_observe(&output->latency, monotonic_ns() - crops->frame.info.received_ns);
     pool_complete(output->pool, crops->result, 0, crops->n_elements, status);
-    event_post(crops->events, &output->ready);
+    event_post(crops->events, &output->outlet->ready);
     end_request(crops);
 }
 

@@ -273,12 +273,8 @@ static void interrupt(void *opaque)
     atomic_store(&work->interrupted, true);
     pthread_mutex_lock(&work->lock);
     const struct geometry *set = present(work);
-    for (int i = 0; i < set->outputs->n_pictures; i++) {
-        struct output *output = output_of(set, i);
-        pool_wake(output->pool);
-        if (output->parent)
-            batch_wake(&output->share);
-    }
+    for (int i = 0; i < set->outputs->n_pictures; i++)
+        pool_wake(output_of(set, i)->pool);
     pthread_cond_broadcast(&work->room);
     pthread_mutex_unlock(&work->lock);
 }
@@ -452,7 +448,7 @@ static void complete(struct in_flight *flight, int status)
             batch_complete(&output->share, flight->result[i], flight->first[i], n, status);
         else
             pool_complete(output->pool, flight->result[i], 0, n, status);
-        event_post(work->context.events, &output_owner(output)->ready);
+        event_post(work->context.events, &output->outlet->ready);
     }
     drop_in_flight(flight);
 }
@@ -539,7 +535,7 @@ static bool claim_outputs(struct in_flight *flight, struct claim *claim, enum cl
             add_elements(flight, i, &elements, result, first);
             any = true;
         } else if (output->demand && atomic_load(&output->demand->refused)) {
-            event_post(flight->work->context.events, &output->ready);
+            event_post(flight->work->context.events, &output->outlet->ready);
         }
     }
     return any;

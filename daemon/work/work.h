@@ -66,7 +66,7 @@ void work_drain(struct camera_work *); // waits for frames in flight, frees buff
 void work_close(struct camera_work *); // drains; accepts NULL
 
 // Submits a picture that was parked for a batch by work_submit, and had room now. Called by the
-// batch's collector (supervisor/batches.c).
+// batch's collector (output/batch.h).
 void work_resume(struct batch_grant *);
 
 #endif

@@ -74,6 +74,7 @@ FILES = [
     (r"daemon/output/socket\.c", ["linux/"]),
     (r"daemon/output/(muxer|packet_queue|copier)\.c", ["libavcodec/"]),
     (r"daemon/output/muxer\.c", ["libavformat/"]),
+    (r"daemon/output/gate\.c", ["libavutil/rational.h"]),
     (r"daemon/(service|cli)/\w+\.c", ["jansson.h"]),
     (r"daemon/cluster/(documents|etcd_json)\.c", ["jansson.h"]),
     (r"daemon/alert/(outbox|mqtt)\.c", ["jansson.h"]),

@@ -168,7 +168,7 @@ static uint64_t end(struct fixture *f, const char *file)
         struct ledger *ledger = &f->output[i]->ledger;
         take(f->output[i], &f->consumer[i]);
         pool_close(f->output[i]->pool);
-        f->output[i]->pool = NULL;
+        f->output[i]->pool = f->output[i]->outlet->pool = NULL;
         CHECK(ledger_in_flight(ledger) == 0 &&
                   ledger->offered == ledger->emitted + ledger_lost(ledger),
               "%s: %llu offered, %llu emitted, %llu lost", file,

@@ -24,7 +24,9 @@ struct fixture {
     int n;
     _Atomic bool stop;
     _Atomic int frames; // parked or in flight
-    pthread_t collector;
+    uv_loop_t loop;     // never runs: the tests poll
+    struct event_queue *events;
+    struct event ready;
 };
 
 static void release_frame(void *opaque)
@@ -38,23 +40,16 @@ static int parts_of(const struct fixture *f, int member)
     return f->parts[member] ? f->parts[member] : 1;
 }
 
-// Submits parked pictures; each is completed at once.
-static void *collect(void *opaque)
+// Completes a parked picture at once.
+static void submit(struct batch_grant *grant)
 {
-    struct fixture *f = opaque;
-    struct batch_grant grant;
-    while (batch_take(f->batch, &grant) == 0) {
-        if (!grant.member)
-            continue;
-        struct item *item = &grant.result->item[grant.first];
-        item->ordinal = grant.parked.ordinal;
-        item->frame = grant.parked.frame.info;
-        item->part = (int)(grant.member - f->member);
-        batch_complete(grant.member, grant.result, grant.first,
-                       parts_of(f, (int)(grant.member - f->member)), 0);
-        frame_release(&grant.parked.frame);
-    }
-    return NULL;
+    struct fixture *f = grant->member->producer;
+    struct item *item = &grant->result->item[grant->first];
+    item->ordinal = grant->parked.ordinal;
+    item->frame = grant->parked.frame.info;
+    item->part = (int)(grant->member - f->member);
+    batch_complete(grant->member, grant->result, grant->first, parts_of(f, item->part), 0);
+    frame_release(&grant->parked.frame);
 }
 
 static _Atomic bool write_hangs; // on a device
@@ -82,7 +77,8 @@ static void join(struct fixture *f, int i, const struct setting *setting)
     f->member[i] = (struct batch_member){.camera = names[i],
                                          .ledger = &f->ledger[i],
                                          .overflow = setting->overflow,
-                                         .max_age_ns = setting->max_age_ms * 1000000};
+                                         .max_age_ns = setting->max_age_ms * 1000000,
+                                         .producer = f};
     batch_add(f->batch, &f->member[i]);
     batch_join(&f->member[i]);
 }
@@ -112,15 +108,17 @@ static void start(struct fixture *f, const struct setting *setting)
     for (int i = 0; i < f->n; i++)
         join(f, i, setting);
     pool_attach(f->pool, &f->consumer);
-    pthread_create(&f->collector, NULL, collect, f);
+    uv_loop_init(&f->loop);
+    CHECK(event_queue_open(&f->events, &f->loop) == 0, "events");
+    CHECK(batch_start(f->batch, submit, f->events, &f->ready) == 0, "thread");
 }
 
 // Marks every member as having just shown a picture.
 static void wake_members(struct fixture *f)
 {
     for (int i = 0; i < f->n; i++) {
-        f->member[i].arrival_ns[0] = monotonic_ns();
-        f->member[i].n_arrivals = f->member[i].next_arrival = 1;
+        f->member[i].arrived_ns = f->member[i].measured_ns = monotonic_ns();
+        f->member[i].periods = 0;
     }
 }
 
@@ -147,8 +145,10 @@ static void end(struct fixture *f)
             batch_withdraw(&f->member[i], LOSS_STOPPING);
             batch_leave(&f->member[i]);
         }
-    batch_stop(f->batch);
-    pthread_join(f->collector, NULL);
+    CHECK(batch_stop(f->batch, true), "the thread has not ended");
+    event_queue_close(f->events);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    CHECK(uv_loop_close(&f->loop) == 0, "handles are left on the loop");
     pool_detach(f->pool, &f->consumer);
     if (f->pool->n_backends > 0)
         pool_remove_backend(f->pool, NULL);
@@ -488,13 +488,12 @@ static void test_all_failed(void)
     struct fixture f;
     struct result *result;
     start(&f, &(struct setting){.members = 2, .capacity = 2, .wait_ms = 30});
-    f.member[1].arrival_ns[0] = monotonic_ns();
-    f.member[1].n_arrivals = f.member[1].next_arrival = 1;
+    f.member[1].arrived_ns = monotonic_ns();
     int first = claim(&f, 0, &result);
     batch_complete(&f.member[0], result, first, 1, -EIO);
     usleep(60 * 1000);
     CHECK(!pool_acquire(f.pool, &f.consumer), "an empty batch");
-    f.member[1].n_arrivals = 0;
+    f.member[1].arrived_ns = 0;
     feed(&f, 0);
     result = next(&f);
     CHECK(result && result->batch_sequence == 0, "a number was taken");
@@ -560,7 +559,7 @@ static void test_tail(bool on_device)
                               : second[0] == 7 && second[PLANE] == 8 && second[2 * PLANE] == 9),
               "round %d: %d", round, second ? second[0] : -1);
         pool_release(f.pool, &f.consumer, true);
-        f.member[1].n_arrivals = 0;
+        f.member[1].arrived_ns = 0;
     }
     CHECK((exports_written > written) == on_device, "not by the device");
     end(&f);
@@ -595,7 +594,8 @@ static void test_hole(void)
           &(struct setting){.members = 3, .capacity = 3, .slots = 1, .wait_ms = 50, .fixed = true});
     for (int round = 0; round < 2; round++) {
         wake_members(&f);
-        f.member[1].n_arrivals = round == 0;
+        if (round > 0)
+            f.member[1].arrived_ns = 0;
         for (int i = 0; i < 3; i += 1 + round) {
             const int first = claim(&f, i, &result);
             memset((uint8_t *)result->data + first * SIZE, 100 + i, SIZE);
@@ -612,9 +612,9 @@ static void test_hole(void)
 
 static _Atomic bool finished;
 
-static void *finish_batch(void *batch)
+static void *finish_sink(void *pool)
 {
-    batch_finish(batch);
+    pool_set_sink(pool, POOL_SINK_FINISHING);
     atomic_store(&finished, true);
     return NULL;
 }
@@ -633,7 +633,7 @@ static void test_finish_beside_hanging_device(void)
     const int first = claim(&f, 0, &result);
     batch_complete(&f.member[0], result, first, 1, 0);
     atomic_store(&write_hangs, true);
-    pthread_create(&loop, NULL, finish_batch, f.batch);
+    pthread_create(&loop, NULL, finish_sink, f.pool);
     for (int i = 0; i < 5000 && !atomic_load(&finished); i++)
         usleep(1000);
     CHECK(atomic_load(&finished), "the loop thread waits for the device");
@@ -819,7 +819,7 @@ static void *stop_soon(void *opaque)
     struct fixture *f = opaque;
     usleep(50 * 1000);
     atomic_store(&f->stop, true);
-    batch_wake(&f->member[0]);
+    pool_wake(f->pool);
     return NULL;
 }
 

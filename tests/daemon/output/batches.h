@@ -21,11 +21,9 @@ static inline struct result *rig_begin_batch(struct rig *rig)
     const struct pool_request request = {.size = (size_t)rig->width * (size_t)rig->height,
                                          .items = rig->config.capacity};
     const size_t size = request.size * (size_t)request.items;
-    while (!pool_region_fits(rig->pool, size)) {
-        pthread_mutex_unlock(&rig->pool->lock);
-        CHECK(pool_open_region(rig->pool, size) == 0, "no memory");
-        pthread_mutex_lock(&rig->pool->lock);
-    }
+    int64_t opening_ns = 0;
+    while (!pool_region_fits(rig->pool, size))
+        CHECK(pool_open_region(rig->pool, size, &opening_ns) == 0, "no memory");
     struct result *result = pool_find_room(rig->pool, rig->config.overflow != OVERFLOW_WAIT);
     if (result)
         pool_begin_result(rig->pool, result, &request);

@@ -160,9 +160,9 @@ static void test_account(struct output_config output)
         offer(&f, (2 + i) * INT64_C(1000000000), &record);
     CHECK(lost(&f, LOSS_THINNED) == 1 && lost(&f, LOSS_DAMAGED) == 1, "thinned and damaged");
     CHECK(lost(&f, LOSS_OVERFLOW) == 5, "%d overtaken", (int)lost(&f, LOSS_OVERFLOW));
-    scene_lines_write(f.output->scene, "gate", "scene", true, LOSS_CLIENT);
+    scene_lines_write(f.output->outlet->scene, "gate", "scene", true, LOSS_CLIENT);
     uint64_t reader = 0;
-    struct line_queue *queue = f.output->scene->queue;
+    struct line_queue *queue = f.output->outlet->scene->queue;
     const struct line *first = line_queue_get(queue, reader);
     CHECK(first && strstr(first->text, "\"seq\":7,"), "the oldest line");
     CHECK(queue->next == 16 && atomic_load(&f.output->ledger.emitted) == 16, "lines");
@@ -176,7 +176,7 @@ static void test_account(struct output_config output)
     stats_outputs_lose(f.subscriptions, LOSS_DAMAGED);
     CHECK(lost(&f, LOSS_DAMAGED) == 2, "beyond decoding");
     offer(&f, INT64_C(30000000000), &record);
-    scene_lines_write(f.output->scene, "gate", "scene", false, LOSS_CLIENT);
+    scene_lines_write(f.output->outlet->scene, "gate", "scene", false, LOSS_CLIENT);
     CHECK(lost(&f, LOSS_CLIENT) == 1 && queue->next == 16, "nobody reads");
     CHECK(ledger_in_flight(&f.output->ledger) == 0, "account");
     tear_down(&f);
@@ -215,9 +215,9 @@ static void test_wait(struct output_config output)
     while (atomic_load(&f.output->ledger.offered) < 18)
         usleep(1000);
     usleep(20000);
-    scene_lines_write(f.output->scene, "gate", "scene", true, LOSS_CLIENT);
+    scene_lines_write(f.output->outlet->scene, "gate", "scene", true, LOSS_CLIENT);
     pthread_join(camera, NULL);
-    scene_lines_write(f.output->scene, "gate", "scene", true, LOSS_CLIENT);
+    scene_lines_write(f.output->outlet->scene, "gate", "scene", true, LOSS_CLIENT);
     CHECK(lost(&f, LOSS_OVERFLOW) == 1, "%d overtaken", (int)lost(&f, LOSS_OVERFLOW));
     CHECK(atomic_load(&f.output->ledger.emitted) == 17, "lines");
     tear_down(&f);

@@ -18,7 +18,7 @@ static const char text[] = "{backend: cpu, cameras: {gate: {url: /a}, yard: {url
 static struct rig {
     struct config *config;
     struct devices *devices;
-    struct output *batches;
+    struct outlet *batches;
     struct camera camera[2], *list[2];
     struct reload reload;
     struct histogram decode, process;
@@ -50,14 +50,14 @@ static void end(void)
 {
     for (int i = 0; i < 2; i++)
         camera_close(&rig.camera[i]);
-    batches_forget(&rig.batches);
+    cameras_forget_batches(&(struct cameras){.batches = rig.batches});
     devices_close(rig.devices);
     config_free(rig.config);
 }
 
-static struct output *batch_of(const char *name)
+static struct outlet *batch_of(const char *name)
 {
-    struct output *batch = rig.batches;
+    struct outlet *batch = rig.batches;
     while (batch && strcmp(batch->config->name, name) != 0)
         batch = batch->next;
     CHECK(batch, "no batch %s", name);
@@ -133,7 +133,7 @@ static void test_clients(void)
     static const struct sink_driver driver = {.clients = three_clients};
     struct sink sink = {.driver = &driver};
     start();
-    struct output *batch = batch_of("all");
+    struct outlet *batch = batch_of("all");
     batch->sink = &sink;
     char *all = counters();
     batch->sink = NULL;

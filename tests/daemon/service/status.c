@@ -26,7 +26,7 @@ static struct fixture {
     struct config *config;
     struct devices *devices;
     struct camera camera, *list[1];
-    struct output *batches;
+    struct outlet *batches;
     struct reload reload;
     struct histogram decode, process;
     struct status status;
@@ -56,7 +56,7 @@ static void start(void)
 static void end(void)
 {
     camera_close(&rig.camera);
-    batches_forget(&rig.batches);
+    cameras_forget_batches(&(struct cameras){.batches = rig.batches});
     devices_close(rig.devices);
     config_free(rig.config);
 }
@@ -196,7 +196,7 @@ static void test_at_work(void)
     atomic_store(&packets->has_clock, true);
     camera_report_stream(&rig.camera.report, "cpu hevc", "hevc", "Main 10");
     status_camera_sample(&rig.camera, now, false);
-    last_error_set(&output->last_error, "cannot open rtsp://u:geheim@h/\xff\n at all");
+    last_error_set(&output->outlet->last_error, "cannot open rtsp://u:geheim@h/\xff\n at all");
     atomic_store(&rig.camera.report.next_try_ns, monotonic_ns() + INT64_C(5000000000));
     atomic_store(&rig.camera.report.state, CAMERA_RETRYING);
     json_t *json = snapshot();
@@ -264,7 +264,7 @@ static void test_summary(void)
     status_camera_sample(&rig.camera, now, false);
     camera_report_stream(&rig.camera.report, "cpu h264", "h264 \"\xff\"", "High");
     camera_report_error(&rig.camera.report, "refused: rtsp://u:geheim@h/");
-    last_error_set(&f->last_error, "no room");
+    last_error_set(&f->outlet->last_error, "no room");
     rig.camera.alerts = 1u << ALERT_FLAPPING | 1u << ALERT_DAMAGED;
     atomic_store(&rig.camera.report.state, CAMERA_RUNNING);
     json = summary();
@@ -281,7 +281,7 @@ static void test_summary(void)
     CHECK(!json_object_get(at(json, "cameras.0"), "error"), "an error of before");
     CHECK(!json_object_get(at(json, "cameras.0"), "next_try_s"), "a next try");
     json_decref(json);
-    f->last_error.ns -= INT64_C(61000000000);
+    f->outlet->last_error.ns -= INT64_C(61000000000);
     atomic_store(&rig.camera.report.next_try_ns, monotonic_ns() + INT64_C(5000000000));
     atomic_store(&rig.camera.report.state, CAMERA_RETRYING);
     json = summary();

@@ -103,7 +103,7 @@ static void end(struct fixture *f)
     for (int i = 0; i < OUTPUTS; i++) {
         pool_close(f->output[i]->pool);
         crop_requests_close(f->output[i]->requests);
-        f->output[i]->pool = NULL;
+        f->output[i]->pool = f->output[i]->outlet->pool = NULL;
         f->output[i]->requests = NULL;
         CHECK(ledger_in_flight(&f->output[i]->ledger) == 0, "output %d: the sums match", i);
     }

@@ -24,7 +24,7 @@ struct fixture {
     struct output_config config[OUTPUTS];
     struct subscriptions *subscriptions;
     struct output *output[OUTPUTS];
-    struct output *batches;            // batches' own outputs: these are shares in them
+    struct outlet *batches;            // these are shares in them
     struct consumer consumer[OUTPUTS]; // one per output
     struct histogram decode, process;
     struct camera_work *pipeline;
@@ -103,12 +103,12 @@ static void end(struct fixture *f)
     for (int i = 0; i < OUTPUTS; i++) {
         if (!f->output[i]->parent) {
             pool_close(f->output[i]->pool);
-            f->output[i]->pool = NULL;
+            f->output[i]->pool = f->output[i]->outlet->pool = NULL;
         }
         CHECK(ledger_in_flight(&f->output[i]->ledger) == 0, "output %d: the sums match", i);
     }
     subscriptions_close(f->subscriptions, output_close);
-    output_close(f->batches);
+    outlet_close(f->batches);
     devices_close(f->devices);
     event_queue_close(f->events);
     uv_run(&f->loop, UV_RUN_DEFAULT);
@@ -828,7 +828,6 @@ static void test_batch_beside_hanging_backend(void)
     CHECK(atomic_load(&resumed) == 2, "the collector waits for a backend that hangs");
     CHECK(cpu_backend.submit(held.plan, held.job[0]) == 0, "submit");
     pthread_join(collector, NULL);
-    batch_finish(f->output[WARP]->parent->batch);
     work_drain(f->pipeline);
     struct result *result = pool_acquire(f->output[WARP]->pool, &f->consumer[WARP]);
     CHECK(result && item_is_filled(&result->item[0]), "the batch lacks its first picture");
@@ -871,7 +870,7 @@ static void test_other_outputs_beside_batch(void)
                 break;
             }
     }
-    batch_stop(batch);
+    batch_stop(batch, false);
     batch_take(batch, &grant); // the picture counts as submitted
     CHECK(lost(f, WARP, LOSS_OVERFLOW) == 0, "%d lost", (int)lost(f, WARP, LOSS_OVERFLOW));
     work_drain(f->pipeline);
@@ -914,7 +913,7 @@ static void test_batch_without_room_in_plan(void)
     for (int i = 0; i < 2; i++) // it is closed, and then over without a picture
         batch_take(batch, &grant);
     CHECK(lost(f, WARP, LOSS_BACKEND) == 1, "%d lost", (int)lost(f, WARP, LOSS_BACKEND));
-    batch_stop(batch);
+    batch_stop(batch, false);
     batch_take(batch, &grant);
     work_drain(f->pipeline);
     subscriptions_close(before, NULL);
