@@ -97,7 +97,7 @@ void rtsp_video_close(struct rtsp_video *video)
 static int64_t pts_of(struct rtsp_video *video, const struct rtsp_unit *unit)
 {
     const int64_t own_ns = unit->time_ns;
-    if (!video->begun || unit->unit.restarted) {
+    if (!video->begun || (unit->unit.restarted && unit->unit.keyframe)) {
         const int64_t since_ns = unit->unit.received_ns - video->last_received_ns;
         const int64_t pts_ns = video->begun ? video->last_pts_ns + since_ns : 0;
         video->pts_of_zero_ns = pts_ns - own_ns;

@@ -34,8 +34,9 @@ void rtsp_video_close(struct rtsp_video *); // accepts NULL
 // Sets the parameter sets, as above, from the next unit on, a keyframe, whose size may differ. 0
 // bytes: the previous ones stay. Returns 0 or -ENOMEM.
 int rtsp_video_sets(struct rtsp_video *, const uint8_t *sets, size_t bytes);
-// Makes a packet with a copy of the unit's data, valid until the next call. The time of a restarted
-// sender's first unit follows the last unit's by the difference of their arrivals. 0 or -ENOMEM.
+// Makes a packet with a copy of the unit's data, valid until the next call. If a restarted sender
+// begins with a keyframe, its time follows the last unit's by the difference of their arrivals;
+// else it leaps. 0 or -ENOMEM.
 int rtsp_video_packet(struct rtsp_video *, const struct rtsp_unit *, struct packet *ret);
 
 #endif
