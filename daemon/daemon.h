@@ -13,7 +13,7 @@
 //   it.
 // - "nvdec close" (daemon/codec/nvdec.c): closes the NVDEC decoders that cameras left behind on a
 //   GPU that failed. Blocks in the driver.
-// - "resolver" (daemon/rtsp/name_lookup.c), up to 16: looks up the names of RTSP cameras. Blocks in
+// - "resolver" (daemon/rtsp/connection.c), up to 16: looks up the names of RTSP cameras. Blocks in
 //   the resolver.
 // - "worker" (kernels/cpu/backend.c), one for each processor: makes pictures, and waits only for
 //   work.
