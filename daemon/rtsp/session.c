@@ -282,14 +282,6 @@ int rtsp_session_read(struct rtsp_session *s, struct rtsp_unit *ret)
     return rc == -ERESTART ? rc : -EAGAIN;
 }
 
-const uint8_t *rtsp_session_sets(const struct rtsp_session *s, size_t *bytes)
-{
-    if (s->track)
-        return rtsp_track_sets(s->track, bytes);
-    *bytes = (size_t)s->media.sets_bytes;
-    return s->media.sets;
-}
-
 struct rtp_statistics rtsp_session_statistics(const struct rtsp_session *s)
 {
     return s->track ? rtsp_track_statistics(s->track) : (struct rtp_statistics){0};

@@ -55,7 +55,7 @@ struct rtsp_session {
     int timeout_s;                      // the smallest one named; 0: none
     bool leaving;                       // what arrives is no longer of interest
 
-    struct rtsp_track *track; // from SETUP's reply on
+    struct rtsp_track *track; // from SETUP's reply on; NULL: none
     bool avoids;              // RTP packets of the SSRC `avoided` came before SETUP's reply
     uint32_t avoided;
     struct sdp_media media; // the chosen track; SDP_OTHER: not described so far
@@ -105,7 +105,6 @@ int rtsp_session_play(struct rtsp_session *, int64_t until_ns, int64_t answer_ns
 // 50 ms; -ERESTART: call rtsp_session_play again, for the camera redirects us, or UDP fails;
 // -ECANCELED; or why the session ended, once the units before its end have been read.
 int rtsp_session_read(struct rtsp_session *, struct rtsp_unit *ret);
-const uint8_t *rtsp_session_sets(const struct rtsp_session *, size_t *bytes);
 struct rtp_statistics rtsp_session_statistics(const struct rtsp_session *);
 const char *rtsp_session_transport(const struct rtsp_session *); // "tcp", "udp", "multicast"
 void rtsp_session_ping(struct rtsp_session *); // a request now: an answer means idle, not dead

@@ -406,7 +406,7 @@ static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
 static int make_packet(struct rtsp_demux *in, struct packet *ret)
 {
     size_t bytes;
-    const uint8_t *sets = rtsp_session_sets(in->session, &bytes);
+    const uint8_t *sets = rtsp_track_sets(in->session->track, &bytes);
     int rc = in->next.unit.keyframe ? rtsp_video_sets(in->video, sets, bytes) : 0;
     if (rc < 0 || (rc = rtsp_video_packet(in->video, &in->next, ret)) < 0)
         return rc;
@@ -491,7 +491,7 @@ static int rtsp_open(struct demux **ret, const struct url_input *source,
     if (rc == 0)
         rc = connect_session(in);
     if (rc == 0) {
-        const uint8_t *sets = rtsp_session_sets(in->session, &bytes);
+        const uint8_t *sets = rtsp_track_sets(in->session->track, &bytes);
         in->codec = in->session->media.codec;
         rc = rtsp_video_open(&in->video, &in->session->media, sets, bytes);
     }
