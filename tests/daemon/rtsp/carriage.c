@@ -40,6 +40,8 @@ static int client_port(const struct camera *c)
 
 static void after_play(struct camera *c, const char *request)
 {
+    if (!strncmp(request, "TEARDOWN ", 9))
+        shutdown(c->fd, SHUT_WR);
     if (!strncmp(request, "PLAY ", 5) && count_requests(c, "SETUP") > 1)
         send_picture(c, 0);
 }
@@ -217,6 +219,7 @@ static void test_udp_is_refused(void)
         camera_open(&c);
         c.after = after_play;
         answer_with(&c, "SETUP", replies[i]);
+        answer_with(&c, "TEARDOWN", ""); // it hangs up instead
         answer_plainly(&c);
         player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
         play_on(&c, &p, 500, 1);
