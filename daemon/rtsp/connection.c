@@ -485,7 +485,7 @@ int rtsp_connection_open(struct rtsp_connection *c, const struct rtsp_server *se
     c->ssl = NULL;
     c->queued = 0;
     why[0] = 0;
-    int rc = connect_to_host(c, server, why, size);
+    int rc = atomic_load(server->stop) ? -ECANCELED : connect_to_host(c, server, why, size);
     if (rc == 0 && server->tls)
         rc = shake_hands(c, server, why, size);
     if (rc < 0 && !why[0])
