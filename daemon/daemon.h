@@ -11,7 +11,7 @@
 // - "hardware decode" (daemon/codec/hardware.c), one for each hardware decoder other than NVDEC:
 //   blocks in its driver. The camera's thread waits for it, for 3 s at most, and goes on without
 //   it.
-// - "resolver" (daemon/rtsp/name_lookup.c), up to 16: looks up the names of RTSP cameras. Blocks in
+// - "resolver" (daemon/rtsp/connection.c), up to 16: looks up the names of RTSP cameras. Blocks in
 //   the resolver.
 // - "worker" (kernels/cpu/backend.c), one for each processor: makes pictures, and waits only for
 //   work.

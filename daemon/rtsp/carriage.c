@@ -5,10 +5,10 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "daemon/rtsp/rtcp.h"
@@ -17,28 +17,12 @@
 // --- sockets
 
 enum {
-    DATAGRAM_MAX = 64 << 10,
     RECEIVE_BUFFER = 2 << 20, // more than a keyframe of 2160p
     PAIR_TRIES = 64,          // to bind two neighbouring ports
     FOREIGN_MAX = 64,         // foreign datagrams skipped in one read
 };
 
 enum { RTP, RTCP };
-
-struct rtp_sockets {
-    int fd[2];                           // -1: none
-    struct sockaddr_storage local, peer; // of the RTSP connection
-    struct sockaddr_storage source;      // another address that the camera may send from; AF_UNSPEC
-    struct sockaddr_storage group;       // of multicast; AF_UNSPEC: unicast
-    unsigned interface;                  // on which it was joined; 0: the system chose
-    bool from_anybody;                   // it was joined for any sender
-    int peer_port[2];                    // announced by the camera; 0: unknown
-    struct sockaddr_storage sender;      // of the datagram read last
-    int sender_socket;                   // its socket: RTP, RTCP
-    int confirmed_port;                  // of RTP; 0: any
-    uint32_t overruns[2];
-    uint8_t datagram[DATAGRAM_MAX];
-};
 
 static socklen_t address_size(const struct sockaddr_storage *a)
 {
@@ -87,18 +71,18 @@ static bool is_multicast(const struct sockaddr_storage *a)
                      IN_MULTICAST(ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr));
 }
 
-static void close_socket(struct rtp_sockets *s, int which)
+static void close_socket(struct rtsp_carriage *c, int which)
 {
-    if (s->fd[which] >= 0)
-        close(s->fd[which]);
-    s->fd[which] = -1;
+    if (c->fd[which] >= 0)
+        close(c->fd[which]);
+    c->fd[which] = -1;
 }
 
-static int bind_socket(struct rtp_sockets *s, int which, struct sockaddr_storage at, int port)
+static int bind_socket(struct rtsp_carriage *c, int which, struct sockaddr_storage at, int port)
 {
     const int one = 1, size = RECEIVE_BUFFER;
     set_port(&at, port);
-    int fd = s->fd[which] = socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = c->fd[which] = socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
     setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size); // only as root
@@ -111,22 +95,22 @@ static int bind_socket(struct rtp_sockets *s, int which, struct sockaddr_storage
 
 // Binds an even port and the next one. The kernel chooses one of them; the other may be taken.
 // Returns the even one, or a negative errno.
-static int bind_pair(struct rtp_sockets *s)
+static int bind_pair(struct rtsp_carriage *c)
 {
     int rc = -EADDRINUSE;
     for (int i = 0; i < PAIR_TRIES && rc == -EADDRINUSE; i++) {
         struct sockaddr_storage chosen = {0};
-        close_socket(s, RTP);
-        close_socket(s, RTCP);
-        if ((rc = bind_socket(s, RTP, s->local, 0)) < 0)
+        close_socket(c, RTP);
+        close_socket(c, RTCP);
+        if ((rc = bind_socket(c, RTP, c->local, 0)) < 0)
             break;
-        getsockname(s->fd[RTP], (struct sockaddr *)&chosen, &(socklen_t){sizeof chosen});
+        getsockname(c->fd[RTP], (struct sockaddr *)&chosen, &(socklen_t){sizeof chosen});
         const int port = port_of(&chosen);
         if (port % 2 == 0) {
-            rc = bind_socket(s, RTCP, s->local, port + 1);
+            rc = bind_socket(c, RTCP, c->local, port + 1);
         } else {
-            s->fd[RTCP] = s->fd[RTP];
-            rc = bind_socket(s, RTP, s->local, port - 1);
+            c->fd[RTCP] = c->fd[RTP];
+            rc = bind_socket(c, RTP, c->local, port - 1);
         }
         if (rc == 0)
             return port / 2 * 2;
@@ -134,28 +118,10 @@ static int bind_pair(struct rtp_sockets *s)
     return rc;
 }
 
-// Returns 0 or -ENOMEM.
-static int create_sockets(struct rtp_sockets **ret, const struct rtsp_connection *connection)
-{
-    const int fd = rtsp_connection_fd(connection);
-    struct rtp_sockets *s = calloc(1, sizeof *s);
-    if (!s)
-        return -ENOMEM;
-    s->fd[RTP] = s->fd[RTCP] = -1;
-    getsockname(fd, (struct sockaddr *)&s->local, &(socklen_t){sizeof s->local});
-    getpeername(fd, (struct sockaddr *)&s->peer, &(socklen_t){sizeof s->peer});
-    *ret = s;
-    return 0;
-}
-
 void rtsp_carriage_close(struct rtsp_carriage *c)
 {
-    if (!c->sockets)
-        return;
-    close_socket(c->sockets, RTP);
-    close_socket(c->sockets, RTCP);
-    free(c->sockets);
-    c->sockets = NULL;
+    close_socket(c, RTP);
+    close_socket(c, RTCP);
 }
 
 // --- sockets: multicast
@@ -183,31 +149,31 @@ static unsigned interface_of(const struct sockaddr_storage *local)
 
 // Joins or leaves the group: `option` is one of the kernel's four. Those for any sender read the
 // request without its source.
-static int change_group(const struct rtp_sockets *s, int fd, int option)
+static int change_group(const struct rtsp_carriage *c, int fd, int option)
 {
-    const int level = s->group.ss_family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP;
+    const int level = c->group.ss_family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP;
     const struct group_source_req request = {
-        .gsr_interface = s->interface,
-        .gsr_group = s->group,
-        .gsr_source = s->source.ss_family ? s->source : s->peer,
+        .gsr_interface = c->interface,
+        .gsr_group = c->group,
+        .gsr_source = c->source.ss_family ? c->source : c->peer,
     };
     return setsockopt(fd, level, option, &request, sizeof request) < 0 ? -errno : 0;
 }
 
-static int join_group(struct rtp_sockets *s, int fd)
+static int join_group(struct rtsp_carriage *c, int fd)
 {
-    if (change_group(s, fd, MCAST_JOIN_SOURCE_GROUP) == 0)
+    if (change_group(c, fd, MCAST_JOIN_SOURCE_GROUP) == 0)
         return 0;
-    s->from_anybody = true;
-    return change_group(s, fd, MCAST_JOIN_GROUP);
+    c->from_anybody = true;
+    return change_group(c, fd, MCAST_JOIN_GROUP);
 }
 
 // Sends reports to the group through the interface that it was joined on.
-static void set_interface(const struct rtp_sockets *s, int fd, int ttl)
+static void set_interface(const struct rtsp_carriage *c, int fd, int ttl)
 {
-    const struct ip_mreqn by = {.imr_ifindex = (int)s->interface};
-    if (s->group.ss_family == AF_INET6) {
-        setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &s->interface, sizeof s->interface);
+    const struct ip_mreqn by = {.imr_ifindex = (int)c->interface};
+    if (c->group.ss_family == AF_INET6) {
+        setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &c->interface, sizeof c->interface);
         setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, &ttl, sizeof ttl);
     } else {
         setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &by, sizeof by);
@@ -217,88 +183,71 @@ static void set_interface(const struct rtp_sockets *s, int fd, int ttl)
 
 // Joins a group on the RTSP connection's interface. Returns 0; -EINVAL: no numeric multicast
 // address, or no port; another negative errno.
-static int join_multicast(struct rtp_sockets *s, const char *group, const int ports[2], int ttl)
+static int join_multicast(struct rtsp_carriage *c, const char *group, const int ports[2], int ttl)
 {
     int rc = 0;
-    if (!parse_address(&s->group, group) || !is_multicast(&s->group) || ports[0] <= 0 ||
-        s->group.ss_family != s->local.ss_family)
+    if (!parse_address(&c->group, group) || !is_multicast(&c->group) || ports[0] <= 0 ||
+        c->group.ss_family != c->local.ss_family)
         return -EINVAL;
-    s->interface = interface_of(&s->local);
+    c->interface = interface_of(&c->local);
     for (int i = 0; i < 2 && rc == 0; i++) {
         if (ports[i] <= 0)
             continue;
-        rc = bind_socket(s, i, s->group, ports[i]); // excludes packets of other groups
+        rc = bind_socket(c, i, c->group, ports[i]); // excludes packets of other groups
         if (rc == 0)
-            rc = join_group(s, s->fd[i]);
+            rc = join_group(c, c->fd[i]);
         if (rc == 0)
-            set_interface(s, s->fd[i], ttl > 0 ? ttl : 1);
+            set_interface(c, c->fd[i], ttl > 0 ? ttl : 1);
     }
     return rc;
 }
 
-bool rtsp_carriage_is_narrow(const struct rtsp_carriage *c)
-{
-    return c->sockets && c->sockets->group.ss_family && !c->sockets->from_anybody;
-}
-
 void rtsp_carriage_widen(struct rtsp_carriage *c)
 {
-    if (!rtsp_carriage_is_narrow(c))
-        return;
     for (int i = 0; i < 2; i++) {
-        change_group(c->sockets, c->sockets->fd[i], MCAST_LEAVE_SOURCE_GROUP);
-        change_group(c->sockets, c->sockets->fd[i], MCAST_JOIN_GROUP);
+        change_group(c, c->fd[i], MCAST_LEAVE_SOURCE_GROUP);
+        change_group(c, c->fd[i], MCAST_JOIN_GROUP);
     }
-    c->sockets->from_anybody = true;
+    c->from_anybody = true;
 }
 
 // --- sockets: datagrams
 
-int rtsp_carriage_poll(const struct rtsp_carriage *c, struct pollfd *fds)
+static void note_overruns(struct rtsp_carriage *c, int which, struct msghdr *message)
 {
-    int n = 0;
-    for (int i = 0; i < 2 && c->sockets; i++)
-        if (c->sockets->fd[i] >= 0)
-            fds[n++] = (struct pollfd){.fd = c->sockets->fd[i], .events = POLLIN};
-    return n;
+    for (struct cmsghdr *m = CMSG_FIRSTHDR(message); m; m = CMSG_NXTHDR(message, m))
+        if (m->cmsg_level == SOL_SOCKET && m->cmsg_type == SO_RXQ_OVFL)
+            memcpy(&c->overruns[which], CMSG_DATA(m), sizeof c->overruns[which]);
 }
 
-static void note_overruns(struct rtp_sockets *s, int which, struct msghdr *message)
+static bool is_from_camera(const struct rtsp_carriage *c, int which)
 {
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c))
-        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL)
-            memcpy(&s->overruns[which], CMSG_DATA(c), sizeof s->overruns[which]);
-}
-
-static bool is_from_camera(const struct rtp_sockets *s, int which)
-{
-    const bool host = s->from_anybody || same_host(&s->sender, &s->peer) ||
-                      (s->source.ss_family && same_host(&s->sender, &s->source));
+    const bool host = c->from_anybody || same_host(&c->sender, &c->peer) ||
+                      (c->source.ss_family && same_host(&c->sender, &c->source));
     return host &&
-           (which == RTCP || !s->confirmed_port || s->confirmed_port == port_of(&s->sender));
+           (which == RTCP || !c->confirmed_port || c->confirmed_port == port_of(&c->sender));
 }
 
 ssize_t rtsp_carriage_read(struct rtsp_carriage *c, const uint8_t **data)
 {
-    struct rtp_sockets *s = c->sockets;
-    for (int which = RTP; s && which <= RTCP; which++) {
-        for (int i = 0; i < FOREIGN_MAX; i++) {
+    for (int which = RTP; which <= RTCP; which++) {
+        for (int i = 0; i < FOREIGN_MAX && c->fd[which] >= 0; i++) {
             _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(uint32_t))];
-            struct iovec to = {s->datagram, sizeof s->datagram};
-            struct msghdr message = {.msg_name = &s->sender,
-                                     .msg_namelen = sizeof s->sender,
+            struct iovec to = {c->datagram, sizeof c->datagram};
+            struct msghdr message = {.msg_name = &c->sender,
+                                     .msg_namelen = sizeof c->sender,
                                      .msg_iov = &to,
                                      .msg_iovlen = 1,
                                      .msg_control = control,
                                      .msg_controllen = sizeof control};
-            const ssize_t n = s->fd[which] < 0 ? -1 : recvmsg(s->fd[which], &message, MSG_DONTWAIT);
+            const ssize_t n = recvmsg(c->fd[which], &message, MSG_DONTWAIT);
             if (n < 0)
                 break;
-            note_overruns(s, which, &message);
-            if (!is_from_camera(s, which))
+            note_overruns(c, which, &message);
+            if (!is_from_camera(c, which))
                 continue;
-            s->sender_socket = which;
-            *data = s->datagram;
+            c->sender_socket = which;
+            *data = c->datagram;
             return n;
         }
     }
@@ -307,25 +256,19 @@ ssize_t rtsp_carriage_read(struct rtsp_carriage *c, const uint8_t **data)
 
 void rtsp_carriage_confirm(struct rtsp_carriage *c)
 {
-    struct rtp_sockets *s = c->sockets;
-    if (s && !s->confirmed_port && s->sender_socket == RTP)
-        s->confirmed_port = port_of(&s->sender);
+    if (!c->confirmed_port && c->sender_socket == RTP)
+        c->confirmed_port = port_of(&c->sender);
 }
 
 // Sends to the camera's RTP or RTCP port; a datagram that cannot be sent is lost.
-static void send_datagram(struct rtp_sockets *s, int which, const uint8_t *data, size_t bytes)
+static void send_datagram(struct rtsp_carriage *c, int which, const uint8_t *data, size_t bytes)
 {
-    struct sockaddr_storage to = s->group.ss_family ? s->group : s->peer;
-    if (s->fd[which] < 0 || !s->peer_port[which])
+    struct sockaddr_storage to = c->group.ss_family ? c->group : c->peer;
+    if (c->fd[which] < 0 || !c->peer_port[which])
         return;
-    set_port(&to, s->peer_port[which]);
-    sendto(s->fd[which], data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&to,
+    set_port(&to, c->peer_port[which]);
+    sendto(c->fd[which], data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&to,
            address_size(&to));
-}
-
-uint64_t rtsp_carriage_overruns(const struct rtsp_carriage *c)
-{
-    return c->sockets ? (uint64_t)c->sockets->overruns[RTP] + c->sockets->overruns[RTCP] : 0;
 }
 
 // --- the Transport header
@@ -410,26 +353,25 @@ void rtsp_transport_parse(struct rtsp_transport *ret, const char *value)
 int rtsp_carriage_ask(struct rtsp_carriage *c, enum transport transport,
                       const struct rtsp_connection *connection, char *header, size_t size)
 {
-    int port;
-    *c = (struct rtsp_carriage){.transport = transport, .channels = {0, 1}};
-    switch (transport) {
-    case TRANSPORT_TCP:
+    const int fd = connection->fd;
+    int port = 0;
+    rtsp_carriage_close(c);
+    memset(c, 0, offsetof(struct rtsp_carriage, datagram));
+    c->transport = transport;
+    c->channels[1] = 1;
+    c->fd[RTP] = c->fd[RTCP] = -1;
+    getsockname(fd, (struct sockaddr *)&c->local, &(socklen_t){sizeof c->local});
+    getpeername(fd, (struct sockaddr *)&c->peer, &(socklen_t){sizeof c->peer});
+    if (transport == TRANSPORT_TCP)
         snprintf(header, size, "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n");
-        break;
-    case TRANSPORT_UDP:
-        if ((port = create_sockets(&c->sockets, connection)) == 0)
-            port = bind_pair(c->sockets);
-        snprintf(header, size, "Transport: RTP/AVP;unicast;client_port=%d-%d\r\n", port, port + 1);
-        return port < 0 ? port : 0;
-    case TRANSPORT_MULTICAST:
+    else if (transport == TRANSPORT_MULTICAST)
         snprintf(header, size, "Transport: RTP/AVP;multicast\r\n");
-        break;
-    }
-    return 0;
+    else if ((port = bind_pair(c)) >= 0)
+        snprintf(header, size, "Transport: RTP/AVP;unicast;client_port=%d-%d\r\n", port, port + 1);
+    return port < 0 ? port : 0;
 }
 
-int rtsp_carriage_answer(struct rtsp_carriage *c, const char *header, const struct sdp_media *media,
-                         const struct rtsp_connection *connection)
+int rtsp_carriage_answer(struct rtsp_carriage *c, const char *header, const struct sdp_media *media)
 {
     struct rtsp_transport answer;
     rtsp_transport_parse(&answer, header);
@@ -445,19 +387,14 @@ int rtsp_carriage_answer(struct rtsp_carriage *c, const char *header, const stru
     const bool named = answer.ports[0] || !media->port;
     const int announced[2] = {media->port, media->port + 1};
     const int *ports = !multicast ? answer.server_ports : named ? answer.ports : announced;
-    if (multicast) { // perhaps in place of unicast
-        rtsp_carriage_close(c);
-        c->transport = TRANSPORT_MULTICAST;
-        int rc = create_sockets(&c->sockets, connection);
-        if (rc < 0)
-            return rc;
-    }
-    memcpy(c->sockets->peer_port, ports, sizeof c->sockets->peer_port);
-    parse_address(&c->sockets->source, answer.source);
-    return multicast ? join_multicast(c->sockets,
-                                      *answer.destination ? answer.destination : media->address,
-                                      ports, answer.ttl ? answer.ttl : media->ttl)
-                     : 0;
+    memcpy(c->peer_port, ports, sizeof c->peer_port);
+    parse_address(&c->source, answer.source);
+    if (!multicast)
+        return 0;
+    rtsp_carriage_close(c); // perhaps unicast was requested
+    c->transport = TRANSPORT_MULTICAST;
+    return join_multicast(c, *answer.destination ? answer.destination : media->address, ports,
+                          answer.ttl ? answer.ttl : media->ttl);
 }
 
 // Sends an empty RTP packet and an empty report, which cameras ignore.
@@ -470,8 +407,8 @@ void rtsp_carriage_punch(struct rtsp_carriage *c, int payload_type, uint32_t ssr
         return;
     memcpy(rtp + 8, id, sizeof id);
     memcpy(report + 4, id, sizeof id);
-    send_datagram(c->sockets, RTP, rtp, sizeof rtp);
-    send_datagram(c->sockets, RTCP, report, sizeof report);
+    send_datagram(c, RTP, rtp, sizeof rtp);
+    send_datagram(c, RTCP, report, sizeof report);
 }
 
 int rtsp_carriage_send(struct rtsp_carriage *c, struct rtsp_connection *connection,
@@ -480,10 +417,10 @@ int rtsp_carriage_send(struct rtsp_carriage *c, struct rtsp_connection *connecti
     uint8_t frame[4 + RTCP_REPORT_MAX] = {'$', (uint8_t)c->channels[1], (uint8_t)(bytes >> 8),
                                           (uint8_t)bytes};
     if (c->transport != TRANSPORT_TCP) {
-        send_datagram(c->sockets, RTCP, data, bytes);
+        send_datagram(c, RTCP, data, bytes);
         return 0;
     }
-    if (rtsp_connection_is_sending(connection))
+    if (connection->queued)
         return 0;
     memcpy(frame + 4, data, bytes);
     return rtsp_connection_write(connection, frame, 4 + bytes);

@@ -17,33 +17,166 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/rtsp/name_lookup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/number.h"
 
-static const int64_t SECOND_TRY_NS = 1500000000;
+static const int64_t WAIT_NS = 50000000, // how long a wait may overlook *stop
+    FIRST_TRY_NS = 1500000000;           // for the answer to a connect
 enum {
-    ADDRESSES_MAX = 4,    // of one name
-    QUEUE_MAX = 64 << 10, // bytes waiting to be sent
+    THREADS_MAX = 16,  // that look up names
+    ADDRESSES_MAX = 4, // of one name; more are left out
     FINGERPRINT_TEXT = 3 * 32,
     CONTEXTS_MAX = 16,
 };
 
-enum connection_phase { LOOKING_UP, CONNECTING, SHAKING_HANDS, CONNECTED };
+void rtsp_wait(struct pollfd *fds, int n, int64_t until_ns)
+{
+    const int64_t ns = bounds_max(bounds_min(until_ns - monotonic_ns(), WAIT_NS), 0);
+    ppoll(fds, (nfds_t)n, &(struct timespec){0, ns}, NULL);
+}
 
-struct rtsp_connection {
-    enum connection_phase phase;
-    struct name_lookup *lookup;
-    const struct addrinfo *addresses; // owned by `lookup`
-    int n_addresses, n_begun;         // connects; the i-th one is to address i % n_addresses
-    int half_open[2];                 // sockets; -1: none
-    int64_t begun_ns;                 // when the last connect began
-    int fd;                           // -1 until it is connected
-    const struct tls_config *tls;     // NULL: plain TCP
-    SSL *ssl;     // reads from `fd`; its records for the network are in `records`
-    BIO *records; // owned by `ssl`
+// Returns 0 once the socket is ready, -EAGAIN at the limit or -ECANCELED.
+static int await_socket(const struct rtsp_connection *c, short events,
+                        const struct rtsp_server *server, int64_t until_ns)
+{
+    struct pollfd socket = {.fd = c->fd, .events = events};
+    while (!socket.revents) {
+        if (atomic_load(server->stop))
+            return -ECANCELED;
+        if (monotonic_ns() >= until_ns)
+            return -EAGAIN;
+        rtsp_wait(&socket, 1, until_ns);
+    }
+    return 0;
+}
+
+// --- the look-up of names, on threads: the system's blocks as long as its servers take
+
+struct name_lookup {
+    struct name_lookup *next; // next one without an answer
+    int owners;               // callers, and the thread
     char host[256];
-    uint8_t *queue; // bytes for the network
-    size_t queued;
+    int port;
+    bool done;
+    int rc; // of getaddrinfo
+    int n;
+    struct sockaddr_storage addresses[ADDRESSES_MAX];
 };
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; // one is done
+    struct name_lookup *first;
+    int threads;
+} lookups = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void look_up(struct name_lookup *lookup, int flags)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
+    struct addrinfo *list = NULL;
+    char port[8];
+    snprintf(port, sizeof port, "%d", lookup->port);
+    lookup->rc = getaddrinfo(lookup->host, port, &hints, &list);
+    if (lookup->rc != 0)
+        return;
+    for (const struct addrinfo *a = list; a && lookup->n < ADDRESSES_MAX; a = a->ai_next)
+        memcpy(&lookup->addresses[lookup->n++], a->ai_addr, a->ai_addrlen);
+    freeaddrinfo(list);
+}
+
+// Called with the lock. Accepts NULL.
+static void release_lookup(struct name_lookup *lookup)
+{
+    if (lookup && --lookup->owners == 0)
+        free(lookup);
+}
+
+static void *lookup_thread(void *opaque)
+{
+    struct name_lookup *lookup = opaque, **link = &lookups.first;
+    pthread_setname_np(pthread_self(), "resolver");
+    look_up(lookup, 0);
+    pthread_mutex_lock(&lookups.lock);
+    while (*link != lookup)
+        link = &(*link)->next;
+    *link = lookup->next;
+    lookup->done = true;
+    lookups.threads--;
+    pthread_cond_broadcast(&lookups.changed);
+    release_lookup(lookup);
+    pthread_mutex_unlock(&lookups.lock);
+    return NULL;
+}
+
+// Joins the look-up of the same host, or begins one. Returns NULL while all threads are busy. The
+// caller releases it. Called with the lock.
+static struct name_lookup *join_lookup(const struct name_lookup *like)
+{
+    pthread_t thread;
+    struct name_lookup *lookup = lookups.first;
+    while (lookup && (strcmp(lookup->host, like->host) != 0 || lookup->port != like->port))
+        lookup = lookup->next;
+    if (lookup) {
+        lookup->owners++;
+        return lookup;
+    }
+    if (lookups.threads == THREADS_MAX || !(lookup = malloc(sizeof *lookup)))
+        return NULL;
+    *lookup = *like;
+    lookup->owners = 2;
+    lookup->next = lookups.first;
+    if (pthread_create(&thread, NULL, lookup_thread, lookup) != 0) {
+        free(lookup);
+        return NULL;
+    }
+    pthread_detach(thread);
+    lookups.threads++;
+    lookups.first = lookup;
+    return lookup;
+}
+
+// Waits on a thread's answer and copies it to `lookup`. Called with the lock.
+static int await_lookup(struct name_lookup *lookup, const struct rtsp_server *server)
+{
+    struct name_lookup *shared = NULL;
+    int rc = 0;
+    while (rc == 0 && !(shared && shared->done)) {
+        const int64_t now_ns = monotonic_ns(),
+                      wake_ns = bounds_min(now_ns + WAIT_NS, server->until_ns);
+        const struct timespec wake = {wake_ns / 1000000000, wake_ns % 1000000000};
+        rc = atomic_load(server->stop) ? -ECANCELED : now_ns >= server->until_ns ? -EAGAIN : 0;
+        if (rc == 0 && !shared)
+            shared = join_lookup(lookup);
+        if (rc == 0)
+            pthread_cond_clockwait(&lookups.changed, &lookups.lock, CLOCK_MONOTONIC, &wake);
+    }
+    if (rc == 0)
+        *lookup = *shared;
+    release_lookup(shared);
+    return rc;
+}
+
+// Fills in a host's addresses and returns how many. Resolves a numeric address without a thread.
+// The thread may outlive the call.
+static int find_addresses(struct sockaddr_storage ret[ADDRESSES_MAX],
+                          const struct rtsp_server *server, char *why, size_t size)
+{
+    struct name_lookup lookup = {.port = server->port};
+    int rc = 0;
+    snprintf(lookup.host, sizeof lookup.host, "%s", server->host);
+    look_up(&lookup, AI_NUMERICHOST);
+    if (lookup.rc) {
+        pthread_mutex_lock(&lookups.lock);
+        rc = await_lookup(&lookup, server);
+        pthread_mutex_unlock(&lookups.lock);
+    }
+    if (rc < 0)
+        return rc;
+    if (lookup.rc)
+        snprintf(why, size, "is a name that was not found: %s", gai_strerror(lookup.rc));
+    memcpy(ret, lookup.addresses, sizeof lookup.addresses);
+    return lookup.rc ? -ENXIO : lookup.n;
+}
 
 // --- TLS
 
@@ -146,22 +279,23 @@ static bool set_host(SSL *ssl, const char *host)
 }
 
 // Returns 0; -EINVAL: `ca` cannot be read; -ENOMEM.
-static int open_tls(struct rtsp_connection *c, char *why, size_t size)
+static int open_tls(struct rtsp_connection *c, const struct rtsp_server *server, char *why,
+                    size_t size)
 {
     SSL_CTX *context;
     ERR_clear_error();
     pthread_mutex_lock(&contexts_lock);
-    int rc = find_context(&context, c->tls);
+    int rc = find_context(&context, server->tls);
     if (rc == 0)
         c->ssl = SSL_new(context); // takes a reference to the context
     pthread_mutex_unlock(&contexts_lock);
     if (rc == -EINVAL)
         snprintf(why, size, "tls.ca: %s: no certificates can be read from it",
-                 c->tls->ca ? c->tls->ca : "the system's");
+                 server->tls->ca ? server->tls->ca : "the system's");
     if (rc < 0)
         return rc;
     BIO *in = BIO_new_socket(c->fd, BIO_NOCLOSE), *out = BIO_new(BIO_s_mem());
-    if (!c->ssl || !set_host(c->ssl, c->host) || !in || !out) {
+    if (!c->ssl || !set_host(c->ssl, server->host) || !in || !out) {
         BIO_free(in);
         BIO_free(out);
         return -ENOMEM;
@@ -173,12 +307,32 @@ static int open_tls(struct rtsp_connection *c, char *why, size_t size)
     return 0;
 }
 
+// Sends queued bytes. Returns 0 or a negative errno.
+static int flush(struct rtsp_connection *c)
+{
+    size_t sent = 0;
+    int rc = 0;
+    while (rc == 0 && sent < c->queued) {
+        ssize_t n = send(c->fd, c->queue + sent, c->queued - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n >= 0)
+            sent += (size_t)n;
+        else if (errno == EPIPE) // the server has hung up: its last bytes are still to be read
+            sent = c->queued;
+        else if (errno != EINTR)
+            rc = -errno;
+    }
+    c->queued -= sent;
+    if (sent)
+        memmove(c->queue, c->queue + sent, c->queued);
+    return rc == -EAGAIN ? 0 : rc;
+}
+
 // Queues the records of TLS and sends them. The socket's own BIO would raise SIGPIPE.
 static int send_records(struct rtsp_connection *c)
 {
-    const int n = BIO_read(c->records, c->queue + c->queued, (int)(QUEUE_MAX - c->queued));
+    const int n = BIO_read(c->records, c->queue + c->queued, (int)(RTSP_QUEUE_MAX - c->queued));
     c->queued += n > 0 ? (size_t)n : 0;
-    return rtsp_connection_flush(c);
+    return flush(c);
 }
 
 static void print_fingerprint(char to[FINGERPRINT_TEXT], const uint8_t sha256[32])
@@ -187,14 +341,14 @@ static void print_fingerprint(char to[FINGERPRINT_TEXT], const uint8_t sha256[32
         snprintf(to + (size_t)3 * i, 4, "%02x%s", sha256[i], i < 31 ? ":" : "");
 }
 
-static int check_certificate(const struct rtsp_connection *c, char *why, size_t size)
+static int check_certificate(const SSL *ssl, const struct tls_config *tls, char *why, size_t size)
 {
     uint8_t sha256[32];
     char text[FINGERPRINT_TEXT];
     unsigned length = sizeof sha256;
-    const struct fingerprint *expected = &c->tls->fingerprint;
-    const long result = SSL_get_verify_result(c->ssl);
-    X509 *certificate = SSL_get0_peer_certificate(c->ssl);
+    const struct fingerprint *expected = &tls->fingerprint;
+    const long result = SSL_get_verify_result(ssl);
+    X509 *certificate = SSL_get0_peer_certificate(ssl);
     if (!certificate || X509_digest(certificate, EVP_sha256(), sha256, &length) != 1) {
         snprintf(why, size, "has no certificate");
         return -EKEYREJECTED;
@@ -204,7 +358,7 @@ static int check_certificate(const struct rtsp_connection *c, char *why, size_t 
         snprintf(why, size, "has another certificate than tls.fingerprint says: its is %s", text);
         return -EKEYREJECTED;
     }
-    if (!expected->set && c->tls->verify && result != X509_V_OK) {
+    if (!expected->set && tls->verify && result != X509_V_OK) {
         snprintf(why, size,
                  "has a certificate that is not to be trusted: %s (if it is the camera's own, "
                  "tls: {fingerprint: \"%s\"} accepts it)",
@@ -214,23 +368,18 @@ static int check_certificate(const struct rtsp_connection *c, char *why, size_t 
     return 0;
 }
 
-static int shake_hands(struct rtsp_connection *c, char *why, size_t size)
+// Returns 0, -EAGAIN: it waits for the server's part, or a negative errno.
+static int continue_handshake(struct rtsp_connection *c, char *why, size_t size)
 {
-    int trusted, rc = c->ssl ? 0 : open_tls(c, why, size);
-    if (rc < 0)
-        return rc;
     ERR_clear_error();
     errno = 0;
     const int done = SSL_do_handshake(c->ssl);
     const int error = SSL_get_error(c->ssl, done), number = errno;
     const char *reason = ERR_reason_error_string(ERR_peek_error());
-    rc = send_records(c); // including an alert, which gives the server the reason
+    const int rc = send_records(c); // including an alert, which gives the server the reason
     switch (error) {
     case SSL_ERROR_NONE:
-        trusted = check_certificate(c, why, size);
-        if (trusted == 0 && rc == 0)
-            c->phase = CONNECTED;
-        return trusted < 0 ? trusted : rc;
+        return rc;
     case SSL_ERROR_WANT_READ:
         return rc < 0 ? rc : -EAGAIN;
     case SSL_ERROR_SSL:
@@ -245,70 +394,14 @@ static int shake_hands(struct rtsp_connection *c, char *why, size_t size)
     }
 }
 
-// --- the connection
-
-int rtsp_connection_open(struct rtsp_connection **ret, const char *host, int port,
-                         const struct tls_config *tls, int64_t now_ns)
+static int shake_hands(struct rtsp_connection *c, const struct rtsp_server *server, char *why,
+                       size_t size)
 {
-    struct rtsp_connection *c = calloc(1, sizeof *c);
-    if (!c)
-        return -ENOMEM;
-    c->fd = c->half_open[0] = c->half_open[1] = -1;
-    c->tls = tls;
-    c->begun_ns = now_ns;
-    snprintf(c->host, sizeof c->host, "%s", host);
-    int rc = (c->queue = malloc(QUEUE_MAX)) ? name_lookup_open(&c->lookup, host, port) : -ENOMEM;
-    if (rc < 0)
-        rtsp_connection_close(c);
-    else
-        *ret = c;
-    return rc;
-}
-
-static void close_descriptor(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
-void rtsp_connection_close(struct rtsp_connection *c)
-{
-    if (!c)
-        return;
-    SSL_free(c->ssl);
-    close_descriptor(&c->half_open[0]);
-    close_descriptor(&c->half_open[1]);
-    close_descriptor(&c->fd);
-    name_lookup_close(c->lookup);
-    free(c->queue);
-    free(c);
-}
-
-static bool may_double(const struct rtsp_connection *c)
-{
-    return c->n_begun <= c->n_addresses && (c->half_open[0] < 0 || c->half_open[1] < 0);
-}
-
-int rtsp_connection_poll(const struct rtsp_connection *c, struct pollfd *fds, int64_t *due_ns)
-{
-    int n = 0;
-    *due_ns = INT64_MAX;
-    if (c->phase == LOOKING_UP) {
-        if (name_lookup_fd(c->lookup) >= 0)
-            fds[n++] = (struct pollfd){.fd = name_lookup_fd(c->lookup), .events = POLLIN};
-        else
-            *due_ns = c->begun_ns;
-        return n;
-    }
-    for (int i = 0; i < 2; i++)
-        if (c->half_open[i] >= 0)
-            fds[n++] = (struct pollfd){.fd = c->half_open[i], .events = POLLOUT};
-    if (c->phase == CONNECTING && may_double(c))
-        *due_ns = c->begun_ns + SECOND_TRY_NS;
-    if (c->fd >= 0)
-        fds[n++] = (struct pollfd){.fd = c->fd, .events = POLLIN | (c->queued ? POLLOUT : 0)};
-    return n;
+    const int64_t until_ns = bounds_min(monotonic_ns() + server->answer_ns, server->until_ns);
+    int rc = open_tls(c, server, why, size);
+    while (rc == 0 && (rc = continue_handshake(c, why, size)) == -EAGAIN)
+        rc = await_socket(c, POLLIN, server, until_ns);
+    return rc < 0 ? rc : check_certificate(c->ssl, server->tls, why, size);
 }
 
 // --- connecting
@@ -319,59 +412,28 @@ static int connect_errno(int error)
     return error == EACCES || error == EPERM ? -EHOSTUNREACH : -error;
 }
 
-static int begin_connect(struct rtsp_connection *c, int64_t now_ns)
-{
-    int *slot = c->half_open[0] < 0 ? &c->half_open[0] : &c->half_open[1];
-    const struct addrinfo *address = c->addresses;
-    for (int i = c->n_begun % c->n_addresses; i > 0; i--)
-        address = address->ai_next;
-    c->n_begun++;
-    c->begun_ns = now_ns;
-    *slot = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (*slot < 0)
-        return -errno;
-    if (connect(*slot, address->ai_addr, address->ai_addrlen) == 0 || errno == EINPROGRESS)
-        return 0;
-    int rc = connect_errno(errno);
-    close_descriptor(slot);
-    return rc;
-}
-
-static void begin_handshake(struct rtsp_connection *c, int *winner)
+static int connect_to(struct rtsp_connection *c, const struct sockaddr_storage *address,
+                      const struct rtsp_server *server, int64_t until_ns)
 {
     const int one = 1;
-    c->fd = *winner;
-    *winner = -1;
-    close_descriptor(&c->half_open[0]);
-    close_descriptor(&c->half_open[1]);
-    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    c->phase = c->tls ? SHAKING_HANDS : CONNECTED;
-}
-
-// Returns 0 if a half-open socket is connected, -EAGAIN, or the error of the last one that failed.
-static int await_connect(struct rtsp_connection *c, int64_t now_ns)
-{
-    int rc = c->n_begun ? -EAGAIN : -ENOTCONN;
-    for (int i = 0; i < 2; i++) {
-        int error = 0;
-        struct pollfd ready = {.fd = c->half_open[i], .events = POLLOUT};
-        if (c->half_open[i] < 0 || poll(&ready, 1, 0) <= 0)
-            continue;
-        getsockopt(c->half_open[i], SOL_SOCKET, SO_ERROR, &error, &(socklen_t){sizeof error});
-        if (error == 0) {
-            begin_handshake(c, &c->half_open[i]);
-            return 0;
-        }
-        close_descriptor(&c->half_open[i]);
-        rc = connect_errno(error);
+    const socklen_t bytes =
+        address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    int error = 0;
+    if (c->fd >= 0)
+        close(c->fd);
+    c->fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (c->fd < 0)
+        return -errno;
+    if (connect(c->fd, (const struct sockaddr *)address, bytes) < 0) {
+        if (errno != EINPROGRESS)
+            return connect_errno(errno);
+        const int rc = await_socket(c, POLLOUT, server, until_ns);
+        if (rc < 0)
+            return rc;
+        getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &(socklen_t){sizeof error});
     }
-    // At first, and after a refusal, try the next address without waiting.
-    while (rc != -EAGAIN && c->n_begun < c->n_addresses)
-        if ((rc = begin_connect(c, now_ns)) == 0)
-            rc = -EAGAIN;
-    if (may_double(c) && now_ns >= c->begun_ns + SECOND_TRY_NS)
-        begin_connect(c, now_ns); // beside the first, which may still answer
-    return c->half_open[0] >= 0 || c->half_open[1] >= 0 ? -EAGAIN : rc;
+    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    return error ? connect_errno(error) : 0;
 }
 
 static const char *connect_error(int rc)
@@ -389,41 +451,67 @@ static const char *connect_error(int rc)
     }
 }
 
-static int look_up_addresses(struct rtsp_connection *c, char *why, size_t size)
+// Tries the addresses in turn. Each connect that is not answered gives the next one twice the time.
+// Returns the last error once all have refused in a row.
+static int connect_to_one(struct rtsp_connection *c, const struct rtsp_server *server,
+                          const struct sockaddr_storage *addresses, int n)
 {
-    char reason[128];
-    int rc = name_lookup_read(c->lookup, &c->addresses, reason, sizeof reason);
-    if (rc == -ENXIO)
-        snprintf(why, size, "is a name that was not found: %s", reason);
-    if (rc < 0)
-        return rc;
-    for (const struct addrinfo *a = c->addresses; a && c->n_addresses < ADDRESSES_MAX;
-         a = a->ai_next)
-        c->n_addresses++;
-    c->phase = CONNECTING;
-    return 0;
+    int rc = -EAGAIN, refused = 0;
+    for (int64_t try_ns = FIRST_TRY_NS, now_ns = monotonic_ns();
+         refused < n && now_ns < server->until_ns; now_ns = monotonic_ns()) {
+        rc = connect_to(c, &addresses[*server->address % (unsigned)n], server,
+                        bounds_min(now_ns + try_ns, server->until_ns));
+        if (rc == 0 || rc == -ECANCELED)
+            break;
+        try_ns *= rc == -EAGAIN ? 2 : 1;
+        refused = rc == -EAGAIN ? 0 : refused + 1;
+        ++*server->address;
+    }
+    return rc;
 }
 
-int rtsp_connection_connect(struct rtsp_connection *c, int64_t now_ns, char *why, size_t size)
+static int connect_to_host(struct rtsp_connection *c, const struct rtsp_server *server, char *why,
+                           size_t size)
 {
-    int rc = 0;
+    struct sockaddr_storage addresses[ADDRESSES_MAX];
+    const int n = find_addresses(addresses, server, why, size);
+    return n < 0 ? n : connect_to_one(c, server, addresses, n);
+}
+
+int rtsp_connection_open(struct rtsp_connection *c, const struct rtsp_server *server, char *why,
+                         size_t size)
+{
+    c->fd = -1;
+    c->ssl = NULL;
+    c->queued = 0;
     why[0] = 0;
-    if (c->phase == LOOKING_UP)
-        rc = look_up_addresses(c, why, size);
-    if (rc == 0 && c->phase == CONNECTING)
-        rc = await_connect(c, now_ns);
-    if (rc == 0 && c->phase == SHAKING_HANDS)
-        rc = shake_hands(c, why, size);
-    if (rc < 0 && rc != -EAGAIN && !why[0])
+    int rc = atomic_load(server->stop) ? -ECANCELED : connect_to_host(c, server, why, size);
+    if (rc == 0 && server->tls)
+        rc = shake_hands(c, server, why, size);
+    if (rc < 0 && !why[0])
         snprintf(why, size, "%s", connect_error(rc));
+    if (rc < 0)
+        rtsp_connection_close(c);
     return rc;
+}
+
+void rtsp_connection_close(struct rtsp_connection *c)
+{
+    SSL_free(c->ssl);
+    if (c->fd >= 0)
+        close(c->fd);
+    c->ssl = NULL;
+    c->fd = -1;
 }
 
 // --- bytes
 
 ssize_t rtsp_connection_read(struct rtsp_connection *c, uint8_t *to, size_t room)
 {
-    if (!c->tls) {
+    if (!c->ssl) {
+        const int rc = flush(c);
+        if (rc < 0)
+            return rc;
         const ssize_t n = recv(c->fd, to, room, MSG_DONTWAIT);
         return n >= 0 ? n : errno == EINTR ? -EAGAIN : -errno;
     }
@@ -444,48 +532,17 @@ ssize_t rtsp_connection_read(struct rtsp_connection *c, uint8_t *to, size_t room
     }
 }
 
-int rtsp_connection_flush(struct rtsp_connection *c)
-{
-    size_t sent = 0;
-    int rc = 0;
-    while (rc == 0 && sent < c->queued) {
-        ssize_t n = send(c->fd, c->queue + sent, c->queued - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (n >= 0)
-            sent += (size_t)n;
-        else if (errno == EPIPE) // the server has hung up: its last bytes are still to be read
-            sent = c->queued;
-        else if (errno != EINTR)
-            rc = -errno;
-    }
-    c->queued -= sent;
-    if (sent)
-        memmove(c->queue, c->queue + sent, c->queued);
-    return rc == -EAGAIN ? 0 : rc;
-}
-
 int rtsp_connection_write(struct rtsp_connection *c, const void *data, size_t bytes)
 {
-    const size_t overhead = c->tls ? 1024 : 0; // of TLS records
-    if (c->phase != CONNECTED)
-        return -ENOTCONN;
-    if (bytes + overhead > QUEUE_MAX - c->queued)
+    const size_t overhead = c->ssl ? 1024 : 0; // of TLS records
+    if (bytes + overhead > RTSP_QUEUE_MAX - c->queued)
         return -ENOBUFS;
-    if (c->tls) {
+    if (c->ssl) {
         ERR_clear_error();
         const bool written = SSL_write(c->ssl, data, (int)bytes) == (int)bytes;
         return written ? send_records(c) : -EPROTO;
     }
     memcpy(c->queue + c->queued, data, bytes);
     c->queued += bytes;
-    return rtsp_connection_flush(c);
-}
-
-bool rtsp_connection_is_sending(const struct rtsp_connection *c)
-{
-    return c->queued > 0;
-}
-
-int rtsp_connection_fd(const struct rtsp_connection *c)
-{
-    return c->fd;
+    return flush(c);
 }

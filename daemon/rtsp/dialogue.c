@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/number.h"
 
@@ -29,20 +30,20 @@ enum {
 static void learn_keep_alive(struct rtsp_session *s)
 {
     const int64_t lived_ns = s->media_ns - s->play_ns;
-    if (s->phase == RTSP_PLAYING && !s->memory->keep_alive_proven && s->keep_alive_sent &&
+    if (s->play_ns && !s->memory->keep_alive_proven && s->keep_alive_sent &&
         lived_ns > s->timeout_ns - 2 * SECOND_NS &&
         lived_ns < s->timeout_ns * 3 / 2 + 5 * SECOND_NS)
         s->memory->keep_alive = (s->memory->keep_alive + 1) % 3;
 }
 
-// Ends the session, unless it has ended before, and returns `rc`.
+// Ends the session, unless it has ended or is being left, and returns `rc`.
 static int end_with(struct rtsp_session *s, int rc, const char *why)
 {
-    if (s->ended)
+    if (s->ended || s->leaving)
         return rc;
     log_scrub(s->why, sizeof s->why, why); // may contain the camera's own words
     learn_keep_alive(s);
-    s->memory->tcp_fails |= s->fell_back && !s->media_ns && rc != -ESHUTDOWN;
+    s->memory->tcp_fails |= s->fell_back && !s->media_ns;
     if (s->track)
         s->track->ending = true;
     s->ended = rc;
@@ -67,10 +68,11 @@ int rtsp_end_by_error(struct rtsp_session *s, int rc, const char *what)
     return end_with(s, rc, why);
 }
 
-const char *rtsp_method(const struct rtsp_session *s)
+int rtsp_end_late(struct rtsp_session *s)
 {
-    static const char *const methods[] = {"connect", "DESCRIBE", "SETUP", "PLAY", "", "TEARDOWN"};
-    return methods[s->phase];
+    const bool connected = s->connection.fd >= 0;
+    return rtsp_end(s, -ETIMEDOUT, "did not answer %s%swithin %g s", connected ? s->method : "",
+                    connected ? " " : "", (double)s->config->connect_timeout.ns / 1e9);
 }
 
 // --- requests
@@ -94,7 +96,7 @@ static int send_request(struct rtsp_session *s)
                  authorization, s->is_signed ? "\r\n" : "", in_session ? "Session: " : "",
                  s->session_id, in_session ? "\r\n" : "", s->request_headers);
     if (rc == 0)
-        rc = n < REQUEST_MAX ? rtsp_connection_write(s->connection, request, (size_t)n) : -ENOBUFS;
+        rc = n < REQUEST_MAX ? rtsp_connection_write(&s->connection, request, (size_t)n) : -ENOBUFS;
     explicit_bzero(authorization, sizeof authorization);
     explicit_bzero(request, sizeof request); // Basic carries the password
     if (rc == 0)
@@ -104,9 +106,11 @@ static int send_request(struct rtsp_session *s)
 }
 
 // Opens a request. `headers` are complete lines.
-static int ask(struct rtsp_session *s, const char *method, const char *url, const char *headers)
+static int begin_request(struct rtsp_session *s, const char *method, const char *url,
+                         const char *headers)
 {
     s->method = method;
+    s->open = true;
     s->repeated = false;
     snprintf(s->request_url, sizeof s->request_url, "%s", url);
     snprintf(s->request_headers, sizeof s->request_headers, "%s", headers);
@@ -116,30 +120,60 @@ static int ask(struct rtsp_session *s, const char *method, const char *url, cons
 // No longer waits for the open request's reply.
 static void abandon_request(struct rtsp_session *s)
 {
-    if (s->method)
+    if (s->open)
         s->abandoned = s->cseq;
-    s->method = NULL;
+    s->open = false;
+}
+
+// Takes the next item of input, or waits for it.
+static int next_input(struct rtsp_session *s, int64_t until_ns)
+{
+    int rc = rtsp_take_input(s);
+    if (rc == -EAGAIN) {
+        rtsp_wait_for_input(s, until_ns);
+        rc = 0;
+    }
+    s->now_ns = monotonic_ns();
+    return rc;
+}
+
+// Sends a request and waits for s->reply, while it takes all other input.
+static int ask(struct rtsp_session *s, const char *method, const char *url, const char *headers)
+{
+    int rc = begin_request(s, method, url, headers);
+    while (rc == 0 && s->open) {
+        const int64_t answer_ns = s->heard_ns + s->answer_ns;
+        if (atomic_load(s->stop))
+            rc = -ECANCELED;
+        else if (s->now_ns >= s->until_ns)
+            rc = rtsp_end_late(s);
+        else if (s->now_ns >= answer_ns)
+            rc = -EAGAIN;
+        else
+            rc = next_input(s, bounds_min(s->until_ns, answer_ns));
+    }
+    return rc;
 }
 
 // --- connecting
 
-void rtsp_disconnect(struct rtsp_session *s)
+static void disconnect(struct rtsp_session *s)
 {
     rtsp_carriage_close(&s->carriage);
     rtsp_track_close(s->track);
-    rtsp_connection_close(s->connection);
-    rtsp_reader_close(&s->reader);
+    rtsp_connection_close(&s->connection);
     s->track = NULL;
-    s->connection = NULL;
-    s->avoids = false;
 }
 
-int rtsp_begin(struct rtsp_session *s)
+// Forgets the former connection.
+static void begin(struct rtsp_session *s)
 {
-    rtsp_disconnect(s);
-    s->method = NULL;
+    disconnect(s);
+    rtsp_reader_reset(&s->reader);
+    s->leaving = s->open = s->avoids = s->merged = false;
     s->session_id[0] = 0;
     s->timeout_s = 0;
+    s->play_ns = 0;
     s->cseq = s->abandoned = 0;
     s->is_signed = s->repeated = s->accepted = false;
     // An answer to an old connection's challenge would look like a wrong password.
@@ -148,33 +182,36 @@ int rtsp_begin(struct rtsp_session *s)
         .digest_offered = s->memory->digest_offered,
         .encrypted = s->url.tls,
     };
-    s->phase = RTSP_CONNECTING;
-    s->merged = false;
     snprintf(s->place, sizeof s->place, strchr(s->url.host, ':') ? "[%s]:%d" : "%s:%d", s->url.host,
              s->url.port);
     if (s->url.tls)
         s->transport = TRANSPORT_TCP; // over UDP media would go unencrypted
-    int rc = rtsp_reader_open(&s->reader);
-    if (rc == 0)
-        rc = rtsp_connection_open(&s->connection, s->url.host, s->url.port,
-                                  s->url.tls ? &s->config->tls : NULL, s->now_ns);
-    return rc < 0 ? rtsp_end_by_error(s, rc, "cannot begin to connect to") : 0;
+    s->carriage.transport = s->transport;
 }
 
-int rtsp_connect(struct rtsp_session *s)
+static int connect_to_server(struct rtsp_session *s)
 {
     char why[256];
-    int rc = rtsp_connection_connect(s->connection, s->now_ns, why, sizeof why);
-    if (rc == -EAGAIN)
+    begin(s);
+    int rc = rtsp_connection_open(&s->connection,
+                                  &(struct rtsp_server){.host = s->url.host,
+                                                        .port = s->url.port,
+                                                        .tls = s->url.tls ? &s->config->tls : NULL,
+                                                        .address = &s->memory->address,
+                                                        .stop = s->stop,
+                                                        .until_ns = s->until_ns,
+                                                        .answer_ns = s->answer_ns},
+                                  why, sizeof why);
+    s->now_ns = s->heard_ns = monotonic_ns();
+    if (rc == 0 || rc == -ECANCELED)
         return rc;
+    if (rc == -EAGAIN)
+        return s->now_ns >= s->until_ns ? rtsp_end_late(s) : rc;
     if (rc == -ECONNREFUSED && rtsp_url_take_other_port(&s->url))
-        return rtsp_begin(s);
-    if (rc < 0)
-        return rtsp_end(
-            s, rc, "%s%s", why,
-            s->url.port_changed ? " (port 322, which is tried first, refused the connection)" : "");
-    s->phase = RTSP_DESCRIBING;
-    return ask(s, "DESCRIBE", s->url.text, "Accept: application/sdp\r\n");
+        return -ERESTART;
+    return rtsp_end(
+        s, rc, "%s%s", why,
+        s->url.port_changed ? " (port 322, which is tried first, refused the connection)" : "");
 }
 
 // Keeps user and password only for the host and port that they were given for.
@@ -194,50 +231,45 @@ static int redirect(struct rtsp_session *s, const struct rtsp_message *message)
         memcpy(to.password, s->url.password, sizeof to.password);
     }
     s->url = to;
-    return rtsp_begin(s);
+    return -ERESTART;
 }
 
 // --- leaving
 
-int rtsp_finish(struct rtsp_session *s)
+static void await_goodbye(struct rtsp_session *s, int64_t end_ns)
 {
-    if (!s->reconnects)
-        return rtsp_end(s, -ESHUTDOWN, "was left");
-    s->reconnects = false;
-    return rtsp_begin(s);
+    while (s->open && s->now_ns < end_ns && next_input(s, end_ns) == 0)
+        ;
 }
 
-static int ask_teardown(struct rtsp_session *s)
-{
-    if (!s->session_id[0])
-        return rtsp_finish(s);
-    return ask(s, "TEARDOWN", *s->aggregate ? s->aggregate : s->url.text, "");
-}
-
-int rtsp_leave(struct rtsp_session *s)
+// Sends BYE and TEARDOWN, and waits for the reply.
+static void leave(struct rtsp_session *s, int64_t limit_ns)
 {
     uint8_t bye[RTCP_REPORT_MAX];
-    const bool was_playing = s->phase == RTSP_PLAYING, connected = s->phase != RTSP_CONNECTING;
+    s->now_ns = monotonic_ns();
+    const int64_t end_ns = s->now_ns + bounds_min(limit_ns, GOODBYE_NS);
     if (s->now_ns - s->media_ns > STOPPED_NS)
         learn_keep_alive(s);
-    s->phase = RTSP_LEAVING;
-    s->leave_ns = s->now_ns + GOODBYE_NS;
-    if (!connected)
-        return rtsp_finish(s);
-    if (was_playing) {
-        rtsp_carriage_send(&s->carriage, s->connection, bye,
+    s->leaving = true;
+    if (s->play_ns) {
+        rtsp_carriage_send(&s->carriage, &s->connection, bye,
                            rtsp_track_write(s->track, RTCP_BYE, s->now_ns, bye));
         abandon_request(s);
     }
     // SETUP's reply has the session's id, and nothing may be sent between PLAY and its reply.
-    return s->method ? 0 : ask_teardown(s);
+    await_goodbye(s, end_ns);
+    if (s->open || !s->session_id[0])
+        return;
+    if (begin_request(s, "TEARDOWN", *s->aggregate ? s->aggregate : s->url.text, "") == 0)
+        await_goodbye(s, end_ns);
 }
 
 int rtsp_fall_back(struct rtsp_session *s)
 {
+    leave(s, GOODBYE_NS);
     s->transport = TRANSPORT_TCP;
-    s->fell_back = s->reconnects = true;
-    return rtsp_leave(s);
+    s->fell_back = true;
+    return -ERESTART;
 }
 
 // --- keep-alive
@@ -258,7 +290,7 @@ int rtsp_keep_alive(struct rtsp_session *s)
         s->memory->keep_alive_proven = true;
     s->keep_alive_sent = true;
     schedule_keep_alive(s);
-    return ask(s, methods[s->get_listed][s->memory->keep_alive % 3], s->base, "");
+    return begin_request(s, methods[s->get_listed][s->memory->keep_alive % 3], s->base, "");
 }
 
 // --- answers
@@ -275,8 +307,9 @@ static int end_refused(struct rtsp_session *s, bool has_other)
     return rtsp_end(s, -EACCES, "refused the user name or password");
 }
 
-static int end_by_status(struct rtsp_session *s, const struct rtsp_message *reply)
+static int end_by_status(struct rtsp_session *s)
 {
+    const struct rtsp_message *reply = &s->reply;
     int rc = -EPROTO;
     if (reply->status == 403)
         rc = -EPERM; // not about the password: only 401 is
@@ -284,17 +317,16 @@ static int end_by_status(struct rtsp_session *s, const struct rtsp_message *repl
         rc = -ENOENT;
     else if (reply->status == 453 || reply->status == 503)
         rc = -EUSERS;
-    return rtsp_end(s, rc, "answered %s with %d %.60s%s", rtsp_method(s), reply->status,
+    return rtsp_end(s, rc, "answered %s with %d %.60s%s", s->method, reply->status,
                     reply->reason ? reply->reason : "",
                     rc == -EPERM ? ": this user or this box may not see the stream" : "");
 }
 
+// Asks for the transport and the form of URL in `s`.
 static int ask_setup(struct rtsp_session *s)
 {
     char headers[256], url[RTSP_URL_MAX];
-    rtsp_carriage_close(&s->carriage);
-    s->phase = RTSP_SETTING_UP;
-    int rc = rtsp_carriage_ask(&s->carriage, s->transport, s->connection, headers, sizeof headers);
+    int rc = rtsp_carriage_ask(&s->carriage, s->transport, &s->connection, headers, sizeof headers);
     if (rc == 0)
         rc = rtsp_url_of_track(url, s->base, s->media.control, s->merged);
     if (rc < 0)
@@ -343,9 +375,9 @@ static void recall_track(struct rtsp_session *s, const struct sdp *sdp, int chos
                   s->place, n + 1, name, others);
 }
 
-static int read_description(struct rtsp_session *s, const struct rtsp_message *reply,
-                            struct sdp *sdp)
+static int read_description(struct rtsp_session *s, struct sdp *sdp)
 {
+    const struct rtsp_message *reply = &s->reply;
     char offered[256];
     int rc = rtsp_url_base(s->base, rtsp_message_header(reply, "Content-Base", NULL),
                            rtsp_message_header(reply, "Content-Location", NULL), s->url.text);
@@ -368,16 +400,19 @@ static int read_description(struct rtsp_session *s, const struct rtsp_message *r
     choose_media(s, sdp, chosen);
     s->dynamic_rate = rtsp_message_header(reply, "x-Accept-Dynamic-Rate", NULL);
     recall_track(s, sdp, chosen);
-    return ask_setup(s);
+    return 0;
 }
 
-static int take_description(struct rtsp_session *s, const struct rtsp_message *reply)
+static int describe(struct rtsp_session *s)
 {
-    if (reply->status != 200)
-        return end_by_status(s, reply);
+    int rc = ask(s, "DESCRIBE", s->url.text, "Accept: application/sdp\r\n");
+    if (rc < 0)
+        return rc;
+    if (s->reply.status != 200)
+        return end_by_status(s);
     struct sdp *sdp = malloc(sizeof *sdp);
-    int rc = sdp ? read_description(s, reply, sdp)
-                 : rtsp_end_by_error(s, -ENOMEM, "cannot read the description of");
+    rc = sdp ? read_description(s, sdp)
+             : rtsp_end_by_error(s, -ENOMEM, "cannot read the description of");
     free(sdp);
     return rc;
 }
@@ -385,30 +420,35 @@ static int take_description(struct rtsp_session *s, const struct rtsp_message *r
 // Returns true if `status` may mean a wrong URL and the track's URL has another form.
 static bool may_merge(const struct rtsp_session *s, int status)
 {
-    char appended[RTSP_URL_MAX], merged[RTSP_URL_MAX];
+    char merged[RTSP_URL_MAX];
     const bool wrong =
         status == 400 || status == 404 || status == 451 || status == 455 || status == 503;
-    return wrong && !s->merged &&
-           rtsp_url_of_track(appended, s->base, s->media.control, false) == 0 &&
-           rtsp_url_of_track(merged, s->base, s->media.control, true) == 0 &&
-           strcmp(appended, merged) != 0;
+    return wrong && !s->merged && rtsp_url_of_track(merged, s->base, s->media.control, true) == 0 &&
+           strcmp(s->request_url, merged) != 0;
 }
 
-static int take_setup(struct rtsp_session *s, const struct rtsp_message *reply)
+// Returns true if SETUP may succeed in another form, which it chooses.
+static bool may_ask_again(struct rtsp_session *s, int status)
 {
-    if (reply->status == 461 && s->transport != TRANSPORT_TCP) {
+    if (status == 461 && s->transport != TRANSPORT_TCP) {
         s->transport = TRANSPORT_TCP;
-        s->fell_back = true;
-        return ask_setup(s);
+        return s->fell_back = true;
     }
-    if (may_merge(s, reply->status)) {
-        s->merged = true;
-        return ask_setup(s);
-    }
-    if (reply->status != 200)
-        return end_by_status(s, reply);
-    int rc = rtsp_carriage_answer(&s->carriage, rtsp_message_header(reply, "Transport", NULL),
-                                  &s->media, s->connection);
+    return may_merge(s, status) && (s->merged = true);
+}
+
+static int set_up(struct rtsp_session *s)
+{
+    int rc;
+    do
+        rc = ask_setup(s);
+    while (rc == 0 && may_ask_again(s, s->reply.status));
+    if (rc < 0)
+        return rc;
+    if (s->reply.status != 200)
+        return end_by_status(s);
+    rc = rtsp_carriage_answer(&s->carriage, rtsp_message_header(&s->reply, "Transport", NULL),
+                              &s->media);
     if (rc == -EXDEV || (rc < 0 && s->transport == TRANSPORT_MULTICAST))
         return rtsp_fall_back(s);
     if (rc == 0)
@@ -428,45 +468,55 @@ static int take_setup(struct rtsp_session *s, const struct rtsp_message *reply)
         s->reader.framing = (struct rtsp_framing){s->carriage.channels[0], s->carriage.channels[1],
                                                   s->media.payload_type};
     rtsp_carriage_punch(&s->carriage, s->media.payload_type, s->track->reports.ssrc);
-    s->phase = RTSP_STARTING;
-    return ask(s, "PLAY", s->aggregate, "Range: npt=0.000-\r\n");
+    return begin_request(s, "PLAY", s->aggregate, "Range: npt=0.000-\r\n");
 }
+
+int rtsp_session_play(struct rtsp_session *s, int64_t until_ns, int64_t answer_ns)
+{
+    int rc;
+    s->tried_ns = monotonic_ns();
+    s->until_ns = until_ns;
+    s->answer_ns = answer_ns;
+    do {
+        rc = connect_to_server(s);
+        if (rc == 0)
+            rc = describe(s);
+        if (rc == 0)
+            rc = set_up(s);
+    } while (rc == -ERESTART);
+    return rc;
+}
+
+// --- what arrives
 
 int rtsp_start(struct rtsp_session *s)
 {
     abandon_request(s);
-    s->phase = RTSP_PLAYING;
     s->play_ns = s->now_ns;
     s->timeout_ns = (s->timeout_s ? s->timeout_s : TIMEOUT_DEFAULT) * SECOND_NS;
     s->keep_alive_sent = false;
     schedule_keep_alive(s);
-    return ask(s, "OPTIONS", s->base, ""); // its reply lists the possible keep-alives
+    return begin_request(s, "OPTIONS", s->base, ""); // its reply lists the possible keep-alives
 }
 
-// Takes the reply to a request of this method.
-static int take_answer(struct rtsp_session *s, const char *method, const struct rtsp_message *reply)
+// Takes the reply to the last request.
+static int take_answer(struct rtsp_session *s, const struct rtsp_message *reply)
 {
-    const char *listed;
+    const char *listed = rtsp_message_header(reply, "Public", NULL);
     const int status = reply->status;
-    if (s->phase == RTSP_LEAVING)
-        return strcmp(method, "TEARDOWN") ? ask_teardown(s) : rtsp_finish(s);
+    s->open = false;
+    s->reply = *reply;
+    if (s->leaving)
+        return 0;
     if (s->timeout_s)
         s->memory->session_s = s->timeout_s;
-    if (s->phase != RTSP_PLAYING &&
-        (status == 301 || status == 302 || status == 303 || status == 305))
+    if (!s->play_ns && (status == 301 || status == 302 || status == 303 || status == 305))
         return redirect(s, reply);
-    switch (s->phase) {
-    case RTSP_DESCRIBING:
-        return take_description(s, reply);
-    case RTSP_SETTING_UP:
-        return take_setup(s, reply);
-    case RTSP_STARTING:
-        return status == 200 ? rtsp_start(s) : end_by_status(s, reply);
-    default: // OPTIONS or a keep-alive: any status is fine while media flow
-        listed = rtsp_message_header(reply, "Public", NULL);
-        s->get_listed |= listed && strcasestr(listed, "GET_PARAMETER");
-        return 0;
-    }
+    if (!strcmp(s->method, "PLAY"))
+        return status == 200 ? rtsp_start(s) : end_by_status(s);
+    // OPTIONS or a keep-alive: any status is fine while media flow
+    s->get_listed |= listed && strcasestr(listed, "GET_PARAMETER");
+    return 0;
 }
 
 // "id ; timeout = 60". The first id stays; of several timeouts the smallest counts.
@@ -505,16 +555,15 @@ static int take_challenge(struct rtsp_session *s, const struct rtsp_message *rep
     const int rc = rtsp_auth_challenge(&s->auth, reply);
     const bool stale = again && (s->auth.stale || (s->accepted && s->auth.new_nonce));
     s->memory->digest_offered |= s->auth.digest_offered;
-    if (s->phase == RTSP_LEAVING && !*s->session_id)
-        return rtsp_finish(s); // no session to end, so no password is tried
-    if (rc == 0 && *s->url.user && !s->repeated && (!again || stale)) {
+    const bool useless = s->leaving && !*s->session_id; // no session to end: no password is tried
+    if (rc == 0 && *s->url.user && !useless && !s->repeated && (!again || stale)) {
         s->repeated = again;
         return send_request(s);
     }
-    s->method = NULL;
-    if (s->phase == RTSP_LEAVING)
-        return rtsp_finish(s);
-    if (s->phase != RTSP_PLAYING)
+    s->open = false;
+    if (s->leaving)
+        return 0;
+    if (!s->play_ns)
         return end_refused(s, again && has_other_challenge(&s->auth, reply));
     s->keep_alive_ns = INT64_MAX; // more refusals might lock the account; media still flow
     return 0;
@@ -523,37 +572,69 @@ static int take_challenge(struct rtsp_session *s, const struct rtsp_message *rep
 static int take_reply(struct rtsp_session *s, const struct rtsp_message *reply)
 {
     // Cameras send wrong CSeqs, so a CSeq only identifies the late reply to an abandoned request.
-    const char *cseq = rtsp_message_header(reply, "CSeq", NULL), *method = s->method;
+    const char *cseq = rtsp_message_header(reply, "CSeq", NULL);
     const char *session = rtsp_message_header(reply, "Session", NULL);
     const bool late = cseq && s->abandoned && strtoul(cseq, NULL, 10) == s->abandoned;
     const bool challenged = rtsp_message_header(reply, "WWW-Authenticate", NULL);
-    if (late || !method || reply->status < 200) // 100 Continue
+    if (late || !s->open || reply->status < 200) // 100 Continue
         return 0;
     if (reply->status == 401 || (reply->status == 404 && challenged))
         return take_challenge(s, reply);
-    if (session && reply->status < 300 && (!strcmp(method, "SETUP") || s->session_id[0]))
+    if (session && reply->status < 300 && (!strcmp(s->method, "SETUP") || s->session_id[0]))
         note_session(s, session);
     s->accepted |= s->is_signed;
-    s->method = NULL;
-    return take_answer(s, method, reply);
+    return take_answer(s, reply);
 }
 
 static int take_request(struct rtsp_session *s, const struct rtsp_message *request)
 {
     char reply[128];
     const char *cseq = rtsp_message_header(request, "CSeq", NULL), *method = request->method;
-    if (!strcmp(method, "REDIRECT") && s->phase < RTSP_PLAYING)
-        return redirect(s, request);
-    if (!strcmp(method, "REDIRECT") && s->phase == RTSP_PLAYING)
-        return rtsp_end(s, -ENODATA, "sends us elsewhere");
+    if (!strcmp(method, "REDIRECT") && !s->leaving)
+        return s->play_ns ? rtsp_end(s, -ENODATA, "sends us elsewhere") : redirect(s, request);
     const bool known = !strcmp(method, "OPTIONS") || !strcmp(method, "GET_PARAMETER");
     const int n = snprintf(reply, sizeof reply, "RTSP/1.0 %s\r\nCSeq: %.20s\r\n\r\n",
                            known ? "200 OK" : "501 Not Implemented", cseq ? cseq : "0");
-    int rc = rtsp_connection_write(s->connection, reply, (size_t)n);
+    int rc = rtsp_connection_write(&s->connection, reply, (size_t)n);
     return rc < 0 && rc != -ENOBUFS ? rtsp_end_by_error(s, rc, "cannot answer") : 0;
 }
 
 int rtsp_take_message(struct rtsp_session *s, const struct rtsp_message *message)
 {
     return message->status ? take_reply(s, message) : take_request(s, message);
+}
+
+// --- opening and closing
+
+int rtsp_session_open(struct rtsp_session **ret, const struct camera_config *config,
+                      struct rtsp_memory *memory, const _Atomic bool *stop)
+{
+    struct rtsp_session *s = calloc(1, sizeof *s);
+    if (!s)
+        return -ENOMEM;
+    s->config = config;
+    s->memory = memory;
+    s->stop = stop;
+    s->transport = memory->udp_fails ? TRANSPORT_TCP : config->transport;
+    s->auth.first_only = memory->first_challenge;
+    s->connection.fd = s->carriage.fd[0] = s->carriage.fd[1] = -1;
+    int rc = rtsp_url_parse(&s->url, config->url);
+    if (rc < 0)
+        rtsp_session_close(s, 0);
+    else
+        *ret = s;
+    return rc;
+}
+
+void rtsp_session_close(struct rtsp_session *s, int64_t limit_ns)
+{
+    if (!s)
+        return;
+    if (s->connection.fd >= 0 && !s->ended)
+        leave(s, limit_ns);
+    if (s->track && s->carriage.transport != TRANSPORT_TCP && !s->datagram_came)
+        s->memory->tcp_fails = false;
+    disconnect(s);
+    explicit_bzero(s->url.password, sizeof s->url.password);
+    free(s);
 }

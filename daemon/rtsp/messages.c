@@ -14,7 +14,6 @@
 #include "daemon/base/number.h"
 
 enum {
-    BUFFER_BYTES = 256 << 10, // more than the longest item and the room behind it
     ROOM_MIN = 16 << 10,
     HEAD_MAX = 16 << 10, // bytes of a message before its body
     FRAME_HEAD = 4,      // bytes of "$", the channel and the length
@@ -229,33 +228,22 @@ static enum rtsp_item find_item(struct rtsp_reader *reader)
 
 // --- the reader
 
-int rtsp_reader_open(struct rtsp_reader *reader)
+void rtsp_reader_reset(struct rtsp_reader *reader)
 {
-    *reader = (struct rtsp_reader){.framing = {-1, -1, -1}, .buffer = malloc(BUFFER_BYTES)};
-    return reader->buffer ? 0 : -ENOMEM;
-}
-
-void rtsp_reader_close(struct rtsp_reader *reader)
-{
-    free(reader->buffer);
-    *reader = (struct rtsp_reader){0};
+    memset(reader, 0, offsetof(struct rtsp_reader, buffer));
+    reader->framing = (struct rtsp_framing){-1, -1, -1};
 }
 
 uint8_t *rtsp_reader_room(struct rtsp_reader *reader, size_t *room)
 {
     const size_t bytes = reader->end - reader->begin;
-    if (bytes == 0 || BUFFER_BYTES - reader->end < ROOM_MIN) {
+    if (bytes == 0 || sizeof reader->buffer - reader->end < ROOM_MIN) {
         memmove(reader->buffer, reader->buffer + reader->begin, bytes);
         reader->begin = 0;
         reader->end = bytes;
     }
-    *room = BUFFER_BYTES - reader->end;
+    *room = sizeof reader->buffer - reader->end;
     return reader->buffer + reader->end;
-}
-
-void rtsp_reader_add(struct rtsp_reader *reader, size_t bytes)
-{
-    reader->end += bytes;
 }
 
 enum rtsp_item rtsp_reader_next(struct rtsp_reader *reader, struct rtsp_message *message,

@@ -50,20 +50,18 @@ struct rtsp_framing {
 
 // Collects bytes of a connection and cuts them into items. Bytes are moved only to make room.
 struct rtsp_reader {
-    struct rtsp_framing framing; // set by the owner, after rtsp_reader_open
-    uint8_t *buffer;             // private from here on
-    size_t begin, end;           // the bytes in it
-    size_t head, whole;          // bytes of the message at `begin`; 0: unknown
-    size_t skipped;              // bytes, during the search for a frame; 0: framing is not lost
-    int losses;                  // of framing since the last item
+    struct rtsp_framing framing; // set by the owner, after rtsp_reader_reset
+    size_t begin, end;         // the bytes in `buffer`; the owner adds bytes that it read to `end`
+    size_t head, whole;        // private from here on: bytes of the message at `begin`; 0: unknown
+    size_t skipped;            // bytes, during the search for a frame; 0: framing is not lost
+    int losses;                // of framing since the last item
+    uint8_t buffer[256 << 10]; // more than the longest item and the room behind it
 };
 
-int rtsp_reader_open(struct rtsp_reader *); // 0 or -ENOMEM
-void rtsp_reader_close(struct rtsp_reader *);
+void rtsp_reader_reset(struct rtsp_reader *); // at the start of each connection
 // Returns where to read to, after rtsp_reader_next has returned RTSP_ITEM_NONE; *room is at least
 // 16 KiB. Invalidates items.
 uint8_t *rtsp_reader_room(struct rtsp_reader *, size_t *room);
-void rtsp_reader_add(struct rtsp_reader *, size_t bytes); // adds bytes read there
 // Returns the next item; *message or *frame is valid until the next call of any function here. The
 // end of the frame before RTSP_ITEM_LOST may be wrong: bytes were missing in it, so it took some of
 // its successor's. Nothing follows RTSP_ITEM_INVALID.

@@ -1,16 +1,15 @@
 #include "daemon/rtsp/session.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/number.h"
 
 static const int64_t SECOND_NS = 1000000000,
                      PARTED_NS = 500000000; // after BYE: some cameras continue as another source
 enum {
-    ROUNDS_MAX = 512,      // items of input in one step
+    ROUNDS_MAX = 512,      // items of input in one read
     REPORT_PERIOD = 5,     // seconds; some cameras end a session after 10 s without a report
     UDP_SILENCE = 3,       // seconds after PLAY: then TCP
     MULTICAST_SILENCE = 1, // seconds after PLAY: then from any sender
@@ -56,15 +55,15 @@ static void note_media(struct rtsp_session *s)
                   s->place);
     }
     rtsp_carriage_confirm(&s->carriage);
-    s->memory->udp_fails |= s->fell_back && !s->carriage.sockets;
+    s->memory->udp_fails |= s->fell_back && s->carriage.transport == TRANSPORT_TCP;
 }
 
 // Returns enum rtsp_track_got, or a negative errno.
 static int take_packet(struct rtsp_session *s, const uint8_t *data, size_t bytes)
 {
-    if (!s->track && s->phase <= RTSP_SETTING_UP)
+    if (!s->track)
         note_left_over(s, data, bytes);
-    if (!s->track || s->phase == RTSP_LEAVING)
+    if (!s->track || s->leaving)
         return RTSP_TRACK_NOTHING;
     int got = rtsp_track_put(s->track, data, bytes, s->now_ns);
     if (got < 0)
@@ -107,13 +106,11 @@ static int take_frame(struct rtsp_session *s, const struct rtsp_frame *frame)
 // `n`: the result of a read: 0 or a negative errno.
 static int end_connection(struct rtsp_session *s, ssize_t n)
 {
-    if (s->phase == RTSP_LEAVING)
-        return rtsp_finish(s);
     if (n < 0)
         return rtsp_end_by_error(s, (int)n, "lost the connection to");
-    if (s->phase == RTSP_PLAYING)
+    if (s->play_ns)
         return rtsp_end(s, -ENODATA, "ended the connection");
-    return rtsp_end(s, -ECONNRESET, "hung up instead of answering %s", rtsp_method(s));
+    return rtsp_end(s, -ECONNRESET, "hung up instead of answering %s", s->method);
 }
 
 static void note_network_data(struct rtsp_session *s)
@@ -144,18 +141,18 @@ static int read_network(struct rtsp_session *s)
         return got < 0 ? got : 0;
     }
     uint8_t *to = rtsp_reader_room(&s->reader, &room);
-    n = rtsp_connection_read(s->connection, to, room);
+    n = rtsp_connection_read(&s->connection, to, room);
     if (n == -EAGAIN && !s->dry_ns)
         s->dry_ns = s->now_ns;
     if (n <= 0)
         return n == -EAGAIN ? -EAGAIN : end_connection(s, n);
     note_network_data(s);
     s->heard_ns = s->now_ns;
-    rtsp_reader_add(&s->reader, (size_t)n);
+    s->reader.end += (size_t)n;
     return 0;
 }
 
-static int take_input(struct rtsp_session *s)
+int rtsp_take_input(struct rtsp_session *s)
 {
     struct rtsp_message message;
     struct rtsp_frame frame;
@@ -169,8 +166,6 @@ static int take_input(struct rtsp_session *s)
             s->track->receiver.lose = true;
         return 0;
     case RTSP_ITEM_INVALID:
-        if (s->phase == RTSP_LEAVING)
-            return rtsp_finish(s);
         return rtsp_end(s, -EPROTO, "%s",
                         s->play_ns ? "sends bytes that are no RTSP any more"
                                    : "answers, but not in RTSP");
@@ -179,234 +174,114 @@ static int take_input(struct rtsp_session *s)
     }
 }
 
-// --- time
-
-enum due {
-    DUE_PARTED,    // no other source has followed a BYE
-    DUE_OPEN,      // connect_timeout is over
-    DUE_GOODBYE,   // TEARDOWN was not answered
-    DUE_START,     // PLAY was not answered, but media flow
-    DUE_WIDEN,     // the group is silent: perhaps another address sends to it
-    DUE_UDP_FAILS, // nothing came over UDP
-    DUE_REPORT,
-    DUE_KEYFRAME,
-    DUE_KEEP_ALIVE,
-    DUES,
-};
-
-static void find_due_while_playing(const struct rtsp_session *s, int64_t due_ns[DUES])
+void rtsp_wait_for_input(struct rtsp_session *s, int64_t until_ns)
 {
-    if (!s->media_ns && rtsp_carriage_is_narrow(&s->carriage))
-        due_ns[DUE_WIDEN] = s->play_ns + MULTICAST_SILENCE * SECOND_NS;
-    if (s->carriage.sockets && !s->datagram_came && !s->memory->tcp_fails)
-        due_ns[DUE_UDP_FAILS] =
-            s->play_ns + bounds_max(UDP_SILENCE * SECOND_NS, s->memory->patience_ns);
-    due_ns[DUE_REPORT] =
-        s->report_ns ? s->report_ns + REPORT_PERIOD * SECOND_NS : s->play_ns + SECOND_NS;
-    if (s->wants_keyframe)
-        due_ns[DUE_KEYFRAME] = s->keyframe_ns + SECOND_NS;
-    due_ns[DUE_KEEP_ALIVE] = s->keep_alive_ns;
+    struct pollfd fds[] = {
+        {.fd = s->connection.fd, .events = POLLIN | (s->connection.queued ? POLLOUT : 0)},
+        {.fd = s->carriage.fd[0], .events = POLLIN},
+        {.fd = s->carriage.fd[1], .events = POLLIN},
+    };
+    rtsp_wait(fds, 3, until_ns);
 }
 
-// Returns when to act next, and on what.
-static int64_t find_due(const struct rtsp_session *s, enum due *what)
+// --- time
+
+// Returns true if it is time to act; if not, the next wait ends then.
+static bool is_due(struct rtsp_session *s, int64_t at_ns)
 {
-    int64_t due_ns[DUES];
-    const bool leaving = s->phase == RTSP_LEAVING, leaves_for_good = leaving && !s->reconnects;
-    for (int i = 0; i < DUES; i++)
-        due_ns[i] = INT64_MAX;
-    if (s->track && !leaving && s->track->receiver.statistics.parted)
-        due_ns[DUE_PARTED] = s->parted_ns + PARTED_NS;
-    if (!s->media_ns && s->phase != RTSP_PLAYING && !leaves_for_good)
-        due_ns[DUE_OPEN] = s->opened_ns + s->config->connect_timeout.ns;
-    if (leaving)
-        due_ns[DUE_GOODBYE] = s->leave_ns;
-    if (s->phase == RTSP_STARTING && s->media_ns)
-        due_ns[DUE_START] = s->asked_ns + UNANSWERED_PLAY * SECOND_NS;
-    if (s->phase == RTSP_PLAYING)
-        find_due_while_playing(s, due_ns);
-    *what = 0;
-    for (int i = 1; i < DUES; i++)
-        if (due_ns[i] < due_ns[*what])
-            *what = (enum due)i;
-    return due_ns[*what];
+    s->due_ns = bounds_min(s->due_ns, bounds_max(at_ns, s->now_ns));
+    return s->now_ns >= at_ns;
 }
 
 static int send_rtcp(struct rtsp_session *s, const uint8_t *packet, size_t bytes)
 {
-    int rc = rtsp_carriage_send(&s->carriage, s->connection, packet, bytes);
+    int rc = rtsp_carriage_send(&s->carriage, &s->connection, packet, bytes);
     return rc < 0 ? rtsp_end_by_error(s, rc, "cannot send reports to") : 0;
 }
 
-static int end_late(struct rtsp_session *s)
-{
-    const bool connected = s->phase != RTSP_CONNECTING;
-    return rtsp_end(s, -ETIMEDOUT, "did not answer %s%swithin %g s",
-                    connected ? rtsp_method(s) : "", connected ? " " : "",
-                    (double)s->config->connect_timeout.ns / 1e9);
-}
-
-// Each of them ends the session, or is not due any more afterwards.
-static int act(struct rtsp_session *s, enum due what)
+static int send_reports(struct rtsp_session *s)
 {
     uint8_t packet[RTCP_REPORT_MAX];
-    switch (what) {
-    case DUE_PARTED:
-        return rtsp_end(s, -ENODATA, "ended the stream");
-    case DUE_OPEN:
-        return end_late(s);
-    case DUE_GOODBYE:
-        return rtsp_finish(s);
-    case DUE_START:
-        return rtsp_start(s);
-    case DUE_WIDEN:
-        rtsp_carriage_widen(&s->carriage);
-        return 0;
-    case DUE_UDP_FAILS:
-        s->opened_ns = s->now_ns;
-        return rtsp_fall_back(s);
-    case DUE_REPORT:
+    const int64_t pause_ns = REPORT_PERIOD * SECOND_NS;
+    int rc = 0;
+    if (is_due(s, s->report_ns ? s->report_ns + pause_ns : s->play_ns + SECOND_NS)) {
         s->report_ns = s->now_ns;
-        return send_rtcp(s, packet, rtsp_track_write(s->track, RTCP_REPORT, s->now_ns, packet));
-    case DUE_KEYFRAME:
+        rc = send_rtcp(s, packet, rtsp_track_write(s->track, RTCP_REPORT, s->now_ns, packet));
+    }
+    if (rc == 0 && s->wants_keyframe && is_due(s, s->keyframe_ns + SECOND_NS)) {
         s->wants_keyframe = false;
         s->keyframe_ns = s->now_ns;
-        return send_rtcp(s, packet,
-                         rtsp_track_write(s->track,
-                                          s->media.pli ? RTCP_PICTURE_LOSS : RTCP_FULL_INTRA,
-                                          s->now_ns, packet));
-    default:
-        return rtsp_keep_alive(s);
+        if (s->media.pli || s->media.fir)
+            rc = send_rtcp(s, packet,
+                           rtsp_track_write(s->track,
+                                            s->media.pli ? RTCP_PICTURE_LOSS : RTCP_FULL_INTRA,
+                                            s->now_ns, packet));
     }
+    return rc;
 }
 
-static void keep_time(struct rtsp_session *s)
+static int keep_playing(struct rtsp_session *s)
 {
-    enum due what;
-    int rc = s->phase == RTSP_CONNECTING ? 0 : rtsp_connection_flush(s->connection);
-    if (rc < 0)
-        end_connection(s, rc);
-    while (!s->ended && s->now_ns >= find_due(s, &what))
-        act(s, what);
+    // The group is silent: perhaps another address sends to it.
+    if (!s->media_ns && s->carriage.group.ss_family && !s->carriage.from_anybody &&
+        is_due(s, s->play_ns + MULTICAST_SILENCE * SECOND_NS))
+        rtsp_carriage_widen(&s->carriage);
+    if (s->carriage.transport != TRANSPORT_TCP && !s->datagram_came && !s->memory->tcp_fails &&
+        is_due(s, s->play_ns + bounds_max(UDP_SILENCE * SECOND_NS, s->memory->patience_ns)))
+        return rtsp_fall_back(s);
+    const int rc = send_reports(s);
+    return rc == 0 && is_due(s, s->keep_alive_ns) ? rtsp_keep_alive(s) : rc;
 }
 
-// --- the owner's calls
-
-static bool read_unit(struct rtsp_session *s)
+static int keep_time(struct rtsp_session *s)
 {
-    if (!s->track || s->phase == RTSP_LEAVING)
-        return false;
-    int rc = rtsp_track_read(s->track, s->now_ns, has_waited(s), &s->unit);
+    s->due_ns = INT64_MAX;
+    if (!s->play_ns && !s->media_ns && is_due(s, s->until_ns))
+        return rtsp_end_late(s);
+    // The source of a BYE may have a successor.
+    if (s->track->receiver.statistics.parted && is_due(s, s->parted_ns + PARTED_NS))
+        return rtsp_end(s, -ENODATA, "ended the stream");
+    if (!s->play_ns && s->media_ns && is_due(s, s->asked_ns + UNANSWERED_PLAY * SECOND_NS))
+        return rtsp_start(s);
+    return s->play_ns ? keep_playing(s) : 0;
+}
+
+// --- reading
+
+// Returns 0 with a unit, -EAGAIN, or why the session ended.
+static int read_unit(struct rtsp_session *s, struct rtsp_unit *ret)
+{
+    int rc = rtsp_track_read(s->track, s->now_ns, has_waited(s), ret);
     const char *complaint = s->track->depacketizer->complaint;
     if (*complaint && !s->memory->complaint_logged)
         log_event(LOG_LEVEL_WARNING, "%s sends %s", s->place, complaint);
     s->memory->complaint_logged |= *complaint != 0;
-    if (rc < 0 && rc != -EAGAIN)
-        rtsp_end_by_error(s, rc, "cannot receive from");
-    if (rc == -EAGAIN && s->track->barren)
-        rtsp_end(s, -ETIME, "sends packets, but no picture of %s in them%s%s", s->media.encoding,
-                 *complaint ? ": " : "", complaint);
-    s->has_unit = rc == 0;
-    if (s->has_unit) {
+    if (rc == 0) {
         s->unit_ns = s->now_ns;
         s->waited_ns = s->dry_ns = 0;
+    } else if (rc != -EAGAIN)
+        rtsp_end_by_error(s, rc, "cannot receive from");
+    else if (s->track->barren)
+        rtsp_end(s, -ETIME, "sends packets, but no picture of %s in them%s%s", s->media.encoding,
+                 *complaint ? ": " : "", complaint);
+    return rc != 0 && s->ended ? s->ended : rc;
+}
+
+int rtsp_session_read(struct rtsp_session *s, struct rtsp_unit *ret)
+{
+    s->now_ns = monotonic_ns();
+    if (atomic_load(s->stop))
+        return -ECANCELED;
+    int rc = s->ended ? 0 : keep_time(s);
+    for (int i = 0; i < ROUNDS_MAX && rc != -ERESTART; i++) {
+        if ((rc = read_unit(s, ret)) != -EAGAIN)
+            return rc;
+        if ((rc = rtsp_take_input(s)) == -EAGAIN) {
+            rtsp_wait_for_input(s, bounds_min(s->due_ns, rtsp_track_due_ns(s->track)));
+            break;
+        }
     }
-    return s->has_unit;
-}
-
-static void go_on(struct rtsp_session *s, int64_t now_ns)
-{
-    s->now_ns = now_ns;
-    s->busy = false;
-    if (!s->ended)
-        keep_time(s);
-    for (int i = 0; i < ROUNDS_MAX; i++) {
-        if (read_unit(s) || s->ended)
-            return;
-        if ((s->phase == RTSP_CONNECTING ? rtsp_connect(s) : take_input(s)) == -EAGAIN)
-            return;
-    }
-    s->busy = true;
-}
-
-int rtsp_session_open(struct rtsp_session **ret, const struct camera_config *config,
-                      struct rtsp_memory *memory, int64_t now_ns)
-{
-    struct rtsp_session *s = calloc(1, sizeof *s);
-    if (!s)
-        return -ENOMEM;
-    s->config = config;
-    s->memory = memory;
-    s->now_ns = s->opened_ns = s->heard_ns = now_ns;
-    s->transport = memory->udp_fails ? TRANSPORT_TCP : config->transport;
-    s->auth.first_only = memory->first_challenge;
-    int rc = rtsp_url_parse(&s->url, config->url);
-    if (rc == 0)
-        rc = rtsp_begin(s);
-    if (rc < 0)
-        rtsp_session_close(s);
-    else
-        *ret = s;
-    return rc;
-}
-
-int rtsp_session_poll(const struct rtsp_session *s, struct pollfd *fds, int64_t *due_ns)
-{
-    enum due what;
-    int64_t connection_ns;
-    *due_ns = s->busy || s->has_unit || s->ended ? s->now_ns : INT64_MAX;
-    if (s->ended)
-        return 0;
-    int n = rtsp_connection_poll(s->connection, fds, &connection_ns);
-    n += rtsp_carriage_poll(&s->carriage, fds + n);
-    *due_ns = bounds_min(*due_ns, connection_ns);
-    if (s->track && s->phase != RTSP_LEAVING)
-        *due_ns = bounds_min(*due_ns, rtsp_track_due_ns(s->track));
-    *due_ns = bounds_min(*due_ns, find_due(s, &what));
-    return n;
-}
-
-int rtsp_session_step(struct rtsp_session *s, int64_t now_ns)
-{
-    if (!s->has_unit)
-        go_on(s, now_ns);
-    return s->has_unit ? 0 : s->ended;
-}
-
-int rtsp_session_read(struct rtsp_session *s, int64_t now_ns, struct rtsp_unit *ret)
-{
-    const int rc = rtsp_session_step(s, now_ns);
-    if (!s->has_unit)
-        return rc < 0 ? rc : -EAGAIN;
-    s->has_unit = false;
-    *ret = s->unit;
-    return 0;
-}
-
-enum rtsp_phase rtsp_session_phase(const struct rtsp_session *s)
-{
-    return s->phase;
-}
-
-bool rtsp_session_has_begun(const struct rtsp_session *s)
-{
-    return s->phase == RTSP_PLAYING || s->media_ns;
-}
-
-bool rtsp_session_is_answered(const struct rtsp_session *s)
-{
-    return s->phase == RTSP_PLAYING && !s->method;
-}
-
-const struct sdp_media *rtsp_session_media(const struct rtsp_session *s)
-{
-    return s->media.codec != SDP_OTHER ? &s->media : NULL;
-}
-
-const uint8_t *rtsp_session_sets(const struct rtsp_session *s, size_t *bytes)
-{
-    *bytes = s->track ? s->track->depacketizer->sets_bytes : (size_t)s->media.sets_bytes;
-    return s->track ? s->track->depacketizer->sets : s->media.sets;
+    return rc == -ERESTART ? rc : -EAGAIN;
 }
 
 struct rtp_statistics rtsp_session_statistics(const struct rtsp_session *s)
@@ -414,59 +289,16 @@ struct rtp_statistics rtsp_session_statistics(const struct rtsp_session *s)
     return s->track ? s->track->receiver.statistics : (struct rtp_statistics){0};
 }
 
-uint64_t rtsp_session_overruns(const struct rtsp_session *s)
-{
-    return rtsp_carriage_overruns(&s->carriage);
-}
-
 const char *rtsp_session_transport(const struct rtsp_session *s)
 {
     static const char *const names[] = {
         [TRANSPORT_TCP] = "tcp", [TRANSPORT_UDP] = "udp", [TRANSPORT_MULTICAST] = "multicast"};
-    return names[s->phase < RTSP_SETTING_UP ? s->transport : s->carriage.transport];
-}
-
-void rtsp_session_want_keyframe(struct rtsp_session *s)
-{
-    s->wants_keyframe = s->media.pli || s->media.fir;
+    return names[s->carriage.transport];
 }
 
 void rtsp_session_ping(struct rtsp_session *s)
 {
-    const bool waits = s->method && s->now_ns < s->asked_ns + PING_PATIENCE * SECOND_NS;
-    if (!s->ended && s->phase == RTSP_PLAYING && !waits && s->keep_alive_ns != INT64_MAX)
+    const bool waits = s->open && s->now_ns < s->asked_ns + PING_PATIENCE * SECOND_NS;
+    if (!s->ended && s->play_ns && !waits && s->keep_alive_ns != INT64_MAX)
         rtsp_keep_alive(s);
-}
-
-int64_t rtsp_session_heard_ns(const struct rtsp_session *s)
-{
-    return s->heard_ns;
-}
-
-const char *rtsp_session_why(const struct rtsp_session *s)
-{
-    return s->why;
-}
-
-void rtsp_session_teardown(struct rtsp_session *s, int64_t now_ns)
-{
-    s->now_ns = now_ns;
-    s->has_unit = false;
-    if (s->phase == RTSP_LEAVING)
-        s->reconnects = false;
-    else if (!s->ended)
-        rtsp_leave(s);
-}
-
-void rtsp_session_close(struct rtsp_session *s)
-{
-    if (!s)
-        return;
-    if (!s->ended && s->phase != RTSP_LEAVING && s->connection)
-        rtsp_leave(s);
-    if (s->carriage.sockets && !s->datagram_came)
-        s->memory->tcp_fails = false;
-    rtsp_disconnect(s);
-    explicit_bzero(s->url.password, sizeof s->url.password);
-    free(s);
 }

@@ -1,7 +1,6 @@
-// RTSP cameras with a client of our own: polls a session's descriptors and makes packets of its
-// access units. Replaces the connection of a camera that answers nothing.
+// RTSP cameras with a client of our own: makes packets of a session's access units. Replaces the
+// connection of a camera that answers nothing.
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +14,8 @@
 #include "daemon/source/demux.h"
 #include "daemon/source/rtsp_video.h"
 
-static const int64_t MS = 1000000, SECOND_NS = 1000 * MS;
+static const int64_t MS = 1000000, SECOND_NS = 1000 * MS, HOUR_NS = 3600 * SECOND_NS;
 enum {
-    POLL_MS = 50,     // how long a wait may overlook *stop
     ANSWER_MS = 1500, // without an answer to a request: the connection is given up
     PATIENCE_MIN_MS = 1000,
     PATIENCE_INTERVALS = 10, // usual intervals without a picture: the camera is silent
@@ -43,7 +41,6 @@ struct rtsp_demux {
     enum sdp_codec codec; // of the first session; SDP_OTHER before its description
     // All CLOCK_MONOTONIC; 0: unset.
     int64_t due_ns;      // deadline for the answer to PLAY
-    int64_t tried_ns;    // start of the present connection
     int64_t answered_ns; // answer to PLAY in this connection, and to OPTIONS after it unless
                          // PLAY is enough
     int64_t unit_ns;     // arrival of the last unit
@@ -186,8 +183,8 @@ static bool is_silent(const struct rtsp_demux *in, int64_t now_ns)
 static void ping_silent_camera(struct rtsp_demux *in, int64_t now_ns)
 {
     const int64_t since_ns = silent_since_ns(in);
-    if (in->pinged_ns && rtsp_session_heard_ns(in->session) > in->pinged_ns)
-        in->alive_ns = rtsp_session_heard_ns(in->session);
+    if (in->pinged_ns && in->session->heard_ns > in->pinged_ns)
+        in->alive_ns = in->session->heard_ns;
     if (!since_ns || now_ns - since_ns < patience_ns(in, false) / 2 ||
         (in->pinged_ns && now_ns - in->pinged_ns < PING_S * SECOND_NS))
         return;
@@ -222,14 +219,7 @@ static void count_session(struct demux_network *all, const struct rtsp_session *
     all->duplicate += own.duplicate;
     all->foreign += own.foreign;
     all->restarts += own.restarts;
-    all->overruns += rtsp_session_overruns(session);
-}
-
-// Some cameras always answer slowly.
-static int64_t answer_limit_ns(const struct rtsp_demux *in)
-{
-    return bounds_max(bounds_max(2 * in->memory->connect_ns, ANSWER_MS * MS),
-                      in->memory->answer_ns);
+    all->overruns += (uint64_t)session->carriage.overruns[0] + session->carriage.overruns[1];
 }
 
 // An unproven password is not sent again before connect_timeout: two tries would count as two wrong
@@ -239,44 +229,62 @@ static bool may_replace(const struct rtsp_demux *in)
     return in->memory->accepted || !config_url_login(in->context.config->url, &(size_t){0});
 }
 
+// Some cameras always answer slowly.
+static int64_t answer_limit_ns(const struct rtsp_demux *in)
+{
+    if (!may_replace(in))
+        return HOUR_NS;
+    return bounds_max(bounds_max(2 * in->memory->connect_ns, ANSWER_MS * MS),
+                      in->memory->answer_ns);
+}
+
+static bool has_begun(const struct rtsp_session *session) // PLAY was answered, or media arrived
+{
+    return session->play_ns || session->media_ns;
+}
+
 // Returns true if the answer to PLAY proves the connection. It may die after that or after the
 // first picture, but some slow cameras answer nothing there. The first such connection is replaced.
 static bool is_play_enough(const struct rtsp_demux *in)
 {
     const struct demux_memory *memory = in->memory;
     const bool slow = memory->deaf || in->context.config->media_timeout.ns || !may_replace(in);
-    const bool by_media = in->unit_ns && rtsp_session_phase(in->session) == RTSP_STARTING;
+    const bool by_media = in->unit_ns && !in->session->play_ns;
     return memory->intervals || by_media || (slow && !memory->answers);
 }
 
-static bool is_unanswered(const struct rtsp_demux *in, int64_t now_ns)
-{
-    const int64_t heard_ns = bounds_max(rtsp_session_heard_ns(in->session), in->tried_ns);
-    return !in->answered_ns && may_replace(in) && now_ns - heard_ns >= answer_limit_ns(in);
-}
-
-static int open_session(struct rtsp_demux *in, int64_t now_ns)
+static int open_session(struct rtsp_demux *in)
 {
     struct demux_memory *memory = in->memory;
     const bool known =
         in->context.config->media_timeout.ns || knows_rhythm(in) || memory->silence_ns;
     memory->rtsp.patience_ns = known ? patience_ns(in, false) : 0;
-    in->tried_ns = now_ns;
-    return rtsp_session_open(&in->session, in->context.config, &memory->rtsp, now_ns);
+    return rtsp_session_open(&in->session, in->context.config, &memory->rtsp, in->context.stop);
 }
 
 // Replaces the session. The next connection waits twice as long for an answer.
-static int reopen_session(struct rtsp_demux *in, int64_t now_ns)
+static int reopen_session(struct rtsp_demux *in)
 {
-    in->memory->answer_ns = bounds_min(2 * answer_limit_ns(in), UNKNOWN_S * SECOND_NS);
     struct rtsp_session *former = in->session;
-    const int rc = open_session(in, now_ns);
+    in->memory->answer_ns = bounds_min(2 * answer_limit_ns(in), UNKNOWN_S * SECOND_NS);
+    const int rc = open_session(in);
     if (rc < 0)
         return rc;
     count_session(&in->memory->network, former);
-    rtsp_session_close(former);
+    rtsp_session_close(former, 0);
     in->replay = (struct replay){0};
     return 0;
+}
+
+// Connects until PLAY was sent: the answer and pictures arrive while the owner opens a decoder.
+static int connect_session(struct rtsp_demux *in)
+{
+    int rc;
+    while ((rc = rtsp_session_play(in->session, in->due_ns, answer_limit_ns(in))) == -EAGAIN)
+        if ((rc = reopen_session(in)) < 0)
+            return rc;
+    in->memory->accepted &= rc != -EACCES;
+    return rc;
 }
 
 static void enter_read_stage(struct rtsp_demux *in)
@@ -286,41 +294,39 @@ static void enter_read_stage(struct rtsp_demux *in)
                     DEMUX_PATIENCE_NS);
 }
 
-// Resets the times: the session falls back to TCP, on another connection.
-static void connect_again(struct rtsp_demux *in, int64_t now_ns)
+// Connects again for the session, to TCP or elsewhere, with times of its own.
+static int connect_again(struct rtsp_demux *in)
 {
     in->answered_ns = in->pinged_ns = in->alive_ns = 0;
-    in->tried_ns = now_ns;
-    in->due_ns = now_ns + in->context.config->connect_timeout.ns;
+    in->due_ns = monotonic_ns() + in->context.config->connect_timeout.ns;
     enter_read_stage(in);
+    return connect_session(in);
 }
 
 static void note_answer(struct rtsp_demux *in, int64_t now_ns)
 {
-    if (in->answered_ns)
+    const bool answered = in->session->play_ns && !in->session->open; // also what followed PLAY
+    in->memory->answers |= answered;
+    if (in->answered_ns || !(is_play_enough(in) ? has_begun(in->session) : answered))
         return;
     in->answered_ns = now_ns;
-    in->memory->connect_ns = now_ns - in->tried_ns;
+    in->memory->connect_ns = now_ns - in->session->tried_ns;
     in->memory->answer_ns = 0;
 }
 
 // Handles the connection while there is no unit. Returns 0, -ETIMEDOUT, or why it ended.
-static int keep_connecting(struct rtsp_demux *in, int rc, int64_t now_ns)
+static int keep_waiting(struct rtsp_demux *in)
 {
-    in->memory->accepted &= rc != -EACCES;
-    if (rc < 0 && rc != -EAGAIN)
-        return rc;
-    if (in->answered_ns && !rtsp_session_has_begun(in->session))
-        connect_again(in, now_ns);
-    in->memory->answers |= rtsp_session_is_answered(in->session);
-    if (is_play_enough(in) ? rtsp_session_has_begun(in->session)
-                           : rtsp_session_is_answered(in->session))
-        note_answer(in, now_ns);
+    const int64_t now_ns = monotonic_ns();
+    note_answer(in, now_ns);
     if (is_silent(in, now_ns))
         return end_silent(in, now_ns);
-    if (is_unanswered(in, now_ns)) {
-        in->memory->deaf |= rtsp_session_has_begun(in->session);
-        return in->unit_ns ? end_silent(in, now_ns) : reopen_session(in, now_ns);
+    if (!in->answered_ns && now_ns - in->session->heard_ns >= answer_limit_ns(in)) {
+        in->memory->deaf |= has_begun(in->session);
+        if (in->unit_ns)
+            return end_silent(in, now_ns);
+        const int rc = reopen_session(in);
+        return rc < 0 ? rc : connect_session(in);
     }
     ping_silent_camera(in, now_ns);
     return 0;
@@ -338,58 +344,37 @@ static void note_unit(struct rtsp_demux *in, const struct rtsp_unit *unit, int64
                                   "shown");
     learn_interval(in, unit);
     if (unit->unit.damaged || unit->unit.reference_lost)
-        rtsp_session_want_keyframe(in->session);
+        in->session->wants_keyframe = true;
     memory->accepted = true;
     memory->network.arrival_ns += (arrival_ns - memory->network.arrival_ns) / INTERVALS_MEAN;
     in->unit_ns = now_ns;
     in->pinged_ns = in->alive_ns = 0;
 }
 
-static void wait_for_more(const struct rtsp_session *session, int64_t now_ns)
+// Like demux_read, with a unit instead of a packet.
+static int read_unit(struct rtsp_demux *in, struct rtsp_unit *ret)
 {
-    struct pollfd fds[RTSP_POLL_MAX];
-    int64_t due_ns;
-    const int n = rtsp_session_poll(session, fds, &due_ns);
-    const int64_t wake_ns = bounds_min(due_ns, now_ns + POLL_MS * MS);
-    const int64_t ns = bounds_max(wake_ns - now_ns, 0);
-    ppoll(fds, (nfds_t)n, &(struct timespec){ns / SECOND_NS, ns % SECOND_NS}, NULL);
-}
-
-static int take_unit(struct rtsp_demux *in, const struct rtsp_unit *unit, int64_t now_ns)
-{
-    if (rtsp_session_media(in->session)->codec != in->codec)
-        return -ETIME;
-    note_unit(in, unit, now_ns);
-    return unit->unit.restarted && unit->unit.keyframe ? -EREMCHG : 0;
-}
-
-// Like demux_read, with a unit instead of a packet. `ret` NULL: returns once PLAY was sent: the
-// answer and pictures arrive while the owner opens a decoder.
-static int go_on(struct rtsp_demux *in, struct rtsp_unit *ret)
-{
-    for (;;) {
-        const int64_t now_ns = monotonic_ns();
-        if (atomic_load(in->context.stop))
-            return -ECANCELED;
-        int rc = ret ? rtsp_session_read(in->session, now_ns, ret)
-                     : rtsp_session_step(in->session, now_ns);
-        const enum rtsp_phase phase = rtsp_session_phase(in->session);
-        if (rc == 0 && ret)
-            return take_unit(in, ret, now_ns);
-        if (rc == 0 && (phase == RTSP_STARTING || phase == RTSP_PLAYING))
-            return 0;
-        if ((rc = keep_connecting(in, rc, now_ns)) < 0)
+    int rc;
+    while ((rc = rtsp_session_read(in->session, ret)) != 0) {
+        in->memory->accepted &= rc != -EACCES;
+        if (rc == -EAGAIN)
+            rc = keep_waiting(in);
+        else if (rc == -ERESTART)
+            rc = connect_again(in);
+        if (rc < 0)
             return rc;
-        wait_for_more(in->session, now_ns);
     }
+    if (in->session->media.codec != in->codec)
+        return -ETIME;
+    note_unit(in, ret, monotonic_ns());
+    return ret->unit.restarted && ret->unit.keyframe ? -EREMCHG : 0;
 }
 
 // Updates the parameter sets at keyframes: the SDP's may be outdated, or wrong from the start.
 static int make_packet(struct rtsp_demux *in, struct packet *ret)
 {
-    size_t bytes;
-    const uint8_t *sets = rtsp_session_sets(in->session, &bytes);
-    int rc = in->next.unit.keyframe ? rtsp_video_sets(in->video, sets, bytes) : 0;
+    const struct depacketizer *from = in->session->track->depacketizer;
+    int rc = in->next.unit.keyframe ? rtsp_video_sets(in->video, from->sets, from->sets_bytes) : 0;
     if (rc < 0 || (rc = rtsp_video_packet(in->video, &in->next, ret)) < 0)
         return rc;
     ret->old = in->next_old;
@@ -405,7 +390,7 @@ static int rtsp_read(struct demux *demux, struct packet *ret)
     int rc = 0;
     enter_read_stage(in);
     if (!in->has_next) {
-        rc = go_on(in, &in->next);
+        rc = read_unit(in, &in->next);
         if (rc == 0 || rc == -EREMCHG)
             in->has_next = true;
     }
@@ -421,8 +406,8 @@ static int rtsp_read(struct demux *demux, struct packet *ret)
 
 static bool offers_other_codec(const struct rtsp_demux *in)
 {
-    const struct sdp_media *media = in->session ? rtsp_session_media(in->session) : NULL;
-    return media && in->codec != SDP_OTHER && media->codec != in->codec;
+    return in->session && in->session->media.codec != SDP_OTHER && in->codec != SDP_OTHER &&
+           in->session->media.codec != in->codec;
 }
 
 // Hides secrets: a password in a malformed URL may look like a host's name.
@@ -431,7 +416,7 @@ static void explain(struct rtsp_demux *in)
     const bool nothing_new = in->replay.units > 0 && !in->replay.live;
     const char *said = offers_other_codec(in) ? "the camera offers another codec by now"
                        : nothing_new          ? "sent nothing but pictures that it had sent before"
-                       : in->session          ? rtsp_session_why(in->session)
+                       : in->session          ? in->session->why
                                               : "";
     secrets_hide(in->secrets, in->base.why, sizeof in->base.why, said);
 }
@@ -463,7 +448,6 @@ static int rtsp_open(struct demux **ret, const struct url_input *source,
                      const struct demux_context *context, char *why, size_t size)
 {
     struct rtsp_demux *in = calloc(1, sizeof *in);
-    size_t bytes;
     if (!in || secrets_open(&in->secrets, context->config) < 0) {
         snprintf(why, size, "out of memory");
         free(in);
@@ -474,13 +458,13 @@ static int rtsp_open(struct demux **ret, const struct url_input *source,
     in->memory = context->memory ? context->memory : &in->own_memory;
     in->due_ns = monotonic_ns() + context->config->connect_timeout.ns;
     stage_enter(context->stages, STAGE_CONNECT, context->config->connect_timeout.ns);
-    int rc = open_session(in, monotonic_ns());
+    int rc = open_session(in);
     if (rc == 0)
-        rc = go_on(in, NULL);
+        rc = connect_session(in);
     if (rc == 0) {
-        const uint8_t *sets = rtsp_session_sets(in->session, &bytes);
-        in->codec = rtsp_session_media(in->session)->codec;
-        rc = rtsp_video_open(&in->video, rtsp_session_media(in->session), sets, bytes);
+        const struct depacketizer *from = in->session->track->depacketizer;
+        in->codec = in->session->media.codec;
+        rc = rtsp_video_open(&in->video, &in->session->media, from->sets, from->sets_bytes);
     }
     if (rc < 0) {
         explain_failure(in, rc, why, size);
@@ -493,17 +477,6 @@ static int rtsp_open(struct demux **ret, const struct url_input *source,
     return 0;
 }
 
-// Sends TEARDOWN and waits until the session is over, or until `end_ns`.
-static void say_goodbye(struct rtsp_session *session, int64_t end_ns)
-{
-    int64_t now_ns = monotonic_ns();
-    rtsp_session_teardown(session, now_ns);
-    while (rtsp_session_step(session, now_ns) == 0 && now_ns < end_ns) {
-        wait_for_more(session, now_ns);
-        now_ns = monotonic_ns();
-    }
-}
-
 // Sends TEARDOWN even when *stop is set: the camera would otherwise keep its session.
 static void rtsp_close(struct demux *demux)
 {
@@ -514,9 +487,7 @@ static void rtsp_close(struct demux *demux)
     if (in->session) {
         count_session(&in->memory->network, in->session);
         replay_end(&in->replay, &in->memory->replay, in->silent);
-        if (!in->mute)
-            say_goodbye(in->session, monotonic_ns() + limit_ns);
-        rtsp_session_close(in->session);
+        rtsp_session_close(in->session, in->mute ? 0 : limit_ns);
     }
     rtsp_video_close(in->video);
     secrets_close(in->secrets);

@@ -9,97 +9,102 @@
 #include "tests/daemon/clips.h"
 #include "tests/daemon/rtsp/scripted_camera.h"
 
-// Connects for `ms` at most; returns rtsp_connection_connect's last result.
-static int connect_for(struct rtsp_connection *c, int ms, int64_t skew_ns, char *why, size_t size)
+static _Atomic bool never;
+
+// Connects for `ms` at most.
+static int connect_for(struct rtsp_connection *ret, const char *host, int port, int ms, char *why,
+                       size_t size)
 {
-    const int64_t end = monotonic_ns() + ms * MS;
-    int rc;
-    while ((rc = rtsp_connection_connect(c, monotonic_ns() + skew_ns, why, size)) == -EAGAIN &&
-           monotonic_ns() < end) {
-        struct pollfd fds[RTSP_CONNECTION_POLL_MAX];
-        int64_t due_ns;
-        const int n = rtsp_connection_poll(c, fds, &due_ns);
-        poll(fds, (nfds_t)n, 10);
-    }
-    return rc;
+    unsigned address = 0;
+    return rtsp_connection_open(ret,
+                                &(struct rtsp_server){.host = host,
+                                                      .port = port,
+                                                      .address = &address,
+                                                      .stop = &never,
+                                                      .until_ns = monotonic_ns() + ms * MS},
+                                why, size);
 }
 
 static void test_names(void)
 {
-    struct rtsp_connection *c;
+    static struct rtsp_connection c;
     char why[256];
     int port, listener = listen_somewhere(&port);
-    CHECK(rtsp_connection_open(&c, "localhost", port, NULL, monotonic_ns()) == 0, "open");
-    int rc = connect_for(c, 5000, 0, why, sizeof why);
+    int rc = connect_for(&c, "localhost", port, 5000, why, sizeof why);
     CHECK(rc == 0, "%d: %s", rc, why); // over the second address, if ::1 is the first
-    rtsp_connection_close(c);
-    CHECK(rtsp_connection_open(&c, "no-such-name.invalid", port, NULL, monotonic_ns()) == 0,
-          "open");
-    rc = connect_for(c, 30000, 0, why, sizeof why);
+    if (rc == 0)
+        rtsp_connection_close(&c);
+    rc = connect_for(&c, "no-such-name.invalid", port, 30000, why, sizeof why);
     CHECK(rc == -ENXIO && strstr(why, "is a name that was not found: "), "%d: %s", rc, why);
-    rtsp_connection_close(c);
-    CHECK(rtsp_connection_open(&c, "no-such-name.invalid", port, NULL, monotonic_ns()) == 0,
-          "open");
-    rtsp_connection_close(c); // during the name lookup
     close(listener);
-    CHECK(rtsp_connection_open(&c, "127.0.0.1", port, NULL, monotonic_ns()) == 0, "open");
-    rc = connect_for(c, 1000, 0, why, sizeof why);
+    rc = connect_for(&c, "127.0.0.1", port, 1000, why, sizeof why);
     CHECK(rc == -ECONNREFUSED && !strcmp(why, "refused the connection"), "%d: %s", rc, why);
-    rtsp_connection_close(c);
 }
 
 // A listener with a full queue drops connection attempts. After the first connect, which the kernel
-// repeats after 1 s and 3 s, the second one finds room at 1.5 s.
-static void test_half_open(void)
+// repeats after 1 s and after 2 or 3 s, the second one finds room at 1.5 s.
+static struct {
+    int fillers[4], listener;
+    int64_t begun_ns;
+    bool has_room;
+} full;
+
+static void make_room(void)
 {
-    struct rtsp_connection *c;
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fillers[4], port, listener = listen_somewhere(&port);
-    char why[256];
-    at.sin_port = htons((uint16_t)port);
-    listen(listener, 0);
+    if (full.has_room || monotonic_ns() < full.begun_ns + 1300 * MS)
+        return;
+    full.has_room = true;
     for (int i = 0; i < 4; i++) {
-        fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        connect(fillers[i], (struct sockaddr *)&at, sizeof at);
-    }
-    usleep(20000);
-    const int64_t begin = monotonic_ns();
-    rtsp_connection_open(&c, "127.0.0.1", port, NULL, begin);
-    int rc = connect_for(c, 1300, 0, why, sizeof why);
-    CHECK(rc == -EAGAIN, "the queue has room: %d", rc);
-    for (int i = 0; i < 4; i++) {
-        close(fillers[i]);
-        int fd = accept(listener, NULL, NULL);
+        close(full.fillers[i]);
+        int fd = accept(full.listener, NULL, NULL);
         if (fd >= 0)
             close(fd);
     }
-    rc = connect_for(c, 5000, 0, why, sizeof why);
-    CHECK(rc == 0 && monotonic_ns() - begin < 2500 * MS, "%d after %d ms", rc,
-          (int)((monotonic_ns() - begin) / MS));
-    rtsp_connection_close(c);
-    close(listener);
+}
+
+static void test_half_open(void)
+{
+    static struct rtsp_connection c;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int port;
+    char why[256];
+    full.listener = listen_somewhere(&port);
+    at.sin_port = htons((uint16_t)port);
+    listen(full.listener, 0);
+    for (int i = 0; i < 4; i++) {
+        full.fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        connect(full.fillers[i], (struct sockaddr *)&at, sizeof at);
+    }
+    usleep(20000);
+    full.begun_ns = monotonic_ns();
+    on_wait = make_room;
+    int rc = connect_for(&c, "127.0.0.1", port, 6000, why, sizeof why);
+    on_wait = NULL;
+    const int ms = (int)((monotonic_ns() - full.begun_ns) / MS);
+    CHECK(rc == 0 && ms > 1300 && ms < 1950, "%d after %d ms", rc, ms);
+    if (rc == 0)
+        rtsp_connection_close(&c);
+    close(full.listener);
 }
 
 static void test_full_queue(void)
 {
     static uint8_t data[20 << 10];
-    struct rtsp_connection *c;
+    static struct rtsp_connection c;
     char why[256];
     int port, listener = listen_somewhere(&port), rc = 0, n = 0;
-    rtsp_connection_open(&c, "127.0.0.1", port, NULL, monotonic_ns());
-    CHECK(rtsp_connection_write(c, data, 1) == -ENOTCONN, "before it is connected");
-    CHECK(connect_for(c, 1000, 0, why, sizeof why) == 0, "%s", why);
-    while ((rc = rtsp_connection_write(c, data, sizeof data)) == 0 && n < 10000)
+    CHECK(connect_for(&c, "127.0.0.1", port, 1000, why, sizeof why) == 0, "%s", why);
+    while ((rc = rtsp_connection_write(&c, data, sizeof data)) == 0 && n < 10000)
         n++;
-    CHECK(rc == -ENOBUFS && rtsp_connection_is_sending(c), "%d after %d writes", rc, n);
+    CHECK(rc == -ENOBUFS && c.queued > 0, "%d after %d writes", rc, n);
     int fd = accept(listener, NULL, NULL);
     size_t got = 0;
     const size_t all = (size_t)n * sizeof data;
     for (ssize_t m; got < all && (m = recv(fd, data, sizeof data, 0)) > 0; got += (size_t)m)
-        rtsp_connection_flush(c);
-    CHECK(got == all && !rtsp_connection_is_sending(c), "%zu of %zu bytes", got, all);
+        CHECK(rtsp_connection_read(&c, data, sizeof data) == -EAGAIN, "read");
+    CHECK(got == all && !c.queued, "%zu of %zu bytes", got, all);
     close(fd);
-    rtsp_connection_close(c);
+    rtsp_connection_close(&c);
     close(listener);
 }
 
@@ -107,23 +112,22 @@ static void test_full_queue(void)
 // bytes.
 static void test_last_bytes(void)
 {
-    struct rtsp_connection *c;
+    static struct rtsp_connection c;
     uint8_t got[16];
     char why[256];
     int port, listener = listen_somewhere(&port);
-    rtsp_connection_open(&c, "127.0.0.1", port, NULL, monotonic_ns());
-    CHECK(connect_for(c, 1000, 0, why, sizeof why) == 0, "%s", why);
+    CHECK(connect_for(&c, "127.0.0.1", port, 1000, why, sizeof why) == 0, "%s", why);
     int fd = accept(listener, NULL, NULL);
     CHECK(send(fd, "last", 4, 0) == 4, "send");
     close(fd);
     for (int i = 0; i < 3; i++) {
-        const int rc = rtsp_connection_write(c, "OPTIONS", 7);
-        CHECK(rc == 0 && (i == 0 || !rtsp_connection_is_sending(c)), "write %d: %d", i, rc);
+        const int rc = rtsp_connection_write(&c, "OPTIONS", 7);
+        CHECK(rc == 0 && (i == 0 || !c.queued), "write %d: %d", i, rc);
         usleep(20000);
     }
-    CHECK(rtsp_connection_read(c, got, sizeof got) == 4, "the last bytes");
-    CHECK(rtsp_connection_read(c, got, sizeof got) == 0, "the end");
-    rtsp_connection_close(c);
+    CHECK(rtsp_connection_read(&c, got, sizeof got) == 4, "the last bytes");
+    CHECK(rtsp_connection_read(&c, got, sizeof got) == 0, "the end");
+    rtsp_connection_close(&c);
     close(listener);
 }
 
@@ -138,43 +142,68 @@ static SSL_CTX *server_context(const char *certificate, const char *key)
     return context;
 }
 
+static struct {
+    SSL *ssl;
+    int listener, fd;
+} server = {.fd = -1};
+
+static void serve(void)
+{
+    char text[64];
+    int n;
+    if (server.fd < 0 && (server.fd = accept4(server.listener, NULL, NULL, SOCK_NONBLOCK)) >= 0)
+        SSL_set_fd(server.ssl, server.fd);
+    if (server.fd >= 0 && (SSL_is_init_finished(server.ssl) || SSL_accept(server.ssl) == 1) &&
+        (n = SSL_read(server.ssl, text, sizeof text)) > 0)
+        SSL_write(server.ssl, text, n);
+}
+
+// Reads for 5 s at most. Returns rtsp_connection_read's result.
+static ssize_t read_echo(struct rtsp_connection *c, void *to, size_t room, bool is_open)
+{
+    const int64_t end = monotonic_ns() + 5 * S;
+    ssize_t n;
+    while ((n = rtsp_connection_read(c, to, room)) == -EAGAIN && monotonic_ns() < end) {
+        if (is_open)
+            serve();
+        usleep(1000);
+    }
+    return n;
+}
+
 // Connects to `host` with that configuration; once connected, checks the echo of "ping" and the
-// end. Returns rtsp_connection_connect's result.
+// end. Returns rtsp_connection_open's result.
 static int try_tls(SSL_CTX *context, const char *host, const struct tls_config *config, char *why,
                    size_t size)
 {
-    struct rtsp_connection *c;
-    struct pollfd fds[RTSP_CONNECTION_POLL_MAX];
-    int64_t due_ns;
+    static struct rtsp_connection c;
     uint8_t text[64];
-    int port, listener = listen_somewhere(&port), fd = -1, rc = -EAGAIN;
-    bool asked = false;
-    ssize_t n = -EAGAIN;
-    SSL *ssl = SSL_new(context);
-    CHECK(rtsp_connection_open(&c, host, port, config, monotonic_ns()) == 0, "open");
-    const int64_t end = monotonic_ns() + 5 * S;
-    while ((rc == -EAGAIN || (rc == 0 && n == -EAGAIN)) && monotonic_ns() < end) {
-        poll(fds, (nfds_t)rtsp_connection_poll(c, fds, &due_ns), 5);
-        if (fd < 0 && (fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0)
-            SSL_set_fd(ssl, fd);
-        if (rc == -EAGAIN)
-            rc = rtsp_connection_connect(c, monotonic_ns(), why, size);
-        if (rc == 0 && !asked)
-            asked = rtsp_connection_write(c, "ping", 4) == 0;
-        if (fd >= 0 && (SSL_is_init_finished(ssl) || SSL_accept(ssl) == 1) &&
-            (n = SSL_read(ssl, text, sizeof text)) > 0)
-            SSL_write(ssl, text, (int)n);
-        n = rc == 0 ? rtsp_connection_read(c, text, sizeof text) : -EAGAIN;
+    unsigned address = 0;
+    struct rtsp_server to = {.host = host,
+                             .tls = config,
+                             .address = &address,
+                             .stop = &never,
+                             .until_ns = monotonic_ns() + 5 * S,
+                             .answer_ns = 5 * S};
+    server.listener = listen_somewhere(&to.port);
+    server.ssl = SSL_new(context);
+    on_wait = serve;
+    const int rc = rtsp_connection_open(&c, &to, why, size);
+    on_wait = NULL;
+    if (rc == 0) {
+        CHECK(rtsp_connection_write(&c, "ping", 4) == 0, "write");
+        const ssize_t n = read_echo(&c, text, sizeof text, true);
+        CHECK(n == 4 && !memcmp(text, "ping", 4), "no answer: %zd", n);
     }
-    CHECK(rc || (n == 4 && !memcmp(text, "ping", 4)), "no answer: %zd", n);
-    SSL_free(ssl);
-    close(fd);
-    if (rc == 0) // a hang-up without goodbye is the end, not an error
-        while ((n = rtsp_connection_read(c, text, sizeof text)) == -EAGAIN && monotonic_ns() < end)
-            usleep(1000);
-    CHECK(rc || n == 0, "the end: %zd", n);
-    close(listener);
-    rtsp_connection_close(c);
+    SSL_free(server.ssl);
+    close(server.fd);
+    server.fd = -1;
+    if (rc == 0) { // a hang-up without goodbye is the end, not an error
+        const ssize_t n = read_echo(&c, text, sizeof text, false);
+        CHECK(n == 0, "the end: %zd", n);
+        rtsp_connection_close(&c);
+    }
+    close(server.listener);
     return rc;
 }
 
@@ -281,8 +310,8 @@ static void test_no_tls(void)
         play_on(&c, &p, 20, 1);
     camera_send(&c, "RTSP/1.0 400 Bad Request\r\n\r\n", 28);
     play_on(&c, &p, 1000, 1);
-    CHECK(p.rc == -EPROTO && strstr(rtsp_session_why(p.session), "speaks no TLS"), "%d: %s", p.rc,
-          rtsp_session_why(p.session));
+    CHECK(p.rc == -EPROTO && strstr(p.session->why, "speaks no TLS"), "%d: %s", p.rc,
+          p.session->why);
     player_close(&p);
     camera_close(&c);
 }
@@ -305,7 +334,7 @@ static void test_ports_of_rtsps(void)
     player_open(&p, "rtsps://%s/a", host);
     for (int i = 0; i < 50 && !c.accepted && !p.rc; i++)
         play_on(&c, &p, 20, 1);
-    CHECK(c.accepted == 1, "%d: %s", p.rc, rtsp_session_why(p.session));
+    CHECK(c.accepted == 1, "%d: %s", p.rc, p.session->why);
     player_close(&p);
     player_open(&p, "rtsps://%s:322/a", host);
     play_on(&c, &p, 500, 1);
@@ -315,8 +344,8 @@ static void test_ports_of_rtsps(void)
     player_open(&p, "rtsps://%s/a", host); // neither port
     play_on(&c, &p, 500, 1);
     CHECK(p.rc == -ECONNREFUSED &&
-              strstr(rtsp_session_why(p.session), ":7441 refused the connection (port 322, which"),
-          "%d: %s", p.rc, rtsp_session_why(p.session));
+              strstr(p.session->why, ":7441 refused the connection (port 322, which"),
+          "%d: %s", p.rc, p.session->why);
     player_close(&p);
 }
 

@@ -49,7 +49,7 @@ static void test_password(void)
         answer_plainly(&c);
         play_signed(&c, &p);
         CHECK(p.units == 1 && count_requests(&c, "DESCRIBE") == 2, "case %d: %s", i,
-              rtsp_session_why(p.session));
+              p.session->why);
         CHECK(!strstr(find_request(&c, "DESCRIBE", 0), "Authorization"), "signed unasked");
         const char *methods[] = {"DESCRIBE", "SETUP", "PLAY"};
         for (int m = 0; m < 3; m++) {
@@ -93,8 +93,8 @@ static void test_wrong_password(void)
         answer_with(&c, "DESCRIBE", cases[i].second);
         player_open(&p, cases[i].url, c.port);
         play_on(&c, &p, 200, 1);
-        CHECK(p.rc == -EACCES && strstr(rtsp_session_why(p.session), cases[i].why), "%d: %s", p.rc,
-              rtsp_session_why(p.session));
+        CHECK(p.rc == -EACCES && strstr(p.session->why, cases[i].why), "%d: %s", p.rc,
+              p.session->why);
         CHECK(count_requests(&c, "DESCRIBE") == cases[i].requests, "case %zu: %d requests", i,
               count_requests(&c, "DESCRIBE"));
         CHECK(p.memory.first_challenge == cases[i].other, "case %zu", i);
@@ -122,9 +122,8 @@ static void test_no_clear_password(void)
     for (int connection = 0; connection < 3; connection++) {
         play_signed(&c, &p);
         CHECK(p.rc == (connection ? -EPERM : -EACCES), "%d: %d, %s", connection, p.rc,
-              rtsp_session_why(p.session));
-        CHECK(!connection || strstr(rtsp_session_why(p.session), "no password in clear"), "%s",
-              rtsp_session_why(p.session));
+              p.session->why);
+        CHECK(!connection || strstr(p.session->why, "no password in clear"), "%s", p.session->why);
         player_close(&p);
     }
     for (int i = 0; i < c.n_requests; i++)
@@ -150,7 +149,7 @@ static void test_stale_nonce(void)
     c.n_answers -= 1 + 1; // except GET_PARAMETER's and TEARDOWN's of the plain camera
     play_signed(&c, &p);
     CHECK(p.units == 1 && count_requests(&c, "SETUP") == 2 && count_requests(&c, "PLAY") == 2,
-          "%d: %s", p.rc, rtsp_session_why(p.session));
+          "%d: %s", p.rc, p.session->why);
     CHECK(strstr(find_request(&c, "PLAY", 1), "nonce=\"c\""), "%s", find_request(&c, "PLAY", 1));
     play_on(&c, &p, 50, 99);
     for (int i = 0; i < 5; i++) {
@@ -195,8 +194,7 @@ static void test_redirections(void)
         play_on(&c, &p, 200, 1);
         play_on(&other, &p, 500, 1);
         CHECK(p.rc == -EACCES &&
-                  strstr(rtsp_session_why(p.session),
-                         "wants a user name and a password, and those") &&
+                  strstr(p.session->why, "wants a user name and a password, and those") &&
                   other.n_requests == 1 && !strstr(other.requests[0], "Authorization"),
               "%s: %d, %s", hosts[i], p.rc, other.requests[0]);
         player_close(&p);
@@ -228,8 +226,7 @@ static void test_other_urls(void)
     answer_plainly(&c);
     player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
     play_on(&c, &p, 500, 1);
-    CHECK(p.units == 1 && count_requests(&c, "SETUP") == 2, "%d: %s", p.rc,
-          rtsp_session_why(p.session));
+    CHECK(p.units == 1 && count_requests(&c, "SETUP") == 2, "%d: %s", p.rc, p.session->why);
     CHECK(strstr(find_request(&c, "SETUP", 1), "SETUP rtsp://127.0.0.1/live/track1 RTSP/1.0"), "%s",
           find_request(&c, "SETUP", 1));
     CHECK(strstr(find_request(&c, "SETUP", 1), "\r\nx-Dynamic-Rate: 0\r\n"), "%s",
@@ -275,9 +272,8 @@ static void test_refusals(void)
                 c.answers[a].text = cases[i].reply;
         player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
         play_on(&c, &p, 300, 1);
-        CHECK(p.rc == cases[i].rc && strstr(rtsp_session_why(p.session), cases[i].why), "%d: %s",
-              p.rc, rtsp_session_why(p.session));
-        CHECK(rtsp_session_step(p.session, player_now(&p)) == cases[i].rc, "asked again");
+        CHECK(p.rc == cases[i].rc && strstr(p.session->why, cases[i].why), "%d: %s", p.rc,
+              p.session->why);
         player_close(&p);
         camera_close(&c);
     }
@@ -364,14 +360,14 @@ static void test_goodbye_of_each_source(void)
         p.skew_ns += 600 * MS;
     }
     CHECK(p.units == 6 && !p.rc && c.accepted == 1, "%d units, %d: %s", p.units, p.rc,
-          rtsp_session_why(p.session));
+          p.session->why);
     bye[7] = bye[15] = c.ssrc;
     send_frame(&c, 1, bye, sizeof bye);
     play_on(&c, &p, 100, 99);
     CHECK(!p.rc, "at once");
     p.skew_ns += 500 * MS;
     play_on(&c, &p, 100, 99);
-    CHECK(p.rc == -ENODATA && strstr(rtsp_session_why(p.session), "ended the stream"), "%d", p.rc);
+    CHECK(p.rc == -ENODATA && strstr(p.session->why, "ended the stream"), "%d", p.rc);
     player_close(&p);
     camera_close(&c);
 }
@@ -390,14 +386,11 @@ static void test_long_login(void)
         answer_plainly(&c);
         snprintf(url, sizeof url, "rtsp://%.900s:%s@127.0.0.1:%d/a?jwt=%.2500s", letters, letters,
                  c.port, letters);
-        p.config.url = url;
-        p.config.connect_timeout.ns = 10 * S;
-        p.rc = p.units = 0;
-        CHECK(rtsp_session_open(&p.session, &p.config, &p.memory, player_now(&p)) == 0, "open");
+        player_open_url(&p, url);
         play_on(&c, &p, 500, 1);
         snprintf(expected, sizeof expected, "/a?jwt=%.2500s RTSP/1.0\r\n", letters);
         CHECK(p.units == 1 && strstr(find_request(&c, "DESCRIBE", 1), expected), "%d: %s", p.rc,
-              rtsp_session_why(p.session));
+              p.session->why);
         snprintf(expected, sizeof expected, digest ? "username=\"%.900s\"" : "Basic eHh4", letters);
         CHECK(strstr(find_request(&c, "DESCRIBE", 1), expected), "%d", digest);
         player_close(&p);
@@ -419,18 +412,17 @@ static void test_other_format(void)
     answer_plainly(&c);
     player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
     play_on(&c, &p, 300, 1);
-    CHECK(!p.rc && rtsp_session_media(p.session)->payload_type == 98, "the first of the list");
+    CHECK(!p.rc && p.session->media.payload_type == 98, "the first of the list");
     for (int i = 0; i < 16 && !p.rc; i++)
         send_picture(&c, 0);
     play_on(&c, &p, 500, 1);
-    CHECK(p.rc == -ETIME && p.units == 0 &&
-              strstr(rtsp_session_why(p.session), "sends payload type 96, not 98"),
-          "%d: %s", p.rc, rtsp_session_why(p.session));
+    CHECK(p.rc == -ETIME && p.units == 0 && strstr(p.session->why, "sends payload type 96, not 98"),
+          "%d: %s", p.rc, p.session->why);
     player_close(&p);
     c.answers[0].given = false;
     player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
     play_on(&c, &p, 500, 1);
-    CHECK(!p.rc && p.units == 1 && rtsp_session_media(p.session)->codec == SDP_H264, "%d", p.rc);
+    CHECK(!p.rc && p.units == 1 && p.session->media.codec == SDP_H264, "%d", p.rc);
     player_close(&p);
     camera_close(&c);
 }
@@ -481,7 +473,7 @@ static void test_adopted_formats(void)
             send_picture(&c, 0);
         play_on(&c, &p, cases[i].adopted ? 2000 : 200, 6);
         CHECK(!p.rc && p.units == (cases[i].adopted ? 6 : 0), "case %zu: %d units, %s", i, p.units,
-              rtsp_session_why(p.session));
+              p.session->why);
         player_close(&p);
         camera_close(&c);
     }
@@ -506,12 +498,12 @@ static void test_format_beside_ours(void)
         c.sequence -= 1020;
         play_on(&c, &p, 200, 99);
     }
-    CHECK(!p.rc && p.units == 3, "%d units, %d: %s", p.units, p.rc, rtsp_session_why(p.session));
+    CHECK(!p.rc && p.units == 3, "%d units, %d: %s", p.units, p.rc, p.session->why);
     p.skew_ns += S;
     for (int i = 0; i < 16; i++)
         send_picture(&c, 0);
     play_on(&c, &p, 500, 99);
-    CHECK(p.rc == -ETIME, "%d: %s", p.rc, rtsp_session_why(p.session));
+    CHECK(p.rc == -ETIME, "%d: %s", p.rc, p.session->why);
     player_close(&p);
     camera_close(&c);
 }

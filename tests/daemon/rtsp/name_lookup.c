@@ -1,15 +1,13 @@
 // Lookups with name servers that do not answer: the number of threads that wait for them.
-#include "daemon/rtsp/name_lookup.h"
+#include "daemon/rtsp/connection.h"
 
 #include <errno.h>
 #include <netdb.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
+#include <unistd.h>
 
+#include "daemon/base/clock.h"
 #include "tests/test.h"
 
 enum { HOSTS = 100, THREADS_MAX = 16 };
@@ -17,16 +15,20 @@ enum { HOSTS = 100, THREADS_MAX = 16 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool answers;
-static int asked, waiting, most;
+static int begun, asked, waiting, most;
 
 // Replaces the system's: digits are no names, and names are not answered until `answers`.
 int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                 struct addrinfo **ret)
 {
     (void)host, (void)port, (void)ret;
-    if (hints->ai_flags & AI_NUMERICHOST)
-        return EAI_NONAME;
     pthread_mutex_lock(&lock);
+    if (hints->ai_flags & AI_NUMERICHOST) {
+        begun++;
+        pthread_cond_broadcast(&changed);
+        pthread_mutex_unlock(&lock);
+        return EAI_NONAME;
+    }
     asked++;
     waiting++;
     most = waiting > most ? waiting : most;
@@ -46,83 +48,93 @@ static void set_answers(bool value)
     pthread_mutex_unlock(&lock);
 }
 
-static void wait_until_asked(int n)
+static void wait_until(const int *count, int n)
 {
     pthread_mutex_lock(&lock);
-    while (asked < n)
+    while (*count < n)
         pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
 }
 
-// Returns -EAGAIN if no answer came within 20 s.
-static int wait_for_answer(struct name_lookup *lookup)
+static struct caller {
+    pthread_t thread;
+    char host[32];
+    _Atomic bool stop;
+    int rc;
+} callers[HOSTS];
+
+static void *call(void *opaque)
 {
-    const struct addrinfo *addresses;
+    struct caller *c = opaque;
+    static _Thread_local struct rtsp_connection connection;
+    unsigned address = 0;
     char why[128];
-    struct pollfd fd = {.fd = name_lookup_fd(lookup), .events = POLLIN};
-    poll(&fd, 1, 20000);
-    return name_lookup_read(lookup, &addresses, why, sizeof why);
+    c->rc = rtsp_connection_open(
+        &connection,
+        &(struct rtsp_server){.host = c->host,
+                              .port = 554,
+                              .address = &address,
+                              .stop = &c->stop,
+                              .until_ns = monotonic_ns() + 20 * INT64_C(1000000000)},
+        why, sizeof why);
+    return NULL;
+}
+
+// Starts to look up names by all callers, and waits until they have begun.
+static void start_callers(bool same_name)
+{
+    set_answers(false);
+    begun = asked = 0;
+    for (int i = 0; i < HOSTS; i++) {
+        callers[i].stop = false;
+        snprintf(callers[i].host, sizeof callers[i].host, "camera%d.example", same_name ? 0 : i);
+        pthread_create(&callers[i].thread, NULL, call, &callers[i]);
+    }
+    wait_until(&begun, HOSTS);
+}
+
+// Returns how many of the callers from the first one on, in steps, got that result.
+static int join_callers(int first, int step, int rc)
+{
+    int count = 0;
+    for (int i = first; i < HOSTS; i += step) {
+        pthread_join(callers[i].thread, NULL);
+        count += callers[i].rc == rc;
+    }
+    return count;
 }
 
 static void test_threads_are_bounded(void)
 {
-    struct name_lookup *lookups[HOSTS];
-    int answered = 0;
-    for (int i = 0; i < HOSTS; i++) {
-        char host[32];
-        snprintf(host, sizeof host, "camera%d.example", i);
-        CHECK(name_lookup_open(&lookups[i], host, 554) == 0, "%s", host);
-    }
-    wait_until_asked(THREADS_MAX);
-    for (int i = 0; i < HOSTS; i += 2) { // abandoned, started or not
-        name_lookup_close(lookups[i]);
-        lookups[i] = NULL;
-    }
+    start_callers(false);
+    wait_until(&asked, THREADS_MAX);
+    const int64_t begun_ns = monotonic_ns();
+    for (int i = 0; i < HOSTS; i += 2) // their look-ups have begun or not
+        callers[i].stop = true;
+    const int stopped = join_callers(0, 2, -ECANCELED);
+    const int ms = (int)((monotonic_ns() - begun_ns) / 1000000);
+    CHECK(stopped == HOSTS / 2 && ms < 2000, "%d stopped, in %d ms", stopped, ms);
     set_answers(true);
-    for (int i = 1; i < HOSTS; i += 2)
-        answered += wait_for_answer(lookups[i]) == -ENXIO;
+    const int answered = join_callers(1, 2, -ENXIO);
     CHECK(answered == HOSTS / 2 && most == THREADS_MAX, "%d answered, %d at once", answered, most);
     CHECK(asked < HOSTS, "%d were looked up, though nobody waits for half of them", asked);
-    for (int i = 1; i < HOSTS; i += 2)
-        name_lookup_close(lookups[i]);
 }
 
 static void test_one_host_is_one_lookup(void)
 {
-    struct name_lookup *lookups[HOSTS];
-    int answered = 0;
-    set_answers(false);
-    asked = 0;
-    for (int i = 0; i < HOSTS; i++)
-        CHECK(name_lookup_open(&lookups[i], "camera.example", 554) == 0, "%d", i);
-    wait_until_asked(1);
-    name_lookup_close(lookups[0]);
+    start_callers(true);
+    wait_until(&asked, 1);
+    usleep(200000); // all have joined
+    callers[0].stop = true;
+    pthread_join(callers[0].thread, NULL);
     set_answers(true);
-    for (int i = 1; i < HOSTS; i++)
-        answered += wait_for_answer(lookups[i]) == -ENXIO;
+    const int answered = join_callers(1, 1, -ENXIO);
     CHECK(answered == HOSTS - 1 && asked == 1, "%d answered, %d asked", answered, asked);
-    for (int i = 1; i < HOSTS; i++)
-        name_lookup_close(lookups[i]);
-}
-
-// The owner closes what it got: a failed look-up must not be released twice.
-static void test_without_descriptors(void)
-{
-    struct name_lookup *lookup = NULL;
-    struct rlimit limit, none;
-    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit");
-    none = limit;
-    none.rlim_cur = 0;
-    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0, "setrlimit");
-    const int rc = name_lookup_open(&lookup, "camera.example", 554);
-    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
-    CHECK(rc == -EMFILE && !lookup, "%d, %p", rc, (void *)lookup);
 }
 
 int main(void)
 {
     TEST(test_threads_are_bounded());
     TEST(test_one_host_is_one_lookup());
-    TEST(test_without_descriptors());
     return test_end();
 }

@@ -1,5 +1,6 @@
-// A camera that answers requests with given texts, and a session that plays from it, in one thread
-// that runs both by turns. Time is the test's own: it may jump.
+// A camera that answers requests with given texts, and a session that plays from it on a thread of
+// its own. Both run by turns: the session's thread runs until it waits. Its time is the test's own:
+// it may jump.
 #ifndef FRAMED_TESTS_DAEMON_RTSP_SCRIPTED_CAMERA_H
 #define FRAMED_TESTS_DAEMON_RTSP_SCRIPTED_CAMERA_H
 
@@ -7,10 +8,14 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
@@ -63,6 +68,15 @@ struct player {
     int rc, units;
     struct rtsp_unit last;
     uint8_t data[256]; // the last unit's first bytes
+    pthread_t thread;
+    sem_t turn, waits; // the thread may run; it waits
+    struct pollfd fds[4];
+    int n_fds;
+    int64_t due_ns; // end of its wait
+    int wanted;     // units to read
+    _Atomic bool stop;
+    int64_t goodbye_ns; // limit for closing after *stop
+    bool over;
 };
 
 static inline int listen_somewhere(int *port)
@@ -251,9 +265,98 @@ static inline void camera_step(struct camera *c)
 
 // --- the player
 
+static _Thread_local struct player *self; // of the session's thread
+static void (*on_wait)(void);             // called when a test's own thread waits
+
 static inline int64_t player_now(const struct player *p)
 {
     return monotonic_ns() + p->skew_ns;
+}
+
+// Replaces the system's.
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+    const int rc = (int)syscall(SYS_clock_gettime, clock, ret);
+    if (self && clock == CLOCK_MONOTONIC) {
+        const int64_t ns = ret->tv_sec * S + ret->tv_nsec + self->skew_ns;
+        *ret = (struct timespec){ns / S, ns % S};
+    }
+    return rc;
+}
+
+// Ends the thread's turn.
+static inline void player_wait(struct player *p, const struct pollfd *fds, int n, int64_t ns)
+{
+    for (int i = 0; i < n; i++)
+        p->fds[i] = fds[i];
+    p->n_fds = n;
+    p->due_ns = monotonic_ns() + ns;
+    sem_post(&p->waits);
+    sem_wait(&p->turn);
+}
+
+// Replaces the system's.
+int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+    (void)mask;
+    const int64_t ns = timeout->tv_sec * S + timeout->tv_nsec;
+    if (self)
+        player_wait(self, fds, (int)n, ns);
+    else if (on_wait)
+        on_wait();
+    return poll(fds, n, self ? 0 : on_wait ? 5 : (int)(ns / MS));
+}
+
+static inline int player_play(struct player *p)
+{
+    return rtsp_session_play(p->session, monotonic_ns() + p->config.connect_timeout.ns, 3600 * S);
+}
+
+static inline void player_take_unit(struct player *p)
+{
+    const struct access_unit *unit = &p->last.unit;
+    memcpy(p->data, unit->data, unit->bytes < sizeof p->data ? unit->bytes : sizeof p->data);
+    p->units++;
+}
+
+static inline void *player_run(void *opaque)
+{
+    struct player *p = self = opaque;
+    sem_wait(&p->turn);
+    int rc = player_play(p);
+    while (rc == 0 || rc == -EAGAIN) {
+        while (p->units >= p->wanted && !p->stop)
+            player_wait(p, NULL, 0, S);
+        rc = rtsp_session_read(p->session, &p->last);
+        if (rc == 0)
+            player_take_unit(p);
+        else if (rc == -ERESTART)
+            rc = player_play(p);
+    }
+    if (rc == -ECANCELED) {
+        rtsp_session_close(p->session, p->goodbye_ns);
+        p->session = NULL;
+        rc = -ESHUTDOWN;
+    }
+    p->rc = rc;
+    p->over = true;
+    sem_post(&p->waits);
+    return NULL;
+}
+
+static inline void player_open_url(struct player *p, const char *url)
+{
+    p->config.url = (char *)url;
+    if (!p->config.connect_timeout.ns)
+        p->config.connect_timeout.ns = 10 * S;
+    p->rc = p->units = p->wanted = p->n_fds = 0;
+    p->stop = p->over = false;
+    p->goodbye_ns = p->due_ns = 0;
+    int rc = rtsp_session_open(&p->session, &p->config, &p->memory, &p->stop);
+    CHECK(rc == 0, "opening %s: %s", p->url, strerror(-rc));
+    sem_init(&p->turn, 0, 0);
+    sem_init(&p->waits, 0, 0);
+    pthread_create(&p->thread, NULL, player_run, p);
 }
 
 __attribute__((format(printf, 2, 3))) static inline void player_open(struct player *p,
@@ -263,43 +366,49 @@ __attribute__((format(printf, 2, 3))) static inline void player_open(struct play
     va_start(arguments, url);
     vsnprintf(p->url, sizeof p->url, url, arguments);
     va_end(arguments);
-    p->config.url = p->url;
-    if (!p->config.connect_timeout.ns)
-        p->config.connect_timeout.ns = 10 * S;
-    p->rc = p->units = 0;
-    int rc = rtsp_session_open(&p->session, &p->config, &p->memory, player_now(p));
-    CHECK(rc == 0, "opening %s: %s", p->url, strerror(-rc));
-}
-
-static inline void player_close(struct player *p)
-{
-    rtsp_session_close(p->session);
-    p->session = NULL;
+    player_open_url(p, p->url);
 }
 
 static inline void player_step(struct player *p)
 {
-    if (!p->rc)
-        p->rc = rtsp_session_step(p->session, player_now(p));
-    while (!p->rc && rtsp_session_read(p->session, player_now(p), &p->last) == 0) {
-        const struct access_unit *unit = &p->last.unit;
-        memcpy(p->data, unit->data, unit->bytes < sizeof p->data ? unit->bytes : sizeof p->data);
-        p->units++;
-    }
+    if (p->over)
+        return;
+    sem_post(&p->turn);
+    sem_wait(&p->waits);
+}
+
+// Requests the end of the session, with time for a goodbye.
+static inline void player_leave(struct player *p)
+{
+    p->goodbye_ns = S;
+    p->stop = true;
+}
+
+static inline void player_close(struct player *p)
+{
+    p->stop = true;
+    while (!p->over)
+        player_step(p);
+    pthread_join(p->thread, NULL);
+    rtsp_session_close(p->session, 0);
+    p->session = NULL;
+    sem_destroy(&p->turn);
+    sem_destroy(&p->waits);
 }
 
 // Runs both for `ms`, until the session ends, or until `units` units have come.
 static inline void play_on(struct camera *c, struct player *p, int ms, int units)
 {
     const int64_t end = monotonic_ns() + ms * MS;
+    p->wanted = units;
     while (monotonic_ns() < end && !p->rc && p->units < units) {
-        struct pollfd fds[RTSP_POLL_MAX + 2];
-        int64_t due_ns;
-        int n = rtsp_session_poll(p->session, fds, &due_ns);
+        struct pollfd fds[6];
+        int n = p->n_fds;
+        memcpy(fds, p->fds, sizeof p->fds);
         fds[n++] = (struct pollfd){.fd = c->listener, .events = POLLIN};
         if (c->fd >= 0)
             fds[n++] = (struct pollfd){.fd = c->fd, .events = c->mute ? 0 : POLLIN};
-        const int64_t wait = due_ns - player_now(p);
+        const int64_t wait = p->due_ns - player_now(p);
         poll(fds, (nfds_t)n, wait <= 0 ? 0 : wait < 10 * MS ? (int)(wait / MS) + 1 : 10);
         camera_step(c);
         player_step(p);

@@ -27,8 +27,7 @@ static void test_session_plays(void)
     struct player p = {0};
     char expected[512];
     play_plainly(&c, &p, 3);
-    CHECK(p.rc == 0 && p.units == 3, "%d, %d units: %s", p.rc, p.units,
-          rtsp_session_why(p.session));
+    CHECK(p.rc == 0 && p.units == 3, "%d, %d units: %s", p.rc, p.units, p.session->why);
     snprintf(expected, sizeof expected,
              "DESCRIBE rtsp://127.0.0.1:%d/a RTSP/1.0\r\nCSeq: 1\r\nUser-Agent: framed/%s\r\n"
              "Accept: application/sdp\r\n\r\n",
@@ -113,14 +112,11 @@ static void test_channels(void)
 }
 
 // Reads the next unit, whose packets have been sent.
-static bool read_sent(struct player *p)
+static bool read_sent(struct camera *c, struct player *p)
 {
-    const int64_t end_ns = monotonic_ns() + 2 * S;
-    int rc;
-    while ((rc = rtsp_session_read(p->session, player_now(p), &p->last)) == -EAGAIN &&
-           monotonic_ns() < end_ns)
-        poll(NULL, 0, 1);
-    return rc == 0;
+    const int units = p->units;
+    play_on(c, p, 2000, units + 1);
+    return p->units == units + 1;
 }
 
 // Pictures that are ready when the owner returns are distinguished from awaited ones.
@@ -133,14 +129,15 @@ static void test_waited_units(void)
         send_picture(&c, 0);
     poll(NULL, 0, 20);
     for (int i = 0; i < 8; i++) {
-        CHECK(read_sent(&p) && (i == 0 || !p.last.waited), "picture %d of a backlog", i);
+        CHECK(read_sent(&c, &p) && (i == 0 || !p.last.waited), "picture %d of a backlog", i);
         p.skew_ns += 1000 * S;
     }
     for (int i = 0; i < 4; i++) {
-        CHECK(rtsp_session_read(p.session, player_now(&p), &p.last) == -EAGAIN, "nothing is sent");
+        play_on(&c, &p, 100, p.units + 1);
+        CHECK(p.units == 11 + i, "nothing is sent");
         p.skew_ns += 2000 * S;
         send_picture(&c, 0);
-        CHECK(read_sent(&p) && p.last.waited, "picture %d that was waited for", i);
+        CHECK(read_sent(&c, &p) && p.last.waited, "picture %d that was waited for", i);
         p.skew_ns += 1000 * S; // decoding
     }
     player_close(&p);
@@ -164,7 +161,7 @@ static void test_reports_and_keyframes(void)
     play_on(&c, &p, 100, 99);
     CHECK(count_reports(&c, 201) == 2, "%d reports after 6 s", count_reports(&c, 201));
     for (int i = 0; i < 3; i++) {
-        rtsp_session_want_keyframe(p.session);
+        p.session->wants_keyframe = true;
         play_on(&c, &p, 50, 99);
     }
     CHECK(count_reports(&c, 206) == 1, "%d requests in 0.15 s", count_reports(&c, 206));
@@ -181,7 +178,7 @@ static void test_teardown(void)
     struct player p = {0};
     play_plainly(&c, &p, 3);
     play_on(&c, &p, 100, 99);
-    rtsp_session_teardown(p.session, player_now(&p));
+    player_leave(&p);
     play_on(&c, &p, 300, 99);
     CHECK(p.rc == -ESHUTDOWN, "%d", p.rc);
     CHECK(strstr(find_request(&c, "TEARDOWN", 0), "\r\nSession: 77\r\n"), "%s",
@@ -196,7 +193,7 @@ static void test_teardown(void)
     answer_plainly(&c);
     player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
     play_on(&c, &p, 1000, 3);
-    rtsp_session_teardown(p.session, player_now(&p));
+    player_leave(&p);
     play_on(&c, &p, 100, 99);
     CHECK(p.rc == 0, "over at once: %d", p.rc);
     p.skew_ns += S / 2;
@@ -258,8 +255,8 @@ static void test_ends(void)
         player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
         play_on(&c, &p, 1000, 99);
         CHECK(p.rc == -ENODATA && p.units == units[i], "%d after %d units", p.rc, p.units);
-        CHECK(strstr(rtsp_session_why(p.session), i ? "ended the connection" : "ended the stream"),
-              "%s", rtsp_session_why(p.session));
+        CHECK(strstr(p.session->why, i ? "ended the connection" : "ended the stream"), "%s",
+              p.session->why);
         player_close(&p);
         camera_close(&c);
     }
@@ -287,11 +284,11 @@ static void test_deadline(void)
         p.skew_ns += 10 * S;
         play_on(&c, &p, 50, 99);
         if (cases[i].why)
-            CHECK(p.rc == -ETIMEDOUT && strstr(rtsp_session_why(p.session), cases[i].why), "%d: %s",
-                  p.rc, rtsp_session_why(p.session));
+            CHECK(p.rc == -ETIMEDOUT && strstr(p.session->why, cases[i].why), "%d: %s", p.rc,
+                  p.session->why);
         else
-            CHECK(p.rc == 0 && rtsp_session_is_answered(p.session), "%d", p.rc);
-        CHECK(!strstr(rtsp_session_why(p.session), "secret"), "a secret");
+            CHECK(p.rc == 0 && p.session->play_ns && !p.session->open, "%d", p.rc);
+        CHECK(!strstr(p.session->why, "secret"), "a secret");
         player_close(&p);
         camera_close(&c);
     }
@@ -334,7 +331,7 @@ static void test_keep_alive(void)
     rtsp_session_ping(p.session);
     play_on(&c, &p, 50, 99);
     CHECK(count_requests(&c, "GET_PARAMETER") == 3, "no ping");
-    CHECK(rtsp_session_heard_ns(p.session) >= pinged, "the ping's answer was not heard");
+    CHECK(p.session->heard_ns >= pinged, "the ping's answer was not heard");
     player_close(&p);
     camera_close(&c);
 }
@@ -377,15 +374,17 @@ static void test_stop_while_connecting(void)
     camera_open(&c);
     answer_with(&c, "SETUP", "");
     player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
-    rtsp_session_teardown(p.session, player_now(&p));
-    CHECK(rtsp_session_step(p.session, player_now(&p)) == -ESHUTDOWN, "while connecting");
+    player_leave(&p);
+    play_on(&c, &p, 1000, 99);
+    camera_step(&c);
+    CHECK(p.rc == -ESHUTDOWN && c.accepted == 0, "%d, %d connections", p.rc, c.accepted);
     player_close(&p);
 
     answer_plainly(&c);
     player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
     play_on(&c, &p, 100, 99);
     CHECK(count_requests(&c, "SETUP") == 1, "no SETUP");
-    rtsp_session_teardown(p.session, player_now(&p));
+    player_leave(&p);
     play_on(&c, &p, 100, 99);
     CHECK(p.rc == 0, "without the name of the session: %d", p.rc);
     camera_send(&c, "RTSP/1.0 200 OK\r\nSession: 9\r\n\r\n", 31);
