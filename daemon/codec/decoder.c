@@ -130,7 +130,7 @@ static int end_if_due(struct decoder *d)
     return rc == -EBADMSG ? 0 : rc;
 }
 
-static int send(struct decoder *d, const AVPacket *packet, struct packet_info *info)
+static int send_packet(struct decoder *d, const AVPacket *packet, struct packet_info *info)
 {
     // The same after packets that it did not get.
     d->codec.keyframes_only =
@@ -237,7 +237,7 @@ int decoder_send(struct decoder *d, const struct packet *packet)
         packet_history_rewind(&d->history);
         info->done = !packet_history_keeps(&d->history); // came before the first keyframe
     } else if (!replays && (key || !buffers_refused(d->buffers))) { // a keyframe tries again
-        rc = send(d, av, info);
+        rc = send_packet(d, av, info);
     }
     note_refusal(d, info);
     d->lost += rc == -EBADMSG && !buffers_refused(d->buffers);
@@ -253,7 +253,7 @@ static int replay(struct decoder *d)
     const bool counted = info->done;
     if (info->packet.reference_lost && !info->skipped)
         corruption_missing_reference(&d->corruption, info->facts.serial);
-    int rc = info->skipped ? 0 : send(d, info->packet.av, info);
+    int rc = info->skipped ? 0 : send_packet(d, info->packet.av, info);
     if (rc < 0 && rc != -EBADMSG)
         return rc;
     if (!switch_keeps_packets(d) && !packet_history_replays(&d->history))
