@@ -338,8 +338,6 @@ static void check_crops_keys(const struct crops_check *c)
                 "names)"},
         {"gate.motion", "is not for crops, which come as results come (gate of the output that "
                         "crops.of names)"},
-        {"gate.change", "is not for crops, which come as results come (gate of the output that "
-                        "crops.of names)"},
     };
     struct output_config *o = c->output;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)

@@ -647,17 +647,25 @@ static void check_batch(struct output_check *c)
 
 // --- gate
 
+// Accepted beside a key that is gone and gave it an effect.
+static bool has_gone_change(const struct config *config)
+{
+    for (int i = 0; i < config->n_gone; i++)
+        if (strcmp(config->gone[i].gone->key, "gate.change") == 0)
+            return true;
+    return false;
+}
+
 // Refuses gate.hold and gate.every without a gate to hold or open, unless the output itself sets
-// gate.motion or gate.change (false).
+// gate.motion (false).
 static void check_gate(struct output_check *c)
 {
-    const struct gate_config *gate = &c->output->gate;
-    const bool motion = gate->motion || key_is_given(c, "gate.motion");
-    const bool change = gate->change > 0 || key_is_given(c, "gate.change");
-    if (!motion && key_is_given(c, "gate.hold"))
+    if (c->output->gate.motion || key_is_given(c, "gate.motion"))
+        return;
+    if (key_is_given(c, "gate.hold"))
         refuse_key(c, "gate.hold", "has no effect without gate.motion beside it");
-    if (!motion && !change && key_is_given(c, "gate.every"))
-        refuse_key(c, "gate.every", "has no effect without gate.motion or gate.change beside it");
+    if (key_is_given(c, "gate.every") && !has_gone_change(c->config))
+        refuse_key(c, "gate.every", "has no effect without gate.motion beside it");
 }
 
 // --- LUT

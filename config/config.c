@@ -121,5 +121,5 @@ bool camera_config_analyses(const struct camera_config *camera)
 
 bool output_config_has_gate(const struct output_config *output)
 {
-    return output->gate.motion || output->gate.change > 0;
+    return output->gate.motion;
 }

@@ -96,10 +96,9 @@ struct crops_config {
     struct duration keep;  // how long pictures wait for their detections
 };
 
-// Pictures that an output gets (daemon/output/gate.h): all, if motion and change are off.
+// Pictures that an output gets (daemon/output/gate.h): all, if motion is off.
 struct gate_config {
     bool motion;           // pictures with motion
-    int change;            // pictures whose fingerprint differs in at least that many bits; 0: off
     struct duration hold;  // stays open after the last motion
     struct duration every; // at least one picture per period; 0: off
 };

@@ -355,7 +355,7 @@ static bool is_automatic(const struct config_row *row, const struct output_confi
     if (!output)
         return false;
     if (strncmp(row->key, "gate.", 5) == 0)
-        return !output->gate.motion && output->gate.change == 0;
+        return !output->gate.motion;
     return output->kernel == KERNEL_COPY && output->overflow == OVERFLOW_DROP_OLDEST &&
            strcmp(row->key, "overflow") == 0;
 }

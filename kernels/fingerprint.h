@@ -80,15 +80,6 @@ extern const int16_t fingerprint_table[FINGERPRINT_FREQUENCIES][FINGERPRINT_SIDE
 // Computes the fingerprints of n pictures. Thread-safe.
 void fingerprint_reference(const uint8_t (*luma)[FINGERPRINT_LUMA], uint64_t *ret, int n);
 
-// Number of bits that differ.
-static inline FRAMED_HD int fingerprint_distance(uint64_t a, uint64_t b)
-{
-    int n = 0;
-    for (uint64_t differ = a ^ b; differ; differ &= differ - 1)
-        n++;
-    return n;
-}
-
 #ifdef __cplusplus
 }
 #endif

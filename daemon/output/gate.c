@@ -5,9 +5,8 @@
 #include <math.h>
 
 #include "daemon/wire.h"
-#include "kernels/fingerprint.h"
 
-// Timestamps of another epoch, and fingerprints of another geometry, cannot be compared.
+// Timestamps of another epoch cannot be compared, and another size shows another scene.
 static void follow_stream(struct gate *gate, const struct frame_info *info)
 {
     if (gate->epoch == info->epoch && gate->width == info->source_width &&
@@ -23,22 +22,14 @@ static void follow_stream(struct gate *gate, const struct frame_info *info)
 // Returns true if motion holds the gate open, or if it is time for a picture.
 static bool is_open(const struct gate *gate, const struct gate_config *config, int64_t pts_ns)
 {
-    return (config->motion && gate->moved && pts_ns - gate->moved_ns <= config->hold.ns) ||
+    return (gate->moved && pts_ns - gate->moved_ns <= config->hold.ns) ||
            (config->every.ns > 0 && pts_ns - gate->passed_ns >= config->every.ns);
-}
-
-static bool has_changed(const struct gate *gate, const struct gate_config *config,
-                        uint64_t fingerprint)
-{
-    return config->change > 0 &&
-           (!gate->has_reference ||
-            fingerprint_distance(fingerprint, gate->reference) >= config->change);
 }
 
 bool gate_opens(struct gate *gate, const struct gate_config *config, const struct frame_info *info)
 {
     const struct scene_facts *scene = &info->scene;
-    if (!config->motion && config->change == 0)
+    if (!config->motion)
         return true;
     follow_stream(gate, info);
     if (info->flags & FRAMED_FLAG_DAMAGED)
@@ -49,18 +40,13 @@ bool gate_opens(struct gate *gate, const struct gate_config *config, const struc
         gate->moved = true;
         gate->moved_ns = info->pts_ns;
     }
-    return !gate->begun || is_open(gate, config, info->pts_ns) ||
-           has_changed(gate, config, scene->fingerprint);
+    return !gate->begun || is_open(gate, config, info->pts_ns);
 }
 
 void gate_passed(struct gate *gate, const struct frame_info *info)
 {
     gate->begun = true;
     gate->passed_ns = info->pts_ns;
-    if (!info->scene.known)
-        return;
-    gate->has_reference = true;
-    gate->reference = info->scene.fingerprint;
 }
 
 // --- frames per second

@@ -1,6 +1,6 @@
 // Decides which pictures an output gets: at most so many per second (`fps`), and with `gate` only
-// pictures with motion, pictures that differ from the last one passed, and one now and then. It
-// counts by timestamps, so that a file at full pace gives the same pictures as a camera. Pure.
+// pictures with motion, and one now and then. It counts by timestamps, so that a file at full pace
+// gives the same pictures as a camera. Pure.
 #ifndef FRAMED_DAEMON_OUTPUT_GATE_H
 #define FRAMED_DAEMON_OUTPUT_GATE_H
 
@@ -8,13 +8,11 @@
 
 // For one output; zeroed at first. The timestamps are from one epoch.
 struct gate {
-    bool begun; // a picture of this epoch and size has passed, and the next five are valid
+    bool begun; // a picture of this epoch and size has passed, and the next four are valid
     uint32_t epoch;
     int width, height; // of the source
     int64_t passed_ns; // pts of the last picture passed
-    bool has_reference;
-    uint64_t reference; // fingerprint of the last undamaged one passed
-    bool moved;         // motion was seen in this epoch, last at this pts:
+    bool moved;        // motion was seen in this epoch, last at this pts:
     int64_t moved_ns;
 };
 

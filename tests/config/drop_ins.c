@@ -312,6 +312,8 @@ static void test_gone(void)
         "framed.d/10.yaml:2:21: cameras.b.outputs.l.sink: this value is gone since framed 0.2.0: "
         "the "
         "output is off (",
+        "framed.d/10.yaml:1:44: cameras.b.outputs.k.gate.change: is gone since framed 0.2.0: "
+        "ignored (",
         "framed.d/10.yaml:3:1: nats: is gone since framed 0.2.0: ignored (",
         "framed.yaml:3:15: batches.n.sink: this value is gone since framed 0.2.0: the output is "
         "off (",
@@ -330,17 +332,17 @@ static void test_gone(void)
         "'tcp:0'}}}}\n"
         "batches: {n: {sink: 'nats://h/s', cameras: [a]}, m: {sink: 'tcp:0', cameras: [a]}}\n");
     box_write(&box, "framed.d/10.yaml",
-              "cameras: {b: {url: y, outputs: {k: {sink: 'tcp:0'},\n"
+              "cameras: {b: {url: y, outputs: {k: {gate: {change: 4, every: 1s}, sink: 'tcp:0'},\n"
               "                l: {sink: '${FRAMED_TEST_SINK}', mode: 0600}}}}\n"
               "nats: {user: 7}\n");
     CHECK(box_read(&box) == 0 && box.size == 0, "%s", box.printed);
     const struct config *config = box.config;
     const int n = config ? config->n_gone : 0;
-    CHECK(n == 6, "%d are noted", n);
+    CHECK(n == 7, "%d are noted", n);
     for (int i = 0; i < n; i++) {
         char *text = gone_text(config, i);
         bool found = false;
-        for (int j = 0; j < 6; j++)
+        for (int j = 0; j < 7; j++)
             found |= strncmp(text + strlen(box.folder) + 1, texts[j], strlen(texts[j])) == 0;
         CHECK(found && gone_is_first(config, i) == (config->gone[i].gone->value == NULL || i == 3),
               "%s", text);

@@ -52,7 +52,7 @@ GOOD = [
     output(sink="file:/tmp/%F-%H.npy", segment="1.5GiB"),
     output(segment=0),
     output(gate="motion"),
-    output(gate={"motion": True, "change": 4, "hold": "2s", "every": 0}),
+    output(gate={"motion": True, "hold": "2s", "every": 0}),
     {**output(), "defaults": {"gate": "motion"}},
     camera(stats=True, grid="16x9", motion={"sensitivity": 60, "mask": ["0,0 9,0 9,9", "${MASK:-1,2,3,4,5,6}"], "min_area": 0}),
     output(max_age=0, mode=660, sink="unix:/a"),

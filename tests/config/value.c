@@ -69,7 +69,6 @@ static const struct {
      "|0,0|0,0 9,0|0,0 9,0 9|0,0 9,0 9,9,|,0 0,9 9,9|0,,0 9,0 9,9|0.5,0 9,0 9,9|-1,0 9,0 9,9|"
      "0,0 9,0 9,16385|0;0 9;0 9;9|01,0 9,0 9,9"},
     {&camera_table, "grid", "1x1|32x18|64x64", "65x1|1x65|0x0|32|auto"},
-    {&output_table, "gate.change", "0|1|64", "65|-1|4%|motion"},
     {&output_table, "gate.every", "0|10s|24h", "10|25h|-1s"},
     {&output_table, "mode", "0660|660|0000|0777", "0888|66|00660|rw|1777|0o660|-660|"},
     {&output_table, "segment", "0|1s|10m|24h|1500ms|1d|1MiB|1.5GiB|1024GiB",

@@ -23,7 +23,6 @@ cameras:
     outputs:
       all: {{size: 64x64, sink: "unix:{where}/all.sock"}}
       motion: {{size: 64x64, gate: motion, sink: "unix:{where}/motion.sock"}}
-      change: {{size: 64x64, gate: {{change: 4, every: 0}}, sink: "unix:{where}/change.sock"}}
   masked:
     url: {where}/clip.mkv
     motion: {{mask: "0,0 320,0 320,120 0,120"}}
@@ -81,17 +80,8 @@ def check_motion(checks, times, event):
     checks.check(len(outside) < 40, f"{len(outside)} pictures beside it, at {outside}")
 
 
-def check_change(checks, times, at):
-    """The gate passes changes of the whole picture, in both directions."""
-    checks.check(times[0] == 0, f"the first is of {times[0]} s")
-    for second in (at["dark"][0], at["dark"][0] + 15):
-        checks.check(any(second <= t < second + 1 for t in times), f"no change at {second} s: {times}")
-    quiet = [t for t in times if 5 < t < at["block"][0]]
-    checks.check(not quiet, f"pictures of stillness: {quiet}")
-
-
 def check_accounts(checks, metrics):
-    for camera, output in (("clip", "all"), ("clip", "motion"), ("clip", "change"), ("masked", "motion")):
+    for camera, output in (("clip", "all"), ("clip", "motion"), ("masked", "motion")):
         offered, emitted, lost = metrics.account(camera=camera, output=output)
         still = metrics.losses(camera=camera, output=output)["still"]
         checks.check(offered == sum(seconds for _, seconds in EVENTS) * RATE, f"{camera} {output}: {offered} offered")
@@ -113,14 +103,13 @@ def main():
     with folder() as where:
         make_clip(os.path.join(where, "clip.mkv"))
         with Framed(where, CONFIG.format(where=where)) as framed:
-            readers = {name: Reader(f"unix:{where}/{name}.sock") for name in ("all", "motion", "change", "masked")}
+            readers = {name: Reader(f"unix:{where}/{name}.sock") for name in ("all", "motion", "masked")}
             checks.check(framed.wait(60) == 0, f"framed ended: {framed.errors()[-2000:]}")
             for reader in readers.values():
                 reader.join()
             check_accounts(checks, framed.metrics())
             check_alarms(checks, framed.errors())
         check_motion(checks, seconds_of(readers["motion"]), at["block"][0])
-        check_change(checks, seconds_of(readers["change"]), at)
         masked = [t for t in seconds_of(readers["masked"]) if at["block"][0] <= t < at["block"][0] + 5]
         checks.check(not masked, f"motion behind the mask: {masked}")
     checks.end()

@@ -181,7 +181,7 @@ static void test_rules(void)
         luma[1][i] = luma[0][i] + 55;
     }
     fingerprint_reference(luma, bits, 2);
-    CHECK(bits[0] == bits[1] && fingerprint_distance(bits[0], 0) == 32, "%016llx, %016llx",
+    CHECK(bits[0] == bits[1] && __builtin_popcountll(bits[0]) == 32, "%016llx, %016llx",
           (unsigned long long)bits[0], (unsigned long long)bits[1]);
     for (int bit = 0; bit < 64; bit++) {
         for (int i = 0; i < FINGERPRINT_LUMA; i++) {
@@ -196,7 +196,6 @@ static void test_rules(void)
     memset(luma, 99, sizeof luma);
     fingerprint_reference(luma, bits, 2);
     CHECK(bits[0] == 0 && bits[1] == 0, "all alike: no bit is above the median");
-    CHECK(fingerprint_distance(0x8000000000000001, 0x8000000000000006) == 3, "distance");
 }
 
 int main(void)

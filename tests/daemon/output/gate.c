@@ -1,5 +1,5 @@
-// Pictures that a gate passes: motion with its hold time, changes of the fingerprint, one now and
-// then, damage, unknown pictures, new epochs and sizes.
+// Pictures that a gate passes: motion with its hold time, one now and then, damage, unknown
+// pictures, new epochs and sizes.
 #include "daemon/output/gate.h"
 
 #include "daemon/wire.h"
@@ -48,16 +48,7 @@ static bool damaged(struct gate *gate, const struct gate_config *config, int64_t
     return offer(gate, config, &info);
 }
 
-static bool shows(struct gate *gate, const struct gate_config *config, int64_t pts_ns,
-                  uint64_t fingerprint)
-{
-    struct frame_info info = picture(pts_ns);
-    info.scene.fingerprint = fingerprint;
-    return offer(gate, config, &info);
-}
-
-static const struct gate_config by_motion = {true, 0, {5 * S}, {10 * S}};
-static const struct gate_config by_change = {false, 4, {5 * S}, {10 * S}};
+static const struct gate_config by_motion = {true, {5 * S}, {10 * S}};
 
 static void test_none(void)
 {
@@ -91,29 +82,6 @@ static void test_every(void)
     CHECK(!still(&gate, &never, 3600 * S), "0: never");
 }
 
-static void test_change(void)
-{
-    struct gate gate = {0};
-    CHECK(shows(&gate, &by_change, 0, 0), "the first");
-    CHECK(!shows(&gate, &by_change, 1 * S, 7), "3 bits");
-    CHECK(shows(&gate, &by_change, 2 * S, 15), "4 bits");
-    CHECK(!shows(&gate, &by_change, 3 * S, 8), "3 bits from the last that passed");
-    CHECK(shows(&gate, &by_change, 4 * S, 0), "4 bits from the last that passed");
-    CHECK(!moving(&gate, &by_change, 5 * S), "motion is not asked for");
-    CHECK(!shows(&gate, &by_change, 14 * S - 1, 1) && shows(&gate, &by_change, 14 * S, 1), "due");
-    CHECK(!shows(&gate, &by_change, 15 * S, 6), "the due one is what is compared with");
-    CHECK(shows(&gate, &by_change, 16 * S, 30), "5 bits from that");
-}
-
-static void test_both(void)
-{
-    const struct gate_config both = {true, 4, {5 * S}, {0}};
-    struct gate gate = {0};
-    CHECK(shows(&gate, &both, 0, 0) && !shows(&gate, &both, S, 1), "the first");
-    CHECK(shows(&gate, &both, 2 * S, ~UINT64_C(0)), "a change without motion");
-    CHECK(moving(&gate, &both, 3 * S) && still(&gate, &both, 8 * S), "motion");
-}
-
 static void test_damage(void)
 {
     struct gate gate = {0}, late = {0};
@@ -124,10 +92,6 @@ static void test_damage(void)
     CHECK(moving(&gate, &by_motion, 2 * S) && damaged(&gate, &by_motion, 3 * S), "an open gate");
     CHECK(!still(&gate, &by_motion, 7 * S + 1), "is held by what was whole");
     CHECK(damaged(&gate, &by_motion, 13 * S), "one now and then");
-    gate = (struct gate){0};
-    CHECK(shows(&gate, &by_change, 0, 0) && !damaged(&gate, &by_change, S), "no change");
-    CHECK(damaged(&gate, &by_change, 10 * S) && !shows(&gate, &by_change, 11 * S, 1),
-          "it is not what others are compared with");
 }
 
 static void test_unknown(void)
@@ -138,13 +102,10 @@ static void test_unknown(void)
     for (int i = 0; i < 9; i++, info.pts_ns += 40 * MS)
         CHECK(offer(&gate, &by_motion, &info), "nothing is known");
     CHECK(!still(&gate, &by_motion, S), "the first was");
-    gate = (struct gate){0};
-    CHECK(offer(&gate, &by_change, &info) && shows(&gate, &by_change, 2 * S, 1),
-          "there is nothing to compare with");
 }
 
-// Motion between the output's pictures holds the gate open for the next of them, and pictures lost
-// after the gate are not references for comparison.
+// Motion between the output's pictures holds the gate open for the next of them, and a picture lost
+// after the gate is not the first.
 static void test_lost(void)
 {
     struct gate gate = {0};
@@ -156,12 +117,6 @@ static void test_lost(void)
     info = picture(0);
     CHECK(gate_opens(&gate, &by_motion, &info), "the first is lost");
     CHECK(still(&gate, &by_motion, S) && !still(&gate, &by_motion, 2 * S), "so the next is first");
-    gate = (struct gate){0};
-    CHECK(shows(&gate, &by_change, 0, 0), "the first");
-    info = picture(S);
-    info.scene.fingerprint = 255;
-    CHECK(gate_opens(&gate, &by_change, &info), "a change is lost");
-    CHECK(shows(&gate, &by_change, 2 * S, 255), "it is still one");
 }
 
 static void test_new_epoch(void)
@@ -183,8 +138,6 @@ int main(void)
     TEST(test_none());
     TEST(test_motion());
     TEST(test_every());
-    TEST(test_change());
-    TEST(test_both());
     TEST(test_damage());
     TEST(test_unknown());
     TEST(test_lost());
