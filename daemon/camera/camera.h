@@ -70,7 +70,6 @@ struct camera {
     struct preview_source preview;
     struct event ended;
     bool started, joined, released; // camera_start, camera_join, camera_released was called
-    bool is_viewed;                 // the thread got outputs of previews, too
     struct rate_counter pictures, bytes, spent[STAGES]; // from the report, sampled by the status
     struct availability_share availability;             // updated by the alerts, like:
     unsigned alerts;                                    // raised now: bit 1 << enum alert_kind
@@ -101,7 +100,8 @@ int camera_open(struct camera *, const struct camera_config *, const struct came
 // Takes over the list: the camera delivers to these outputs from its next frame on. The caller
 // closes outputs that only the former list had, once they have no subscribers.
 void camera_subscribe(struct camera *, struct subscriptions *);
-// Call after camera_join, once the device is released: ends its previews' outputs.
+// Call after camera_join, once the device is released: ends its previews' outputs, and switches
+// to those of a camera_subscribe since then.
 void camera_released(struct camera *);
 void camera_close(struct camera *); // after camera_join and the sinks' end; accepts a zeroed one
 
