@@ -115,9 +115,9 @@ void camera_stop(struct camera *); // `ended` follows within close_timeout; may 
 void camera_wake(struct camera *); // call after a change of `given`
 // Joins the thread, after `ended` or before camera_start. Outputs stay for their sinks to finish.
 void camera_join(struct camera *);
-// Closes the decoder, releases the device, and takes back results on it. Call after camera_join and
-// once the camera's sinks, which may read these results, are closed. Any thread; blocks. The
-// watchdog notices a driver that hangs here.
+// Closes the decoder, releases the device, and takes back results on it. Camera thread; or any,
+// after camera_join and once the camera's sinks, which may read these results, are closed. Blocks.
+// The watchdog notices a driver that hangs here.
 void camera_release_device(struct camera *);
 
 // Camera thread, or another one while it does not run. Switches to the outputs in `given`. Returns
