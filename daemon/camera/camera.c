@@ -121,7 +121,6 @@ static void serve_outputs(struct camera *camera)
         return;
     if (!camera->joined)
         viewed = preview_source_extend(&camera->preview);
-    camera->is_viewed = viewed;
     viewed = viewed ? own(camera, viewed) : subscriptions_acquire(camera->subscriptions);
     release(atomic_exchange(&camera->given, viewed));
     if (camera->started && !camera->joined)
@@ -239,6 +238,6 @@ void camera_join(struct camera *camera)
 void camera_released(struct camera *camera)
 {
     camera->released = true;
-    if (camera->is_viewed)
+    if (camera->outputs != camera->subscriptions)
         serve_outputs(camera);
 }

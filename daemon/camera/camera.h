@@ -70,7 +70,6 @@ struct camera {
     struct preview_source preview;
     struct event ended;
     bool started, joined, released; // camera_start, camera_join, camera_released was called
-    bool is_viewed;                 // the thread got outputs of previews, too
     struct rate_counter pictures, bytes, spent[STAGES]; // from the report, sampled by the status
     struct availability_share availability;             // updated by the alerts, like:
     unsigned alerts;                                    // raised now: bit 1 << enum alert_kind
@@ -101,7 +100,8 @@ int camera_open(struct camera *, const struct camera_config *, const struct came
 // Takes over the list: the camera delivers to these outputs from its next frame on. The caller
 // closes outputs that only the former list had, once they have no subscribers.
 void camera_subscribe(struct camera *, struct subscriptions *);
-// Call after camera_join, once the device is released: ends its previews' outputs.
+// Call after camera_join, once the device is released: ends its previews' outputs, and switches
+// to those of a camera_subscribe since then.
 void camera_released(struct camera *);
 void camera_close(struct camera *); // after camera_join and the sinks' end; accepts a zeroed one
 
@@ -115,9 +115,9 @@ void camera_stop(struct camera *); // `ended` follows within close_timeout; may 
 void camera_wake(struct camera *); // call after a change of `given`
 // Joins the thread, after `ended` or before camera_start. Outputs stay for their sinks to finish.
 void camera_join(struct camera *);
-// Closes the decoder, releases the device, and takes back results on it. Call after camera_join and
-// once the camera's sinks, which may read these results, are closed. Any thread; blocks. The
-// watchdog notices a driver that hangs here.
+// Closes the decoder, releases the device, and takes back results on it. Camera thread; or any,
+// after camera_join and once the camera's sinks, which may read these results, are closed. Blocks.
+// The watchdog notices a driver that hangs here.
 void camera_release_device(struct camera *);
 
 // Camera thread, or another one while it does not run. Switches to the outputs in `given`. Returns

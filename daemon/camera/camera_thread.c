@@ -424,6 +424,7 @@ static void drain(struct camera *camera)
 static void wait_for_orders(struct camera *camera, int64_t until_ns)
 {
     update_subscriptions(camera);
+    stage_enter(&camera->report.stages, STAGE_PAUSE, until_ns - monotonic_ns());
     pthread_mutex_lock(&camera->lock);
     if (!atomic_load(&camera->stop) && !atomic_load(&camera->given))
         condition_wait(&camera->wake, &camera->lock, until_ns);
@@ -442,11 +443,8 @@ static void wait_for_next_try(struct camera *camera)
         if (ns > LOOK_NS && atomic_load(&report->state) != CAMERA_RETRYING)
             camera_report_state(report, CAMERA_RETRYING,
                                 "its password was refused: it is not tried again yet");
-        stage_enter(&report->stages, STAGE_PAUSE, ns);
-        if (ns > WARM_NS) {
-            drain(camera);
-            detach_device(camera);
-        }
+        if (ns > WARM_NS)
+            camera_release_device(camera);
         wait_for_orders(camera, now_ns + bounds_min(ns, LOOK_NS));
     }
     update_subscriptions(camera);
@@ -476,8 +474,7 @@ static enum camera_state state_after(struct camera *camera, int rc)
 // Waits after the end of the input: clients still look at its last pictures.
 static void wait_for_results(struct camera *camera)
 {
-    const int64_t ns = work_keeps_ns(camera->work), until_ns = monotonic_ns() + ns;
-    stage_enter(&camera->report.stages, STAGE_PAUSE, ns);
+    const int64_t until_ns = monotonic_ns() + work_keeps_ns(camera->work);
     while (!atomic_load(&camera->stop) && monotonic_ns() < until_ns)
         wait_for_orders(camera, until_ns);
 }

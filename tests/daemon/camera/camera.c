@@ -195,6 +195,7 @@ static void test_viewer_after_the_end(void)
     struct preview_reader reader = {.kind = {.plane = -1, .width = 64, .fps = 1},
                                     .take = take_nothing};
     struct work_queue work = {0};
+    struct subscriptions *given;
     struct previews *previews;
     struct fixture *f = configure("empty.flv");
     f->config.demuxer = "flv";
@@ -203,6 +204,9 @@ static void test_viewer_after_the_end(void)
     f->camera.preview.previews = previews;
     CHECK(preview_start(&f->camera.preview, &reader) == 0, "start");
     CHECK(f->camera.outputs == f->camera.subscriptions, "the list of viewers is served");
+    CHECK(subscriptions_open(&given, "gate", &f->config, f->camera.subscriptions, NULL) == 0,
+          "given");
+    camera_subscribe(&f->camera, given); // a reload before the release
     camera_released(&f->camera);
     CHECK(f->camera.outputs == f->camera.subscriptions, "and after the release, too");
     preview_stop(&reader);
