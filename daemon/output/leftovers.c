@@ -134,12 +134,12 @@ static uint64_t mkv_record(struct walk *walk)
     return (uint64_t)(id_bytes + size_bytes) + (id == SEGMENT ? 0 : size);
 }
 
-// Lines, as many as begin in the head. The file's last bytes suffice.
+// Lines, as many as begin in the head. The file's last bytes suffice; the others always stay.
 static uint64_t lines_record(struct walk *walk)
 {
     enum { LAST_BYTES = 1 << 20 }; // a line has fewer
     const uint8_t *newline = memrchr(walk->head, '\n', (size_t)walk->n);
-    walk->ends = newline && walk->left <= LAST_BYTES;
+    walk->ends = newline || walk->left > LAST_BYTES;
     return (uint64_t)(walk->left > LAST_BYTES ? walk->left - LAST_BYTES
                       : newline               ? newline - walk->head + 1
                                               : walk->n);

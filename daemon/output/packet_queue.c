@@ -154,9 +154,8 @@ static bool has_room(const struct packet_queue *queue, size_t memory)
 static void wait_for_room(struct packet_queue *queue, size_t memory, const _Atomic bool *stop)
 {
     while (queue->options.waits && queue->sink == POOL_SINK_OPEN && !has_room(queue, memory) &&
-           !atomic_load(stop)) {
+           !atomic_load(stop))
         condition_wait(&queue->room, &queue->lock, monotonic_ns() + GLANCE_NS);
-    }
 }
 
 // Returns the reason to drop the packet, or LOSSES to queue it.
@@ -284,8 +283,10 @@ void packet_queue_set_sink(struct packet_queue *queue, enum pool_sink sink)
 {
     pthread_mutex_lock(&queue->lock);
     queue->sink = sink;
-    if (sink == POOL_SINK_REFUSED || sink == POOL_SINK_STOPPED)
-        lose_waiting(queue, NULL, sink == POOL_SINK_REFUSED ? LOSS_SINK : LOSS_STOPPING);
+    if (sink == POOL_SINK_REFUSED || sink == POOL_SINK_STOPPED) {
+        queue->loss = sink == POOL_SINK_REFUSED ? LOSS_SINK : LOSS_STOPPING;
+        lose_waiting(queue, NULL, queue->loss);
+    }
     pthread_cond_signal(&queue->room);
     pthread_mutex_unlock(&queue->lock);
 }

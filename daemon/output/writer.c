@@ -309,8 +309,9 @@ static void start_next(struct writer *writer)
     struct pool *pool = writer->sink.context.pool;
     if (writer->busy || writer->ending)
         return;
+    const bool last = writer->finishing && !(pool && pool_is_filling(pool)); // before `acquire`
     const bool acquired = writer->kind->acquire(writer);
-    writer->ending = !acquired && writer->finishing && !(pool && pool_is_filling(pool));
+    writer->ending = last && !acquired;
     if (acquired || writer->ending)
         start_job(writer, writer->kind->write);
 }

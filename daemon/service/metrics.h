@@ -46,7 +46,7 @@ int metrics_save(const char *path, const char *text, size_t size);
 struct camera *metrics_camera(const struct metrics *, const char *name); // NULL: none
 bool metrics_wants_camera(const struct metrics *, const struct camera *);
 
-// Calls `each` with the own output of every ring.
+// Calls `each` with the outlet of every ring.
 void metrics_each_results(const struct metrics *, void (*each)(void *opaque, struct outlet *),
                           void *opaque);
 

@@ -54,7 +54,7 @@ struct json_t *status_string(const char *);
 struct json_t *status_string_or_null(const char *);                 // null for ""
 struct json_t *status_sink_json(const struct outlet *);             // its address, or null
 struct json_t *status_camera_json(struct camera *, int64_t now_ns); // NULL: out of memory
-// For a batch's own output. NULL: out of memory.
+// For a batch. NULL: out of memory.
 struct json_t *status_batch_json(const struct outlet *, int64_t now_ns);
 // Returns a list of the last analysed picture of each camera, complete as in lines of `kernel:
 // stats`, for free(); NULL: out of memory.

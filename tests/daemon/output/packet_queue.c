@@ -135,12 +135,16 @@ static void test_sinks(void)
     struct packet_queue *queue = open_queue(0, false);
     add(queue, 0, 0);
     packet_queue_set_sink(queue, POOL_SINK_REFUSED);
+    packet_queue_set_sink(queue, POOL_SINK_OPEN);
+    add(queue, 1, 1);
+    CHECK(!packet_queue_has_next(queue), "its keyframe was lost");
+    packet_queue_set_sink(queue, POOL_SINK_REFUSED);
     add(queue, 5, 5);
     expect(queue, 0, -1);
-    expect_account(2, LOSS_SINK, 2);
+    expect_account(3, LOSS_SINK, 3);
     packet_queue_set_sink(queue, POOL_SINK_OPEN);
     add(queue, 6, 6);
-    expect_account(3, LOSS_SINK, 3);
+    expect_account(4, LOSS_SINK, 4);
     add(queue, 10, 10);
     packet_queue_set_sink(queue, POOL_SINK_FINISHING);
     add(queue, 11, 11);

@@ -366,6 +366,12 @@ static void test_lines(void)
               (int)size_of(in_folder("1.jsonl")), (int)size);
         rig_remove(&rig);
     }
+    memset(bytes + sizeof bytes / 4, 0, sizeof bytes - sizeof bytes / 4);
+    begin("%s.jsonl", 0, 0);
+    put("1.jsonl.part", bytes, sizeof bytes);
+    restart(PROTOCOL_LINES);
+    CHECK(size_of(in_folder("1.jsonl")) >= (off_t)sizeof bytes / 4, "lines before zeros are lost");
+    rig_remove(&rig);
 }
 
 static void test_whose_leftovers(void)
