@@ -125,11 +125,12 @@ static void abandon_request(struct rtsp_session *s)
     s->open = false;
 }
 
-// Takes the next item of input, or waits for it.
+// Takes the next item of input, or waits for it. Returns -EAGAIN if there was none by `until_ns`: a
+// wait may have lasted longer, so that only a read shows it.
 static int next_input(struct rtsp_session *s, int64_t until_ns)
 {
     int rc = rtsp_take_input(s);
-    if (rc == -EAGAIN) {
+    if (rc == -EAGAIN && s->now_ns < until_ns) {
         rtsp_wait_for_input(s, until_ns);
         rc = 0;
     }
@@ -142,15 +143,12 @@ static int ask(struct rtsp_session *s, const char *method, const char *url, cons
 {
     int rc = begin_request(s, method, url, headers);
     while (rc == 0 && s->open) {
-        const int64_t answer_ns = s->heard_ns + s->answer_ns;
         if (atomic_load(s->stop))
             rc = -ECANCELED;
         else if (s->now_ns >= s->until_ns)
             rc = rtsp_end_late(s);
-        else if (s->now_ns >= answer_ns)
-            rc = -EAGAIN;
         else
-            rc = next_input(s, bounds_min(s->until_ns, answer_ns));
+            rc = next_input(s, bounds_min(s->until_ns, s->heard_ns + s->answer_ns));
     }
     return rc;
 }

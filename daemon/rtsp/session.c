@@ -259,9 +259,7 @@ static int read_unit(struct rtsp_session *s, struct rtsp_unit *ret)
     if (rc == 0) {
         s->unit_ns = s->now_ns;
         s->waited_ns = s->dry_ns = 0;
-    } else if (rc != -EAGAIN)
-        rtsp_end_by_error(s, rc, "cannot receive from");
-    else if (s->track->barren)
+    } else if (s->track->barren)
         rtsp_end(s, -ETIME, "sends packets, but no picture of %s in them%s%s", s->media.encoding,
                  *complaint ? ": " : "", complaint);
     return rc != 0 && s->ended ? s->ended : rc;

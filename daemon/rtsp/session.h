@@ -1,6 +1,6 @@
 // One session with an RTSP camera, from connecting to TEARDOWN, with the detours that servers
 // require: challenges, redirections, another URL of the track, TCP instead of UDP. One thread uses
-// a session; all waits end within 50 ms of *stop.
+// a session; all waits but those for TEARDOWN's reply end within 50 ms of *stop.
 #ifndef FRAMED_DAEMON_RTSP_SESSION_H
 #define FRAMED_DAEMON_RTSP_SESSION_H
 
@@ -101,9 +101,10 @@ int rtsp_session_open(struct rtsp_session **ret, const struct camera_config *, s
 // track; -EMEDIUMTYPE: video, but none in H.264, H.265 or JPEG; -EKEYREJECTED: the certificate;
 // another negative errno.
 int rtsp_session_play(struct rtsp_session *, int64_t until_ns, int64_t answer_ns);
-// Returns 0 with the next access unit, valid until the next call; -EAGAIN: nothing has arrived for
-// 50 ms; -ERESTART: call rtsp_session_play again, for the camera redirects us, or UDP fails;
-// -ECANCELED; or why the session ended, once the units before its end have been read.
+// Returns 0 with the next access unit, valid until the next call; -EAGAIN: none was complete at
+// now_ns, and 50 ms at most have been waited since; -ERESTART: call rtsp_session_play again, for
+// the camera redirects us, or UDP fails; -ECANCELED; or why the session ended, once the units
+// before its end have been read.
 int rtsp_session_read(struct rtsp_session *, struct rtsp_unit *ret);
 struct rtp_statistics rtsp_session_statistics(const struct rtsp_session *);
 const char *rtsp_session_transport(const struct rtsp_session *); // "tcp", "udp", "multicast"

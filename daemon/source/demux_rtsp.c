@@ -317,7 +317,7 @@ static void note_answer(struct rtsp_demux *in, int64_t now_ns)
 // Handles the connection while there is no unit. Returns 0, -ETIMEDOUT, or why it ended.
 static int keep_waiting(struct rtsp_demux *in)
 {
-    const int64_t now_ns = monotonic_ns();
+    const int64_t now_ns = in->session->now_ns; // everything before was read; what follows was not
     note_answer(in, now_ns);
     if (is_silent(in, now_ns))
         return end_silent(in, now_ns);

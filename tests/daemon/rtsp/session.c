@@ -294,6 +294,32 @@ static void test_deadline(void)
     }
 }
 
+static struct player *late;
+
+static void pause_after_reply(struct camera *c, const char *request)
+{
+    (void)c;
+    if (!strncmp(request, "DESCRIBE ", 9))
+        late->skew_ns += 3601 * S;
+}
+
+// A process that was stopped for longer than the limit of an answer reads the reply that came.
+static void test_late_reader(void)
+{
+    struct camera c;
+    struct player p = {.config.connect_timeout.ns = 7200 * S};
+    late = &p;
+    camera_open(&c);
+    c.after = pause_after_reply;
+    answer_plainly(&c);
+    player_open(&p, "rtsp://127.0.0.1:%d/a", c.port);
+    play_on(&c, &p, 200, 99);
+    CHECK(p.rc == 0 && c.accepted == 1 && p.session->play_ns, "%d, %d connections", p.rc,
+          c.accepted);
+    player_close(&p);
+    camera_close(&c);
+}
+
 static void test_keep_alive(void)
 {
     struct camera c;
@@ -438,6 +464,7 @@ int main(void)
     TEST(test_teardown());
     TEST(test_ends());
     TEST(test_deadline());
+    TEST(test_late_reader());
     TEST(test_keep_alive());
     TEST(test_keep_alive_is_learnt());
     TEST(test_stop_while_connecting());

@@ -224,6 +224,16 @@ static struct demux *open_demux(struct camera *c, bool with_user, struct demux_m
     return demux;
 }
 
+static _Atomic int pause_ms; // of the process, in its next wait
+
+// Replaces the system's.
+int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+    (void)mask;
+    poll(NULL, 0, atomic_exchange(&pause_ms, 0));
+    return poll(fds, n, (int)(timeout->tv_nsec / MS) + 1);
+}
+
 // Returns 0, or demux_read's error.
 static int read_for(struct demux *demux, int ms)
 {
@@ -436,6 +446,21 @@ static void test_media_timeout_holds_at_once(void)
     camera_stop(&c);
 }
 
+// Pictures that arrived while the process was stopped are no silence.
+static void test_stopped_process_keeps_its_session(void)
+{
+    struct camera c = {.answers = true};
+    struct demux_memory memory = {0};
+    struct demux *demux = open_demux(&c, false, &memory, 0);
+    int rc = demux ? read_for(demux, 600) : -ECANCELED;
+    CHECK(rc == 0 && memory.intervals >= 8, "%s, %d intervals", strerror(-rc), memory.intervals);
+    pause_ms = 1500;
+    rc = demux ? read_for(demux, 100) : -ECANCELED;
+    CHECK(rc == 0 && pause_ms == 0, "%s", strerror(-rc));
+    demux_close(demux);
+    camera_stop(&c);
+}
+
 // Returns the number of connections within 2.2 s to a camera that answers none.
 static int connections_without_answer(bool with_user, bool accepted)
 {
@@ -535,6 +560,7 @@ int main(void)
     TEST(test_dead_connection_is_replaced());
     TEST(test_connection_dies_behind_its_first_picture());
     TEST(test_media_timeout_holds_at_once());
+    TEST(test_stopped_process_keeps_its_session());
     TEST(test_sets_are_of_the_stream());
     return test_end();
 }
