@@ -6,8 +6,9 @@
 //   short: bind, lstat and rename of sockets, rename of an edited file of the configuration, and
 //   open and lock of a recording's first file.
 // - NAME (daemon/camera/camera_thread.c), the camera's name: reads, decodes, analyses and submits.
-//   Blocks in libavformat, libavcodec and the drivers, waits for free results if an output requires
-//   it, and opens the device that it acquires. libavcodec has its own threads beside it.
+//   Waits for its socket, at most 50 ms at a time (daemon/rtsp/connection.c), and for free results
+//   if an output requires it. Blocks in libavformat, libavcodec and the drivers. libavcodec has its
+//   own threads beside it.
 // - "hardware decode" (daemon/codec/hardware.c), one for each hardware decoder other than NVDEC:
 //   blocks in its driver. The camera's thread waits for it, for 3 s at most, and goes on without
 //   it.
