@@ -26,6 +26,7 @@ struct early_output {
     bool h264;
     // H.264:
     bool fields;    // pictures came as fields: nothing is requested between two
+    bool unasked;   // pictures of a reordered stream came unrequested
     bool recovered; // pictures since the last start are whole: libavcodec would not mark them
     int64_t whole;  // pictures of packets before this one are damaged
     // Both:
@@ -251,8 +252,8 @@ static int request_held(struct early_output *early, AVCodecContext *context,
 }
 
 // Requests what is held before a picture that begins a stream. libavcodec drops pictures with a POC
-// below one that it gave out unrequested, and forgets that POC if an IDR picture comes alone and
-// with has_b_frames 0.
+// below one that it gave out unrequested. It forgets that POC if an IDR picture comes alone and
+// with has_b_frames 0, unless the SPS announces reordering, and if it is flushed.
 static int send_packet(struct early_output *early, AVCodecContext *context,
                        struct sent_packet *sent)
 {
@@ -268,12 +269,16 @@ static int send_packet(struct early_output *early, AVCodecContext *context,
     int rc = resets ? request_held(early, context, sent) : 0;
     if (rc < 0)
         return rc;
+    if (resets && early->unasked)
+        avcodec_flush_buffers(context);
     if (resets)
         context->has_b_frames = 0;
     rc = libav_send(context, sent->packet, early->last);
+    const bool reorders = context->has_b_frames > 0;
     context->has_b_frames = bounds_max(context->has_b_frames, resets ? reordered : early->depth);
     early->recovered |= begins && rc >= 0;
     int kept = keep_output(early, context, sent);
+    early->unasked = (early->unasked && !resets) || (kept > 0 && reorders);
     if (kept >= 0 && early->recovered && !early->fields)
         kept = request_held(early, context, sent);
     return rc < 0 ? rc : bounds_min(kept, 0);

@@ -46,6 +46,7 @@ struct losses {
     unsigned seed;
     bool bits;    // bits are changed; else packets are dropped
     bool gradual; // keyframes only begin a refresh
+    int late;     // packets dropped at the start
 };
 
 // Times of the pictures that no loss can touch: of packets between a keyframe and the next loss.
@@ -75,7 +76,7 @@ static bool lose(struct losses *losses, struct packet *packet)
     if (losses->seed == 0)
         return false;
     losses->seed = losses->seed * 1664525 + 1013904223;
-    const bool lost = losses->seed >> 24 <= 12;
+    const bool lost = losses->late-- > 0 || losses->seed >> 24 <= 12;
     note_packet(packet, lost, losses->gradual);
     if (!lost)
         return false;
@@ -203,7 +204,9 @@ static void test_losses(const char *file, bool bits)
     decode_all(&clean, file);
     for (unsigned seed = 1; seed <= (follows ? 3 : 8); seed++) {
         char what[64];
-        const struct losses losses = {seed, bits, strcmp(file, "refresh.mp4") == 0};
+        const bool gradual = strcmp(file, "refresh.mp4") == 0;
+        const int late = bits || gradual ? 0 : 4 * (int)(seed % 4);
+        const struct losses losses = {seed, bits, gradual, late};
         decode_live(file, false, losses, &whole, &waits);
         decode_live(file, true, losses, &got, &waits);
         snprintf(what, sizeof what, "%s, seed %u", file, seed);
