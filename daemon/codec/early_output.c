@@ -21,16 +21,15 @@ struct early_output {
     AVPacket *packet; // H.264: an end of sequence; H.265: the last edited copy
     int length_bytes; // see struct nal_reader
     struct output_order order;
-    bool apart; // the next picture's POC does not continue from the last one's
-    int depth;  // H.265: pictures decoded ahead of one shown before them, by the last SPS
+    bool apart;          // the next picture's POC does not continue from the last one's
+    int depth;           // H.265: pictures decoded ahead of one shown before them, by the last SPS
+    int64_t first, last; // serials of the first packet since early_output_begin, and of the last
     bool h264;
     // H.264:
     bool fields;    // pictures came as fields: nothing is requested between two
     bool unasked;   // pictures of a reordered stream came unrequested
     bool recovered; // pictures since the last start are whole: libavcodec would not mark them
     int64_t whole;  // pictures of packets before this one are damaged
-    // Both:
-    int64_t first, last; // serials of the first packet since early_output_begin, and of the last
     struct stamps {
         int64_t last;
         int n, stalled; // recent ones that did not rise
@@ -65,10 +64,8 @@ static void edit_sequence(struct early_output *early, const struct nal *sps)
     const bool edits = pictures > 0 && left <= EDITED_BITS_MAX;
     early->depth = edits ? (int)pictures : 0;
     bits = begin;
-    if (edits)
-        write_bit(&bits, (uint8_t *)sps->data, true);
-    for (int i = 0; edits && i < left; i++)
-        write_bit(&bits, (uint8_t *)sps->data, i >= left / 2);
+    for (int i = -1; edits && i < left; i++)
+        write_bit(&bits, (uint8_t *)sps->data, i < 0 || i >= left / 2);
 }
 
 // Parameter sets come before the picture.
@@ -112,8 +109,7 @@ static const AVPacket *edited_packet(struct early_output *early, const AVPacket 
     if (av_packet_ref(own, packet) < 0 || av_packet_make_writable(own) < 0)
         return NULL;
     uint8_t *extradata = av_packet_get_side_data(own, AV_PKT_DATA_NEW_EXTRADATA, &bytes);
-    if (extradata)
-        edit_extradata(early, extradata, bytes);
+    edit_extradata(early, extradata, bytes);
     edit_units(early, own->data, (size_t)own->size, early->length_bytes);
     return own;
 }
