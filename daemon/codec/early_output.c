@@ -267,11 +267,14 @@ static int send_packet(struct early_output *early, AVCodecContext *context,
         return rc;
     if (resets && early->unasked)
         avcodec_flush_buffers(context);
-    if (resets)
-        context->has_b_frames = 0;
+    // Without reordering nothing need come unrequested either: an IDR picture may be lost.
+    const bool ordered = sent->facts->in_order;
+    if (resets || (ordered && early->recovered && !early->fields))
+        context->has_b_frames = resets ? 0 : bounds_max(reordered, 1);
     rc = libav_send(context, sent->packet, early->last);
     const bool reorders = context->has_b_frames > 0;
-    context->has_b_frames = bounds_max(context->has_b_frames, resets ? reordered : early->depth);
+    context->has_b_frames =
+        ordered ? reordered : bounds_max(context->has_b_frames, resets ? reordered : early->depth);
     early->recovered |= begins && rc >= 0;
     int kept = keep_output(early, context, sent);
     early->unasked = (early->unasked && !resets) || (kept > 0 && reorders);

@@ -268,6 +268,30 @@ static void test_crossed(const char *file)
     run_close(&run);
 }
 
+// Pictures after an IDR picture that is lost are shown.
+static void test_lost_idr(const char *file)
+{
+    struct run run;
+    struct packet packet;
+    int packets = 0, keys = 0;
+    struct decode_options options = live;
+    options.decode.by = follows ? DECODE_NVDEC : DECODE_CPU;
+    without = false;
+    if (!run_join(&run, file, &options, follows ? &with_device : &no_device))
+        return;
+    while (demux_read(run.demux, &packet) == 0) {
+        keys += packet.keyframe;
+        if (packet.keyframe && keys == 3)
+            continue;
+        packets++;
+        pass(&run, &packet);
+    }
+    pass(&run, NULL);
+    CHECK(run.lost == 0 && run.frames == packets && keys > 3, "%d lost, %d of %d shown", run.lost,
+          run.frames, packets);
+    run_close(&run);
+}
+
 // The parameters change in mid-stream.
 static void test_resize(const char *encoder, const char *ending)
 {
@@ -291,6 +315,8 @@ static void test_all(void)
         TEST(test_stream(&streams[i]));
     TEST(test_crossed("b2.mp4"));
     TEST(test_crossed("b2.mkv"));
+    TEST(test_lost_idr("b0.mp4"));
+    TEST(test_lost_idr("b2.mp4"));
     TEST(test_losses("b0.mp4", false));
     TEST(test_losses("b2.ts", false));
     TEST(test_losses("b3p.mp4", false));
