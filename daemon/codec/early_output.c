@@ -21,15 +21,15 @@ struct early_output {
     AVPacket *packet; // H.264: an end of sequence; H.265: the last edited copy
     int length_bytes; // see struct nal_reader
     struct output_order order;
-    bool apart; // the next picture's POC does not continue from the last one's
-    int depth;  // H.265: pictures decoded ahead of one shown before them, by the last SPS
+    bool apart;          // the next picture's POC does not continue from the last one's
+    int depth;           // H.265: pictures decoded ahead of one shown before them, by the last SPS
+    int64_t first, last; // serials of the first packet since early_output_begin, and of the last
     bool h264;
     // H.264:
     bool fields;    // pictures came as fields: nothing is requested between two
+    bool unasked;   // pictures of a reordered stream came unrequested
     bool recovered; // pictures since the last start are whole: libavcodec would not mark them
     int64_t whole;  // pictures of packets before this one are damaged
-    // Both:
-    int64_t first, last; // serials of the first packet since early_output_begin, and of the last
     struct stamps {
         int64_t last;
         int n, stalled; // recent ones that did not rise
@@ -64,10 +64,8 @@ static void edit_sequence(struct early_output *early, const struct nal *sps)
     const bool edits = pictures > 0 && left <= EDITED_BITS_MAX;
     early->depth = edits ? (int)pictures : 0;
     bits = begin;
-    if (edits)
-        write_bit(&bits, (uint8_t *)sps->data, true);
-    for (int i = 0; edits && i < left; i++)
-        write_bit(&bits, (uint8_t *)sps->data, i >= left / 2);
+    for (int i = -1; edits && i < left; i++)
+        write_bit(&bits, (uint8_t *)sps->data, i < 0 || i >= left / 2);
 }
 
 // Parameter sets come before the picture.
@@ -111,8 +109,7 @@ static const AVPacket *edited_packet(struct early_output *early, const AVPacket 
     if (av_packet_ref(own, packet) < 0 || av_packet_make_writable(own) < 0)
         return NULL;
     uint8_t *extradata = av_packet_get_side_data(own, AV_PKT_DATA_NEW_EXTRADATA, &bytes);
-    if (extradata)
-        edit_extradata(early, extradata, bytes);
+    edit_extradata(early, extradata, bytes);
     edit_units(early, own->data, (size_t)own->size, early->length_bytes);
     return own;
 }
@@ -251,8 +248,8 @@ static int request_held(struct early_output *early, AVCodecContext *context,
 }
 
 // Requests what is held before a picture that begins a stream. libavcodec drops pictures with a POC
-// below one that it gave out unrequested, and forgets that POC if an IDR picture comes alone and
-// with has_b_frames 0.
+// below one that it gave out unrequested. It forgets that POC if an IDR picture comes alone and
+// with has_b_frames 0, unless the SPS announces reordering, and if it is flushed.
 static int send_packet(struct early_output *early, AVCodecContext *context,
                        struct sent_packet *sent)
 {
@@ -268,12 +265,19 @@ static int send_packet(struct early_output *early, AVCodecContext *context,
     int rc = resets ? request_held(early, context, sent) : 0;
     if (rc < 0)
         return rc;
-    if (resets)
-        context->has_b_frames = 0;
+    if (resets && early->unasked)
+        avcodec_flush_buffers(context);
+    // Without reordering nothing need come unrequested either: an IDR picture may be lost.
+    const bool ordered = sent->facts->in_order;
+    if (resets || (ordered && early->recovered && !early->fields))
+        context->has_b_frames = resets ? 0 : bounds_max(reordered, 1);
     rc = libav_send(context, sent->packet, early->last);
-    context->has_b_frames = bounds_max(context->has_b_frames, resets ? reordered : early->depth);
+    const bool reorders = context->has_b_frames > 0;
+    context->has_b_frames =
+        ordered ? reordered : bounds_max(context->has_b_frames, resets ? reordered : early->depth);
     early->recovered |= begins && rc >= 0;
     int kept = keep_output(early, context, sent);
+    early->unasked = (early->unasked && !resets) || (kept > 0 && reorders);
     if (kept >= 0 && early->recovered && !early->fields)
         kept = request_held(early, context, sent);
     return rc < 0 ? rc : bounds_min(kept, 0);

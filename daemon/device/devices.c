@@ -103,7 +103,6 @@ static int open_device(struct devices *devices, struct device *device)
     struct backend *backend = device->backend;
     struct decode_device *nvdec = device->nvdec;
     const bool wants_nvdec = device->wants_nvdec && !nvdec;
-    size_t memory = 0;
     int rc = 0;
     begin_busy(devices, device);
     if (!backend && (rc = driver->open(&backend, &device->options)) < 0) {
@@ -112,15 +111,17 @@ static int open_device(struct devices *devices, struct device *device)
     }
     if (!device->backend)
         log_event(LOG_LEVEL_INFO, "backend %s: %s", device->label, driver->describe(backend));
-    if (driver->device_bytes)
-        memory = driver->device_bytes(backend);
     if (wants_nvdec)
         rc = decode_device_open(&nvdec, device->options.device, devices->config->cuda.decoders);
     end_busy(devices, device);
-    device->backend = backend;
     device->nvdec = nvdec;
     device->had_nvdec |= nvdec != NULL;
-    device->place.limit = driver->device_bytes ? budget_limit(devices->config, memory) : SIZE_MAX;
+    if (device->backend) // leases read the limit without the lock
+        return rc;
+    device->backend = backend;
+    device->place.limit = driver->device_bytes
+                              ? budget_limit(devices->config, driver->device_bytes(backend))
+                              : SIZE_MAX;
     if (driver->device_uuid)
         memcpy(device->place.uuid, driver->device_uuid(backend), sizeof device->place.uuid);
     return rc;

@@ -46,6 +46,7 @@ struct losses {
     unsigned seed;
     bool bits;    // bits are changed; else packets are dropped
     bool gradual; // keyframes only begin a refresh
+    int late;     // packets dropped at the start
 };
 
 // Times of the pictures that no loss can touch: of packets between a keyframe and the next loss.
@@ -75,7 +76,7 @@ static bool lose(struct losses *losses, struct packet *packet)
     if (losses->seed == 0)
         return false;
     losses->seed = losses->seed * 1664525 + 1013904223;
-    const bool lost = losses->seed >> 24 <= 12;
+    const bool lost = losses->late-- > 0 || losses->seed >> 24 <= 12;
     note_packet(packet, lost, losses->gradual);
     if (!lost)
         return false;
@@ -203,7 +204,9 @@ static void test_losses(const char *file, bool bits)
     decode_all(&clean, file);
     for (unsigned seed = 1; seed <= (follows ? 3 : 8); seed++) {
         char what[64];
-        const struct losses losses = {seed, bits, strcmp(file, "refresh.mp4") == 0};
+        const bool gradual = strcmp(file, "refresh.mp4") == 0;
+        const int late = bits || gradual ? 0 : 4 * (int)(seed % 4);
+        const struct losses losses = {seed, bits, gradual, late};
         decode_live(file, false, losses, &whole, &waits);
         decode_live(file, true, losses, &got, &waits);
         snprintf(what, sizeof what, "%s, seed %u", file, seed);
@@ -265,6 +268,30 @@ static void test_crossed(const char *file)
     run_close(&run);
 }
 
+// Pictures after an IDR picture that is lost are shown.
+static void test_lost_idr(const char *file)
+{
+    struct run run;
+    struct packet packet;
+    int packets = 0, keys = 0;
+    struct decode_options options = live;
+    options.decode.by = follows ? DECODE_NVDEC : DECODE_CPU;
+    without = false;
+    if (!run_join(&run, file, &options, follows ? &with_device : &no_device))
+        return;
+    while (demux_read(run.demux, &packet) == 0) {
+        keys += packet.keyframe;
+        if (packet.keyframe && keys == 3)
+            continue;
+        packets++;
+        pass(&run, &packet);
+    }
+    pass(&run, NULL);
+    CHECK(run.lost == 0 && run.frames == packets && keys > 3, "%d lost, %d of %d shown", run.lost,
+          run.frames, packets);
+    run_close(&run);
+}
+
 // The parameters change in mid-stream.
 static void test_resize(const char *encoder, const char *ending)
 {
@@ -288,6 +315,8 @@ static void test_all(void)
         TEST(test_stream(&streams[i]));
     TEST(test_crossed("b2.mp4"));
     TEST(test_crossed("b2.mkv"));
+    TEST(test_lost_idr("b0.mp4"));
+    TEST(test_lost_idr("b2.mp4"));
     TEST(test_losses("b0.mp4", false));
     TEST(test_losses("b2.ts", false));
     TEST(test_losses("b3p.mp4", false));
