@@ -186,8 +186,10 @@ static void test_gate(struct output_config output)
 {
     struct fixture f = {0};
     set_up(&f, &output);
-    for (int i = 0; i < 5; i++) // the same fingerprint
-        offer(&f, i * INT64_C(1000000000), &record);
+    struct scene_record still = record;
+    still.info.scene.moving = false;
+    for (int i = 0; i < 5; i++)
+        offer(&f, i * INT64_C(1000000000), &still);
     CHECK(lost(&f, LOSS_STILL) == 4, "%d still", (int)lost(&f, LOSS_STILL));
     output_finish(f.output, 0);
     CHECK(lost(&f, LOSS_STOPPING) == 1 && ledger_in_flight(&f.output->ledger) == 0, "at the end");
@@ -227,7 +229,7 @@ int main(void)
 {
     struct output_config thinned = config, gated = config, patient = config;
     thinned.fps = 1;
-    gated.gate.change = 4;
+    gated.gate.motion = true;
     patient.overflow = OVERFLOW_WAIT;
     TEST(test_numbers());
     TEST(test_longest());
