@@ -13,6 +13,7 @@
 #include "daemon/base/machine.h"
 #include "daemon/base/number.h"
 #include "daemon/base/region.h"
+#include "daemon/codec/early_output.h"
 #include "daemon/codec/pixel_format_map.h"
 #include "daemon/source/libav_version.h"
 
@@ -198,6 +199,7 @@ struct buffer {
 };
 
 struct buffers {
+    struct early_output *early; // of the served context
     struct memory_share share;
     // H.265, by serial. A thread of libavcodec writes the entry of the packet that it decodes,
     // ahead of the picture's output. In VP9, several may decode one packet.
@@ -535,13 +537,17 @@ static int get_buffer(AVCodecContext *context, AVFrame *frame, int flags)
         avcodec_align_dimensions2(context, &width, &height, align);
         rc = fill_planes(buffers, BY_DECODER, frame, width, height, align);
     }
-    if (rc >= 0 && context->codec_id == AV_CODEC_ID_HEVC)
-        count_served(buffers, frame);
+    if (rc >= 0) {
+        if (context->codec_id == AV_CODEC_ID_HEVC)
+            count_served(buffers, frame);
+        early_output_handed(buffers->early, frame);
+    }
     return rc;
 }
 
-void buffers_serve(struct buffers *buffers, AVCodecContext *context)
+void buffers_serve(struct buffers *buffers, AVCodecContext *context, struct early_output *early)
 {
+    buffers->early = early;
     context->opaque = buffers;
     context->get_buffer2 = get_buffer;
     libav_allow_threaded_callbacks(context);

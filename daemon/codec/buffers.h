@@ -11,6 +11,7 @@ struct AVCodecContext;
 struct AVCodecParameters;
 struct AVFrame;
 struct buffers;
+struct early_output;
 
 // --- the decoded picture buffer (DPB) of a stream: the memory that libavcodec takes for its
 // pictures
@@ -51,8 +52,9 @@ void buffers_leave(struct buffers *);
 void buffers_trim(struct buffers *); // frees idle buffers, and memory taken from the reserve
 
 // Makes the context allocate its pictures here, except in formats that no kernel reads and for
-// decoders that allocate their own. Uses the context's `opaque`.
-void buffers_serve(struct buffers *, struct AVCodecContext *);
+// decoders that allocate their own. Uses the context's `opaque`. Reports each picture to the early
+// output, which may be NULL and outlives the context.
+void buffers_serve(struct buffers *, struct AVCodecContext *, struct early_output *);
 // Returns true if libavcodec made up references for this picture of H.265, which it has just given
 // out.
 bool buffers_stood_in(const struct buffers *, const struct AVFrame *);

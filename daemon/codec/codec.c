@@ -40,13 +40,15 @@ static int set_up(struct codec *codec, AVCodecContext *context,
     libav_carry_serials(context);
     if (codec->nvdec.device) {
         context->opaque = &codec->nvdec;
-        return codec->nvdec.device->prepare(context, codec->nvdec.device, options->in_flight);
+        const int rc =
+            codec->nvdec.device->prepare(context, codec->nvdec.device, options->in_flight);
+        return rc == 0 && codec->early ? early_output_follow(codec->early, context) : rc;
     }
     context->apply_cropping = 0; // hashes are of whole pictures; picture_map crops
     context->thread_count = options->threads;
     if (shows_at_once(options))
         forbid_delay(context);
-    buffers_serve(buffers, context);
+    buffers_serve(buffers, context, codec->early);
     return 0;
 }
 
@@ -61,7 +63,8 @@ int codec_open(struct codec *codec, const AVCodecParameters *parameters,
         return decoder ? -ENOMEM : -ENOTSUP;
     *codec = (struct codec){.nvdec.device = device, .pictures = pictures, .first = NO_SERIAL + 1};
     int rc = avcodec_parameters_to_context(context, parameters);
-    if (rc >= 0 && shows_at_once(options) && early_output_open(&codec->early, context) == -ENOMEM)
+    if (rc >= 0 && shows_at_once(options) &&
+        early_output_open(&codec->early, parameters) == -ENOMEM)
         rc = AVERROR(ENOMEM);
     if (rc >= 0)
         rc = set_up(codec, context, options, buffers);
@@ -165,7 +168,8 @@ static int begin_packet(struct codec *codec, const AVPacket *packet,
 // Sends the last IDR picture again. Returns false when all held-back pictures are out.
 static bool push(struct codec *codec)
 {
-    if (!codec->draining || !codec->idr || codec->pushes >= codec->context->has_b_frames)
+    if (!codec->draining || !codec->idr || codec->early ||
+        codec->pushes >= codec->context->has_b_frames)
         return false;
     codec->pushes++;
     return libav_send(codec->context, codec->idr, NO_SERIAL) >= 0;
@@ -186,14 +190,21 @@ int codec_send(struct codec *codec, const AVPacket *packet, const struct packet_
     pictures_reap(codec->pictures);
     if (packet)
         rc = begin_packet(codec, packet, facts);
-    if (rc >= 0 && codec->early)
-        rc = packet ? early_output_send(codec->early, codec->context, packet, facts,
-                                        codec->keyframes_only)
-                    : early_output_end(codec->early, codec->context, !codec->idr);
+    else if (codec->early)
+        early_output_end(codec->early, codec->context);
+    if (rc >= 0 && packet && codec->early)
+        rc = early_output_send(codec->early, codec->context, packet, facts, codec->keyframes_only);
     else if (rc >= 0 && (packet || !codec->idr))
         rc = libav_send(codec->context, packet, packet ? facts->serial : NO_SERIAL);
     nvdec_leave(&codec->nvdec);
     return rc;
+}
+
+static bool is_wanted(struct codec *codec, AVFrame *frame)
+{
+    if (codec->idr && libav_serial(frame) < codec->first)
+        return false;
+    return !codec->early || early_output_wants(codec->early, frame);
 }
 
 static int receive(struct codec *codec, AVFrame *frame)
@@ -201,8 +212,7 @@ static int receive(struct codec *codec, AVFrame *frame)
     int rc;
     do
         rc = avcodec_receive_frame(codec->context, frame);
-    while ((rc == 0 && codec->idr && libav_serial(frame) < codec->first) ||
-           (rc == AVERROR(EAGAIN) && push(codec)));
+    while ((rc == 0 && !is_wanted(codec, frame)) || (rc == AVERROR(EAGAIN) && push(codec)));
     return rc == AVERROR(EAGAIN) && codec->draining ? AVERROR_EOF : rc;
 }
 
@@ -218,17 +228,21 @@ int codec_receive(struct codec *codec, AVFrame *frame)
 {
     if (codec->hardware)
         return hardware_receive(codec->hardware, frame);
-    if (codec->early && early_output_next(codec->early, frame))
-        return 0;
-    if (codec->early)
-        return codec->draining ? AVERROR_EOF : AVERROR(EAGAIN);
     bool works = has_work_left(codec);
     if (works)
         nvdec_enter(&codec->nvdec);
     int rc = receive(codec, frame);
     if (works)
         nvdec_leave(&codec->nvdec);
-    return rc;
+    const bool waits = rc == AVERROR(EAGAIN) || rc == AVERROR_EOF;
+    return waits && codec->early && early_output_next(codec->early, frame) ? 0 : rc;
+}
+
+int64_t codec_late(struct codec *codec)
+{
+    if (codec->hardware)
+        return hardware_late(codec->hardware);
+    return codec->early ? early_output_late(codec->early) : 0;
 }
 
 int codec_map(struct codec *codec, struct picture *picture, bool keep_on_device, struct frame *ret,

@@ -49,8 +49,9 @@ bool codec_on_nvdec(const struct codec *);
 // Sends a packet; the serial in its facts is the libav_serial() of its picture. NULL, NULL is the
 // end. Returns 0 or a negative AVERROR.
 int codec_send(struct codec *, const AVPacket *, const struct packet_facts *);
-// As avcodec_receive_frame. A picture that came too late to be shown has AV_FRAME_FLAG_DISCARD.
-int codec_receive(struct codec *, AVFrame *);
+int codec_receive(struct codec *, AVFrame *); // as avcodec_receive_frame
+// Returns the serial of a decoded picture that came too late to be shown, once; 0: none.
+int64_t codec_late(struct codec *);
 int codec_map(struct codec *, struct picture *, bool keep_on_device, struct frame *ret,
               const char **converted); // as picture_map
 // Drops its pictures and continues with packet `first`; stays open, also on the device.

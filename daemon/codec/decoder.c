@@ -271,6 +271,8 @@ static int receive(struct decoder *d, AVFrame *av)
             rc = end_if_due(d);
         if (rc < 0 || !d->codec.context)
             return rc < 0 ? rc : d->error;
+        for (int64_t serial; (serial = codec_late(&d->codec)); d->lost++)
+            packet_history_info(&d->history, serial)->done = true;
         if (d->lost > 0) {
             d->lost--;
             return -EBADMSG;
@@ -278,10 +280,6 @@ static int receive(struct decoder *d, AVFrame *av)
         rc = codec_receive(&d->codec, av);
         if (rc == 0 && packet_history_repeats(&d->history, libav_serial(av)))
             continue;
-        if (rc == 0 && (av->flags & AV_FRAME_FLAG_DISCARD)) {
-            packet_history_info(&d->history, libav_serial(av))->done = true;
-            return -EBADMSG;
-        }
         if (rc == AVERROR(EAGAIN) && packet_history_replays(&d->history) &&
             !switch_waits_for_turn(d))
             rc = replay(d);

@@ -46,7 +46,6 @@ struct hardware {
     // Owned by the thread during a task, otherwise by the owner:
     AVCodecParameters *parameters;
     AVCodecContext *context;    // NULL: not open
-    bool shows_early;           // opens `early` with the context
     struct early_output *early; // NULL: libavcodec decides the order and the time of output
     AVPacket *packet;           // to send
     struct packet_facts facts;  // of the packet
@@ -185,6 +184,15 @@ static enum AVPixelFormat choose_format(AVCodecContext *context, const enum AVPi
     return is_library(hardware) ? formats[0] : AV_PIX_FMT_NONE;
 }
 
+static int get_buffer(AVCodecContext *context, AVFrame *frame, int flags)
+{
+    struct hardware *hardware = context->opaque;
+    int rc = avcodec_default_get_buffer2(context, frame, flags);
+    if (rc >= 0)
+        early_output_handed(hardware->early, frame);
+    return rc;
+}
+
 static int open_device(const struct hardware *hardware, AVBufferRef **ret)
 {
     const enum AVHWDeviceType type = hardware->decoder.device;
@@ -216,15 +224,18 @@ static int open_context(struct hardware *hardware)
     context->opaque = hardware;
     context->get_format = choose_format;
     context->thread_count = 1;
-    if (!library)
+    if (!library) {
+        context->get_buffer2 = get_buffer;
         context->extra_hw_frames = SURFACES;
+    }
     if (rc >= 0 && hardware->decoder.device != AV_HWDEVICE_TYPE_NONE &&
         (!library || hardware->choice.device[0]))
         rc = open_device(hardware, &context->hw_device_ctx);
-    if (hardware->decoder.format == AV_PIX_FMT_CUDA)
+    if (rc >= 0 && hardware->decoder.format == AV_PIX_FMT_CUDA) {
         libav_take_surfaces(context);
-    if (rc >= 0 && hardware->shows_early && early_output_open(&hardware->early, context) == -ENOMEM)
-        rc = AVERROR(ENOMEM);
+        if (hardware->early && early_output_follow(hardware->early, context) < 0)
+            rc = AVERROR(ENOMEM);
+    }
     if (rc >= 0)
         rc = avcodec_open2(context, hardware->decoder.codec, NULL);
     if (rc < 0)
@@ -294,12 +305,14 @@ static int copy_to_host(struct hardware *hardware, const AVFrame *from)
 
 static int next_picture(struct hardware *hardware, AVFrame *frame)
 {
-    if (hardware->early && early_output_next(hardware->early, frame))
-        return 0;
-    if (hardware->early)
-        return hardware->end ? AVERROR_EOF : AVERROR(EAGAIN);
-    int rc = avcodec_receive_frame(hardware->context, frame);
-    if (rc == 0 && is_library(hardware))
+    int rc;
+    do
+        rc = avcodec_receive_frame(hardware->context, frame);
+    while (rc == 0 && hardware->early && !early_output_wants(hardware->early, frame));
+    if ((rc == AVERROR(EAGAIN) || rc == AVERROR_EOF) && hardware->early &&
+        early_output_next(hardware->early, frame))
+        rc = 0;
+    else if (rc == 0 && is_library(hardware))
         rc = restore_stamp(hardware, frame);
     return rc;
 }
@@ -325,7 +338,7 @@ static int give_packet(struct hardware *hardware, const AVPacket *packet)
         return early_output_send(hardware->early, hardware->context, packet, &hardware->facts,
                                  hardware->keyframes_only);
     if (hardware->early)
-        return early_output_end(hardware->early, hardware->context, true);
+        early_output_end(hardware->early, hardware->context);
     return libav_send(hardware->context, packet, hardware->facts.serial);
 }
 
@@ -479,8 +492,10 @@ int hardware_open(struct hardware **ret, const AVCodecParameters *parameters,
     hardware->choice = *choice;
     hardware->buffers = buffers;
     hardware->deadline_ns = DEADLINE_NS;
-    hardware->shows_early = early && !is_library(hardware);
-    if ((rc = run_task(hardware, open_context)) < 0) {
+    if (early && !is_library(hardware) &&
+        early_output_open(&hardware->early, parameters) == -ENOMEM)
+        rc = -ENOMEM;
+    if (rc == 0 && (rc = run_task(hardware, open_context)) < 0) {
         hardware_why(hardware, rc, why, size);
         rc = hardware->hangs ? -ETIMEDOUT : rc == AVERROR(ENOMEM) ? -ENOMEM : -ENODEV;
     }
@@ -552,6 +567,11 @@ int hardware_receive(struct hardware *hardware, AVFrame *frame)
     memmove(&hardware->ready[0], &hardware->ready[1],
             (size_t)--hardware->n_ready * sizeof hardware->ready[0]);
     return 0;
+}
+
+int64_t hardware_late(struct hardware *hardware)
+{
+    return hardware->early && !hardware->hangs ? early_output_late(hardware->early) : 0;
 }
 
 void hardware_flush(struct hardware *hardware)

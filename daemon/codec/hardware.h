@@ -51,12 +51,13 @@ int hardware_open(struct hardware **ret, const AVCodecParameters *, const struct
                   bool early, struct buffers *buffers, char *why, size_t size);
 void hardware_close(struct hardware *); // accepts NULL
 
-// As codec_send, codec_receive and codec_flush. Errors other than AVERROR_INVALIDDATA,
+// As codec_send, codec_receive, codec_late and codec_flush. Errors other than AVERROR_INVALIDDATA,
 // AVERROR(EAGAIN) and AVERROR_EOF are the device's: another decoder must decode the packet.
 // AVERROR(ENOSYS): the device does not support the stream.
 int hardware_send(struct hardware *, const AVPacket *, const struct packet_facts *,
                   bool keyframes_only);
 int hardware_receive(struct hardware *, AVFrame *);
+int64_t hardware_late(struct hardware *);
 void hardware_flush(struct hardware *);
 
 // Copies the decoder's stream properties to `to`, a context that is not open.

@@ -11,77 +11,125 @@ enum {
 void output_order_begin(struct output_order *order)
 {
     for (int i = 0; i < order->n; i++)
-        av_frame_free(&order->entry[i].frame);
-    *order = (struct output_order){.sequence = 1, .highest_disposable = INT_MIN};
+        av_frame_free(&order->entry[i].picture.frame);
+    *order = (struct output_order){.highest_disposable = INT_MIN};
+}
+
+// --- the pictures
+
+static void remove_entry(struct output_order *order, int at)
+{
+    av_frame_free(&order->entry[at].picture.frame);
+    order->n--;
+    memmove(order->entry + at, order->entry + at + 1,
+            (size_t)(order->n - at) * sizeof(order->entry[0]));
+}
+
+static void note_late(struct output_order *order, int64_t serial)
+{
+    if (order->lates < OUTPUT_ORDER_PICTURES)
+        order->late[order->lates++] = serial;
+}
+
+int64_t output_order_late(struct output_order *order)
+{
+    return order->lates > 0 ? order->late[--order->lates] : 0;
+}
+
+void output_order_distrust(struct output_order *order)
+{
+    order->distrusted = DISTRUSTED_PICTURES;
+    for (int i = 0; i < order->n && !order->unseen; i++)
+        if (!order->entry[i].picture.given && order->entry[i].sequence == order->sequence)
+            av_frame_free(&order->entry[i].picture.frame);
 }
 
 bool output_order_is_behind(const struct output_order *order, int poc)
 {
-    return order->last_sequence == order->sequence && poc <= order->last_poc;
+    return order->begun && order->last_sequence == order->sequence && poc <= order->last_poc;
 }
 
-static AVFrame *remove_entry(struct output_order *order, struct order_entry *entry)
-{
-    AVFrame *frame = entry->frame;
-    const struct order_entry *end = order->entry + order->n--;
-    memmove(entry, entry + 1, (size_t)(end - entry - 1) * sizeof *entry);
-    return frame;
-}
-
-static void begin_sequence(struct output_order *order)
+static void begin_sequence(struct output_order *order, bool unseen)
 {
     order->sequence++;
     order->distrusted = 0;
+    order->unseen = unseen;
     order->highest_disposable = INT_MIN;
 }
 
 // Some encoders send pictures ahead of others without a reference to them.
-static void note_crossed(struct output_order *order, const struct packet_facts *facts)
+static void note_crossed(struct output_order *order, const struct order_picture *picture)
 {
-    order->crossed |= facts->poc < order->highest_disposable;
-    if (!facts->reference && facts->poc > order->highest_disposable)
-        order->highest_disposable = facts->poc;
+    order->crossed |= picture->poc < order->highest_disposable;
+    if (!picture->reference && picture->poc > order->highest_disposable)
+        order->highest_disposable = picture->poc;
 }
 
-void output_order_decoded(struct output_order *order, const struct packet_facts *facts,
-                          AVFrame *frame, int depth)
+void output_order_decoded(struct output_order *order, const struct order_picture *picture,
+                          int depth)
 {
     order->depth = depth;
-    if (facts->start != PICTURE_CONTINUES)
-        begin_sequence(order);
-    note_crossed(order, facts);
-    order->newest_poc = facts->poc;
-    order->newest_is_reference = facts->reference;
-    const bool behind = output_order_is_behind(order, facts->poc);
+    if (picture->start != PICTURE_CONTINUES)
+        begin_sequence(order, picture->start == PICTURE_BEGINS_UNSEEN);
+    note_crossed(order, picture);
+    order->newest = *picture;
+    order->newest.frame = NULL;
+    const bool behind = output_order_is_behind(order, picture->poc);
     if (behind) {
         order->twos = 0;
-        order->distrusted = DISTRUSTED_PICTURES;
-        frame->flags |= AV_FRAME_FLAG_DISCARD;
+        output_order_distrust(order);
     }
-    if (order->n == OUTPUT_ORDER_PICTURES) {
+    if (picture->given && (behind || !picture->frame)) {
+        AVFrame *frame = picture->frame;
         av_frame_free(&frame);
+        note_late(order, picture->serial);
         return;
     }
-    order->entry[order->n++] = (struct order_entry){
-        .frame = frame,
-        .sequence = order->sequence,
-        .poc = facts->poc,
-        .lowest = behind || facts->start == PICTURE_BEGINS_LOWEST,
-        .random_access = facts->random_access,
-    };
+    if (order->n == OUTPUT_ORDER_PICTURES)
+        remove_entry(order, 0);
+    struct order_entry *entry = &order->entry[order->n++];
+    *entry = (struct order_entry){*picture, order->sequence, order->unseen, false};
+    if (order->distrusted > 0 && !picture->given)
+        av_frame_free(&entry->picture.frame);
     order->distrusted -= order->distrusted > 0;
 }
 
-// Returns the first picture in output order, or NULL; *held counts those in its sequence.
+static void note_shown(struct output_order *order, struct order_entry *entry)
+{
+    const int poc = entry->picture.poc;
+    if (order->begun && order->last_sequence == entry->sequence && poc > order->last_poc) {
+        const int64_t step = (int64_t)poc - order->last_poc;
+        if (step % 2)
+            order->twos = 0;
+        order->twos += step == 2 && order->twos < TWOS_SURE;
+    }
+    order->begun = true;
+    order->last_sequence = entry->sequence;
+    order->last_poc = poc;
+    entry->shown = true;
+}
+
+static int find_serial(const struct output_order *order, int64_t serial)
+{
+    for (int i = 0; i < order->n; i++)
+        if (order->entry[i].picture.serial == serial)
+            return i;
+    return -1;
+}
+
+// Returns the first unshown picture in output order; *held counts those in its sequence.
 static struct order_entry *find_lowest(struct output_order *order, int *held)
 {
     struct order_entry *lowest = NULL;
     *held = 0;
-    for (struct order_entry *entry = order->entry; entry < order->entry + order->n; entry++) {
+    for (int i = 0; i < order->n; i++) {
+        struct order_entry *entry = &order->entry[i];
+        if (entry->shown)
+            continue;
         if (lowest && entry->sequence != lowest->sequence)
             break;
         ++*held;
-        if (!lowest || entry->poc < lowest->poc)
+        if (!lowest || entry->picture.poc < lowest->picture.poc)
             lowest = entry;
     }
     return lowest;
@@ -92,38 +140,89 @@ static struct order_entry *find_lowest(struct output_order *order, int *held)
 // streams.
 static bool is_next(const struct output_order *order, const struct order_entry *lowest, int held)
 {
+    const struct order_picture *newest = &order->newest, *picture = &lowest->picture;
     if (lowest->sequence != order->sequence || held > order->depth || order->ended ||
-        lowest->lowest)
+        picture->start == PICTURE_BEGINS_LOWEST)
         return true;
-    if (lowest->random_access && order->newest_poc > lowest->poc)
+    if (picture->random_access && newest->poc > picture->poc)
         return true;
     if (order->distrusted > 0)
         return false;
-    if (!order->crossed && !order->newest_is_reference && order->newest_poc >= lowest->poc)
+    if (!order->crossed && !newest->reference && newest->poc >= picture->poc)
         return true;
-    return order->last_sequence == lowest->sequence &&
-           (int64_t)lowest->poc - order->last_poc <= (order->twos == TWOS_SURE ? 2 : 1);
+    return order->begun && order->last_sequence == lowest->sequence &&
+           (int64_t)picture->poc - order->last_poc <= (order->twos == TWOS_SURE ? 2 : 1);
 }
 
-static void note_shown(struct output_order *order, const struct order_entry *entry)
+void output_order_end(struct output_order *order)
 {
-    if (order->last_sequence == entry->sequence) {
-        const int64_t step = (int64_t)entry->poc - order->last_poc;
-        if (step % 2)
-            order->twos = 0;
-        order->twos += step == 2 && order->twos < TWOS_SURE;
-    }
-    order->last_sequence = entry->sequence;
-    order->last_poc = entry->poc;
+    order->ended = true;
 }
 
 AVFrame *output_order_next(struct output_order *order)
 {
     int held;
     struct order_entry *lowest = find_lowest(order, &held);
-    if (!lowest || !is_next(order, lowest, held))
+    AVFrame *frame = lowest ? lowest->picture.frame : NULL;
+    if (!frame || !is_next(order, lowest, held))
         return NULL;
-    if (!(lowest->frame->flags & AV_FRAME_FLAG_DISCARD))
-        note_shown(order, lowest);
-    return remove_entry(order, lowest);
+    note_shown(order, lowest);
+    lowest->picture.frame = NULL;
+    return frame;
+}
+
+// --- the decoder's own output
+
+// The decoder gives out the first picture in output order that it holds: pictures ahead of it that
+// were not shown will not come. With keyframes alone, its order may be another one.
+static void drop_missed(struct output_order *order, const struct order_entry *output)
+{
+    const struct order_entry given = *output;
+    for (int i = order->n - 1; i >= 0; i--) {
+        const struct order_entry *entry = &order->entry[i];
+        if ((int32_t)(entry->sequence - given.sequence) < 0 ||
+            (entry->sequence == given.sequence && !entry->shown &&
+             entry->picture.poc < given.picture.poc))
+            remove_entry(order, i);
+    }
+}
+
+// Returns true if a picture after this one was shown.
+static bool is_late(const struct output_order *order, const struct order_entry *picture)
+{
+    for (int i = 0; i < order->n; i++) {
+        const struct order_entry *entry = &order->entry[i];
+        if (entry->shown &&
+            (entry->sequence != picture->sequence || entry->picture.poc > picture->picture.poc))
+            return true;
+    }
+    return false;
+}
+
+bool output_order_output(struct output_order *order, int64_t serial)
+{
+    int at = find_serial(order, serial);
+    if (at < 0)
+        return true;
+    bool late = false;
+    if (order->entry[at].unseen) {
+        // The decoder mixes its sequence with another: taken pictures are shown at their own time.
+        if (order->entry[at].picture.frame)
+            return false;
+        late = order->begun && order->last_sequence == order->entry[at].sequence &&
+               order->entry[at].picture.poc <= order->last_poc;
+    } else {
+        drop_missed(order, &order->entry[at]);
+        at = find_serial(order, serial);
+        late = is_late(order, &order->entry[at]);
+    }
+    const bool shown = order->entry[at].shown;
+    if (!shown && late)
+        note_late(order, serial);
+    if (!shown && late && !order->entry[at].unseen)
+        output_order_distrust(order);
+    if (!shown && !late)
+        note_shown(order, &order->entry[at]);
+    remove_entry(order, at);
+    return !shown && !late;
 }

@@ -13,6 +13,7 @@ enum {
     SLICE_I = 2,            // slice_type modulo 5
     SLICE_SI = 4,
     AVCC_SEQUENCES = 5, // offset of their number in an AVCDecoderConfigurationRecord
+    HVCC_ARRAYS = 22,   // offset of numOfArrays in a HEVCDecoderConfigurationRecord
     NEVER_POC = INT_MIN,
     QUIET = 64,      // added to the level of log messages: the decoder logs the same
     INTRAS_SURE = 2, // the second one: pictures after it may refer to some between the two
@@ -114,6 +115,39 @@ bool h264_loss_unit(struct h264_loss *loss, const struct nal *unit)
     return read_loss_slice(loss, unit, idr) || noise;
 }
 
+// --- extradata
+
+struct extradata_reader extradata_read(const uint8_t *data, size_t size, bool hevc)
+{
+    struct extradata_reader reader = {.data = data, .size = data ? size : 0, .hevc = hevc};
+    if (hevc && hevc_length_bytes(data, size) > 0) {
+        reader.at = HVCC_ARRAYS + 1;
+        reader.arrays = data[HVCC_ARRAYS];
+    } else if (!hevc && h264_length_bytes(data, size) > 0) {
+        reader.at = AVCC_SEQUENCES;
+        reader.arrays = 2; // of SPS, then of PPS
+    } else {
+        reader.arrays = -1; // start codes
+    }
+    return reader;
+}
+
+bool extradata_next(struct extradata_reader *reader, struct nal *ret)
+{
+    const uint8_t *data = reader->data;
+    struct nal_reader units = {data, reader->size, reader->arrays < 0 ? 0 : 2, reader->at};
+    for (; reader->units == 0 && reader->arrays > 0 && units.at + 3 < units.size;
+         reader->arrays--) {
+        reader->units = reader->hevc ? data[units.at + 1] << 8 | data[units.at + 2]
+                                     : data[units.at] & (reader->arrays > 1 ? 31 : 255);
+        units.at += reader->hevc ? 3 : 1;
+    }
+    reader->units--;
+    const bool found = (reader->arrays < 0 || reader->units >= 0) && nal_next(&units, ret);
+    reader->at = units.at;
+    return found;
+}
+
 // --- where a stream is whole again without an IDR picture: after a recovery point, whose count
 // spans a periodic intra refresh, or at intra pictures of streams that have nothing else
 
@@ -131,14 +165,15 @@ struct recovery {
 
 struct packet_reader {
     const AVCodecParameters *parameters;
-    bool h264, hashes;
-    int length_bytes;             // see struct nal_reader
-    AVCodecParserContext *parser; // NULL: neither H.264 nor H.265
-    AVCodecContext *context;      // the parser writes to it
+    bool h264, hevc, hashes;
+    int length_bytes; // see struct nal_reader
+    AVCodecParserContext *parser;
+    AVCodecContext *context; // the parser writes to it
     struct h264_loss loss;
     struct recovery recovery;
-    // H.264: pictures are shown in decoding order, and refer to the last one at most.
-    bool in_order, one_reference;
+    // H.264: pictures are shown in decoding order, and refer to the last one at most. H.265: the
+    // PPS has output_flag_present_flag.
+    bool in_order, one_reference, may_be_hidden;
     int highest_layer; // the highest temporal layer of H.265 so far
     // Of the present packet:
     int slices;
@@ -247,6 +282,16 @@ static void read_h264(struct packet_reader *reader, const struct nal *unit,
 
 // --- units of H.265
 
+// output_flag_present_flag of pps_rbsp.
+static bool read_output_flag(const struct nal *unit)
+{
+    struct nal_bits bits = {.data = unit->data, .size = unit->size, .at = 2};
+    nal_ue(&bits); // ids of the PPS and of its SPS
+    nal_ue(&bits);
+    nal_u(&bits, 1); // dependent_slice_segments_enabled_flag
+    return nal_u(&bits, 1);
+}
+
 void picture_hash_read(struct picture_hash *ret, const struct nal *suffix_sei)
 {
     static const size_t bytes_of[] = {16, 2, 4};
@@ -290,7 +335,9 @@ static void read_hevc(struct packet_reader *reader, const struct nal *unit,
     const int type = hevc_unit_type(unit);
     struct nal_bits sei;
     facts->sequence |= type == HEVC_UNIT_SPS && reader->slices == 0;
-    if (type == HEVC_UNIT_PREFIX_SEI && nal_find_sei(unit, 2, SEI_RECOVERY_POINT, &sei))
+    if (type == HEVC_UNIT_PPS)
+        reader->may_be_hidden |= read_output_flag(unit);
+    else if (type == HEVC_UNIT_PREFIX_SEI && nal_find_sei(unit, 2, SEI_RECOVERY_POINT, &sei))
         facts->recovery = nal_se(&sei);
     else if (type == HEVC_UNIT_SUFFIX_SEI && reader->hashes)
         picture_hash_read(&facts->hash, unit);
@@ -301,27 +348,29 @@ static void read_hevc(struct packet_reader *reader, const struct nal *unit,
 
 // --- the pass
 
-// Takes the sets of H.264 in extradata: units after start codes, or the SPS of a record.
+static void read_unit(struct packet_reader *reader, const struct nal *unit,
+                      struct packet_facts *facts)
+{
+    (reader->hevc ? read_hevc : read_h264)(reader, unit, facts);
+}
+
 void packet_reader_begin(struct packet_reader *reader)
 {
-    const uint8_t *data = reader->parameters->extradata;
+    const AVCodecParameters *parameters = reader->parameters;
     struct packet_facts none = {0};
-    struct nal_reader sets = {data, data ? (size_t)reader->parameters->extradata_size : 0, 0, 0};
-    int n = reader->h264 ? INT_MAX : 0;
-    if (reader->h264 && reader->length_bytes > 0) {
-        sets.length_bytes = 2;
-        sets.at = AVCC_SEQUENCES + 1;
-        n = sets.size > sets.at ? data[AVCC_SEQUENCES] & 31 : 0;
-    }
+    struct extradata_reader sets =
+        extradata_read(parameters->extradata, (size_t)parameters->extradata_size, reader->hevc);
     reader->loss = (struct h264_loss){0};
     reader->recovery = (struct recovery){0};
-    for (struct nal unit; n > 0 && nal_next(&sets, &unit); n--)
-        read_h264_head(reader, &unit, &none);
+    reader->slices = 0;
+    for (struct nal unit; reader->parser && extradata_next(&sets, &unit);)
+        read_unit(reader, &unit, &none);
 }
 
 int packet_reader_open(struct packet_reader **ret, const AVCodecParameters *parameters, bool hashes)
 {
     struct packet_reader *reader = calloc(1, sizeof *reader);
+    const uint8_t *extradata = parameters->extradata;
     const size_t size = (size_t)parameters->extradata_size;
     if (!reader)
         return -ENOMEM;
@@ -329,10 +378,11 @@ int packet_reader_open(struct packet_reader **ret, const AVCodecParameters *para
     reader->parameters = parameters;
     reader->hashes = hashes;
     reader->h264 = parameters->codec_id == AV_CODEC_ID_H264;
-    if (!reader->h264 && parameters->codec_id != AV_CODEC_ID_HEVC)
+    reader->hevc = parameters->codec_id == AV_CODEC_ID_HEVC;
+    if (!reader->h264 && !reader->hevc)
         return 0;
     reader->length_bytes =
-        (reader->h264 ? h264_length_bytes : hevc_length_bytes)(parameters->extradata, size);
+        reader->hevc ? hevc_length_bytes(extradata, size) : h264_length_bytes(extradata, size);
     if (!(reader->parser = av_parser_init((int)parameters->codec_id)) ||
         !(reader->context = avcodec_alloc_context3(NULL)) ||
         avcodec_parameters_to_context(reader->context, parameters) < 0) {
@@ -371,7 +421,7 @@ static void read_order(struct packet_reader *reader, const AVPacket *packet,
     facts->poc = facts->ordered ? parser->output_picture_number : 0;
     facts->field = reader->h264 && parser->picture_structure != AV_PICTURE_STRUCTURE_FRAME;
     facts->broken = reader->h264 && parser->picture_structure == AV_PICTURE_STRUCTURE_UNKNOWN;
-    if (!reader->h264)
+    if (reader->hevc)
         reader->intra = reader->slices == 1 && parser->pict_type == AV_PICTURE_TYPE_I;
 }
 
@@ -386,9 +436,10 @@ struct packet_facts packet_reader_read(struct packet_reader *reader, const AVPac
     reader->slices = 0;
     reader->intra = false;
     for (struct nal unit; nal_next(&units, &unit);)
-        (reader->h264 ? read_h264 : read_hevc)(reader, &unit, &facts);
+        read_unit(reader, &unit, &facts);
     read_order(reader, packet, &facts);
     facts.in_order = reader->in_order;
+    facts.may_be_hidden = reader->may_be_hidden;
     facts.whole_from = follow_recovery(reader, &facts);
     facts.by_intra = facts.whole_from > 0 && !reader->recovery.marked;
     return facts;

@@ -15,6 +15,8 @@ enum picture_start {
     PICTURE_CONTINUES,     // the sequence of the previous picture
     PICTURE_BEGINS,        // a sequence: all pictures decoded before are shown before
     PICTURE_BEGINS_LOWEST, // the same, and none decoded after it is shown ahead of it
+    PICTURE_BEGINS_UNSEEN, // a sequence whose first picture is missing: the decoder takes it for
+                           // part of the last one and mixes both
 };
 
 enum hash_method { // 1 more than the standard's hash_type
@@ -43,6 +45,7 @@ struct packet_facts {
     bool field;         // H.264: one of the two fields of a picture, or broken
     bool broken;        // H.264: the slice header could not be read to its end
     bool in_order;      // pictures of its sequence are shown in decoding order
+    bool may_be_hidden; // H.265: it may be marked as not shown
     bool sequence;      // H.265: it has sequence parameters
     int recovery; // SEI recovery point: recovery_frame_cnt or recovery_poc_cnt; NO_RECOVERY: none
     bool damaged; // a reference never came, or it is noise
@@ -66,6 +69,17 @@ struct packet_facts packet_reader_read(struct packet_reader *, const struct AVPa
 
 // Sets the hash in a suffix SEI, if it has a complete one.
 void picture_hash_read(struct picture_hash *, const struct nal *suffix_sei);
+
+// Iterates over the parameter sets in extradata, a record or NAL units with start codes.
+struct extradata_reader {
+    const uint8_t *data;
+    size_t size, at;
+    bool hevc;
+    int arrays, units; // still to come, in the record and in its present array
+};
+
+struct extradata_reader extradata_read(const uint8_t *data, size_t size, bool hevc);
+bool extradata_next(struct extradata_reader *, struct nal *ret); // false: no more
 
 // --- lost pictures of H.264: the stream numbers its reference pictures, and a decoder silently
 // conceals a missing number. If noise replaces an IDR picture or its parameter sets, a decoder may

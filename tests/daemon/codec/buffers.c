@@ -294,7 +294,7 @@ static void test_trim(void)
     AVFrame *frame = av_frame_alloc();
     memory_reserve_plan(&reserve, 64 << 20, 0);
     CHECK(context && frame && buffers_open(&buffers, &share) == 0, "no memory");
-    buffers_serve(buffers, context);
+    buffers_serve(buffers, context, NULL);
     frame->width = context->width = 640;
     frame->height = context->height = 368;
     frame->format = context->pix_fmt = AV_PIX_FMT_YUV420P;

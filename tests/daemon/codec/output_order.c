@@ -14,17 +14,16 @@ enum { STREAM_MAX = 4000 };
 
 struct bumping {
     struct {
-        int64_t serial;
-        int poc, sequence;
+        struct order_picture picture;
+        int sequence;
     } held[64];
     int n, sequence;
 };
 
-static void decoder_takes(struct bumping *b, const struct packet_facts *facts)
+static void decoder_takes(struct bumping *b, struct order_picture picture)
 {
-    b->sequence += facts->start != PICTURE_CONTINUES;
-    b->held[b->n].serial = facts->serial;
-    b->held[b->n].poc = facts->poc;
+    b->sequence += picture.start != PICTURE_CONTINUES;
+    b->held[b->n].picture = picture;
     b->held[b->n++].sequence = b->sequence;
 }
 
@@ -35,9 +34,9 @@ static int64_t decoder_gives(struct bumping *b, int depth)
     if (b->n <= depth)
         return 0;
     for (int i = 1; i < b->n && b->held[i].sequence == b->held[0].sequence; i++)
-        if (b->held[i].poc < b->held[lowest].poc)
+        if (b->held[i].picture.poc < b->held[lowest].picture.poc)
             lowest = i;
-    const int64_t serial = b->held[lowest].serial;
+    const int64_t serial = b->held[lowest].picture.serial;
     for (b->n--; lowest < b->n; lowest++)
         b->held[lowest] = b->held[lowest + 1];
     return serial;
@@ -50,6 +49,15 @@ static AVFrame *frame_of(int64_t serial)
     AVFrame *frame = av_frame_alloc();
     libav_set_serial(frame, serial);
     return frame;
+}
+
+// Returns the serial of a picture to show now, or 0.
+static int64_t next_of(struct output_order *order)
+{
+    AVFrame *frame = output_order_next(order);
+    const int64_t serial = frame ? libav_serial(frame) : 0;
+    av_frame_free(&frame);
+    return serial;
 }
 
 struct run {
@@ -69,41 +77,54 @@ static void begin(struct run *run, int depth)
     output_order_begin(&run->order);
 }
 
-static void show_known(struct run *run)
+static void show(struct run *run, int64_t serial)
 {
-    for (AVFrame *frame; (frame = output_order_next(&run->order)); av_frame_free(&frame)) {
-        const int64_t serial = libav_serial(frame);
-        const bool late = frame->flags & AV_FRAME_FLAG_DISCARD;
-        run->late += late;
-        if (late)
-            continue;
-        run->shown[run->shows++] = serial;
-        run->waits[serial] = (int)(run->serial - serial);
-    }
+    run->shown[run->shows++] = serial;
+    run->waits[serial] = (int)(run->serial - serial);
 }
 
-static void decode_facts(struct run *run, struct packet_facts facts)
+static void hear(struct run *run, int64_t serial)
 {
-    facts.serial = ++run->serial;
-    decoder_takes(&run->decoder, &facts);
-    output_order_decoded(&run->order, &facts, frame_of(run->serial), run->depth);
+    run->own[run->owns++] = serial;
+    if (output_order_output(&run->order, serial))
+        show(run, serial);
+    while (output_order_late(&run->order))
+        run->late++;
+}
+
+static void show_known(struct run *run)
+{
+    for (int64_t serial; (serial = next_of(&run->order));)
+        show(run, serial);
+}
+
+static void decode_untaken(struct run *run, enum picture_start start, int poc, bool reference,
+                           bool taken)
+{
+    const struct order_picture picture = {
+        .serial = ++run->serial,
+        .poc = poc,
+        .start = start,
+        .reference = reference,
+        .frame = taken ? frame_of(run->serial) : NULL,
+    };
+    decoder_takes(&run->decoder, picture);
+    output_order_decoded(&run->order, &picture, run->depth);
     const int64_t serial = decoder_gives(&run->decoder, run->depth);
     if (serial)
-        run->own[run->owns++] = serial;
+        hear(run, serial);
     show_known(run);
 }
 
 static void decode(struct run *run, enum picture_start start, int poc, bool reference)
 {
-    decode_facts(run, (struct packet_facts){.start = start, .poc = poc, .reference = reference});
+    decode_untaken(run, start, poc, reference, true);
 }
 
 static void drain(struct run *run)
 {
     for (int64_t serial; (serial = decoder_gives(&run->decoder, 0));)
-        run->own[run->owns++] = serial;
-    run->order.ended = true;
-    show_known(run);
+        hear(run, serial);
 }
 
 // Checks that the same pictures came in the same order.
@@ -210,9 +231,18 @@ static void test_safe_rules(void)
 // H.265: pictures shown before an IRAP picture follow it in decoding order.
 static void decode_irap(struct run *run, enum picture_start start, int poc, bool random_access)
 {
-    decode_facts(
-        run, (struct packet_facts){
-                 .start = start, .poc = poc, .random_access = random_access, .reference = true});
+    const struct order_picture picture = {.serial = ++run->serial,
+                                          .poc = poc,
+                                          .start = start,
+                                          .random_access = random_access,
+                                          .reference = true,
+                                          .frame = frame_of(run->serial)};
+    decoder_takes(&run->decoder, picture);
+    output_order_decoded(&run->order, &picture, run->depth);
+    const int64_t serial = decoder_gives(&run->decoder, run->depth);
+    if (serial)
+        hear(run, serial);
+    show_known(run);
 }
 
 static void test_leading(void)
@@ -285,6 +315,75 @@ static void test_loss(void)
     check_same(&run);
 }
 
+// A picture that cannot be taken is shown on the decoder's output; later ones wait for it.
+static void test_untaken(void)
+{
+    static struct run run;
+    begin(&run, 1);
+    decode(&run, PICTURE_BEGINS_LOWEST, 0, true);
+    decode_untaken(&run, PICTURE_CONTINUES, 2, false, false);
+    CHECK(run.shows == 1, "%d", run.shows);
+    decode(&run, PICTURE_CONTINUES, 4, false);
+    CHECK(run.shows == 3, "%d", run.shows); // the decoder returned the second
+    decode(&run, PICTURE_CONTINUES, 6, false);
+    output_order_distrust(&run.order);
+    decode(&run, PICTURE_CONTINUES, 8, false);
+    CHECK(run.shows == 4, "%d", run.shows);
+    for (int poc = 10; poc < 90; poc += 2)
+        decode(&run, PICTURE_CONTINUES, poc, false);
+    CHECK(run.waits[run.serial - 1] == 0 && run.shows == run.serial, "trusted again");
+    drain(&run);
+    check_same(&run);
+}
+
+// A decoder that drops late pictures never returns them, and delays nothing.
+static void test_dropped_by_decoder(void)
+{
+    static struct run run;
+    begin(&run, 0);
+    decode(&run, PICTURE_BEGINS_LOWEST, 0, true);
+    decode(&run, PICTURE_CONTINUES, 4, true);
+    const struct order_picture late = {
+        .serial = ++run.serial, .poc = 2, .frame = frame_of(run.serial)};
+    output_order_decoded(&run.order, &late, 1);
+    show_known(&run);
+    CHECK(run.shows == 2, "%d", run.shows);
+    run.depth = 2;
+    for (int poc = 6; poc < 300; poc += 2)
+        decode(&run, PICTURE_CONTINUES, poc, true);
+    CHECK(run.shown[run.shows - 1] == run.serial, "held up");
+    CHECK(run.late == 0 && run.shows == run.serial - 1, "%d of %d", run.shows, (int)run.serial);
+}
+
+// The first picture of a sequence is missing: a decoder that takes the next ones for part of the
+// last sequence returns them in a wrong order.
+static void test_unseen(void)
+{
+    static struct run run;
+    const struct order_picture p = {3, 10, PICTURE_BEGINS_UNSEEN, .reference = true,
+                                    .frame = frame_of(3)},
+                               b = {4, 5, .reference = true, .frame = frame_of(4)},
+                               untaken = {5, 2, .reference = true},
+                               late = {6, 1, .reference = true};
+    begin(&run, 0);
+    decode(&run, PICTURE_BEGINS_LOWEST, 0, true);
+    decode(&run, PICTURE_CONTINUES, 20, true);
+    CHECK(run.shows == 2 && output_order_is_behind(&run.order, 20) &&
+              !output_order_is_behind(&run.order, 21),
+          "%d", run.shows);
+    output_order_decoded(&run.order, &p, 3);
+    CHECK(!output_order_output(&run.order, 3) && !output_order_late(&run.order), "taken");
+    output_order_decoded(&run.order, &b, 3);
+    output_order_decoded(&run.order, &untaken, 3);
+    CHECK(next_of(&run.order) == 0, "the decoder's word is not waited for");
+    CHECK(output_order_output(&run.order, 5), "not taken");
+    output_order_decoded(&run.order, &late, 3);
+    CHECK(!output_order_output(&run.order, 6) && output_order_late(&run.order) == 6, "too late");
+    output_order_end(&run.order);
+    CHECK(next_of(&run.order) == 4 && next_of(&run.order) == 3, "the end");
+    CHECK(next_of(&run.order) == 0 && run.order.late[0] == 6 && run.order.lates == 0, "all");
+}
+
 // Any structure within the depth, with random losses: shown pictures keep their order within a
 // sequence, none is shown twice, and each is shown or late.
 static void test_any(unsigned seed)
@@ -307,7 +406,8 @@ static void test_any(unsigned seed)
                     continue;
                 poc_of[run.serial + 1] = base + at * step;
                 sequence_of[run.serial + 1] = sequence;
-                decode(&run, PICTURE_CONTINUES, base + at * step, i == 0 || rand() % 2);
+                decode_untaken(&run, PICTURE_CONTINUES, base + at * step, i == 0 || rand() % 2,
+                               rand() % 30 != 0);
             }
         }
     }
@@ -339,6 +439,9 @@ int main(void)
     TEST(test_wrong_non_reference());
     TEST(test_wrong_step());
     TEST(test_loss());
+    TEST(test_untaken());
+    TEST(test_dropped_by_decoder());
+    TEST(test_unseen());
     for (unsigned seed = 1; seed <= 300; seed++)
         TEST(test_any(seed));
     return test_end();
