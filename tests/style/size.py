@@ -11,7 +11,7 @@ from checks import Checks
 
 FOLDERS = ("client", "config", "daemon", "kernels")
 SHORT = 50  # lines
-LIMITS = {"lines": 98_400, "files": 415, "short files": 55}
+LIMITS = {"lines": 98_750, "files": 415, "short files": 54}
 SLACK = {"lines": 250, "files": 2, "short files": 2}  # by which a limit may lie above the tree
 
 

@@ -186,10 +186,12 @@ static void test_gate(struct output_config output)
 {
     struct fixture f = {0};
     set_up(&f, &output);
-    struct scene_record still = record;
-    still.info.scene.moving = false;
-    for (int i = 0; i < 5; i++)
-        offer(&f, i * INT64_C(1000000000), &still);
+    for (int i = 0; i < 5; i++) {
+        make_record();
+        record.info.pts_ns = i * INT64_C(1000000000);
+        record.info.scene.moving = false;
+        stats_outputs_offer(f.subscriptions, f.events, &record.info, &record, &stop);
+    }
     CHECK(lost(&f, LOSS_STILL) == 4, "%d still", (int)lost(&f, LOSS_STILL));
     output_finish(f.output, 0);
     CHECK(lost(&f, LOSS_STOPPING) == 1 && ledger_in_flight(&f.output->ledger) == 0, "at the end");
