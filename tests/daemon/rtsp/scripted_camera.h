@@ -285,7 +285,7 @@ int clock_gettime(clockid_t clock, struct timespec *ret)
 }
 
 // Ends the thread's turn.
-static inline void player_wait(struct player *p, const struct pollfd *fds, int n, int64_t ns)
+static inline void player_wait(struct player *p, struct pollfd *fds, int n, int64_t ns)
 {
     for (int i = 0; i < n; i++)
         p->fds[i] = fds[i];
