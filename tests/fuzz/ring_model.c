@@ -74,7 +74,7 @@ uint64_t model_holders(const struct rig *rig, const struct result *result)
     uint64_t holders = 0;
     for (const struct consumer *c = rig->pool->consumers; c; c = c->next) {
         int i = rig->n - 1;
-        if (!(c->lent[0] & UINT64_C(1) << result->number))
+        if (!c->lent[result->number])
             continue;
         while (i >= 0 && rig->client[i].consumer != c) // the newest client with this consumer
             i--;
