@@ -75,9 +75,9 @@ struct demux {
 // (authentication refused), -EPERM (the camera forbids the stream), -EINVAL (no video track, or an
 // option unknown to the demuxer), -EMEDIUMTYPE (RTSP in a codec that only libavformat reads, but
 // the URL or `tls` does not allow it), or libavformat's error as negative errno: -EIO if it has
-// none, or if the input ends before there is a stream. `memory` (NULL: nothing is remembered)
-// outlives the demux. `stages` (NULL: not watched) is notified of each step that may block, with
-// its deadline.
+// none, or if the input ends before there is a stream. The configuration, `memory` (NULL: nothing
+// is remembered) and *stop outlive the demux. `stages` (NULL: not watched) is notified of each step
+// that may block, with its deadline.
 int demux_open(struct demux **ret, const struct camera_config *, struct demux_memory *memory,
                const _Atomic bool *stop, struct stage_watch *stages, char *why, size_t size);
 // Returns true for rtsp, sockets and fifos, which can come back: their end is an outage.

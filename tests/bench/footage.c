@@ -32,6 +32,7 @@ static int keep(struct footage *footage, const struct image *from)
 }
 
 struct reel {
+    struct camera_config config;
     struct demux *demux;
     struct decoder *decoder;
 };
@@ -57,13 +58,13 @@ static int open_reel(struct reel *reel, const char *clip, const _Atomic bool *st
                      size_t size)
 {
     const struct duration patience = {10 * INT64_C(1000000000)};
-    const struct camera_config config = {.url = (char *)clip,
-                                         .connect_timeout = patience,
-                                         .media_timeout = patience,
-                                         .close_timeout = patience};
+    reel->config = (struct camera_config){.url = (char *)clip,
+                                          .connect_timeout = patience,
+                                          .media_timeout = patience,
+                                          .close_timeout = patience};
     const struct decode_options options = {.decode.by = DECODE_CPU, .threads = 1, .in_flight = 1};
     const struct decode_target use = {.driver = &cpu_backend};
-    int rc = demux_open(&reel->demux, &config, NULL, stop, NULL, why, size);
+    int rc = demux_open(&reel->demux, &reel->config, NULL, stop, NULL, why, size);
     if (rc < 0)
         return rc;
     rc = decoder_open(&reel->decoder, reel->demux->parameters, &options);

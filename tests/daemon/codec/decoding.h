@@ -18,6 +18,7 @@ struct run {
     int frames, damaged, keyframes, lost, notices;
     bool flushed;
     int64_t first_pts, last_pts;
+    struct camera_config config;
 };
 
 static const struct decode_options on_cpu = {.decode.by = DECODE_CPU, .in_flight = 4};
@@ -27,15 +28,15 @@ static inline bool run_join(struct run *run, const char *file, const struct deco
                             const struct decode_target *use)
 {
     const struct duration long_enough = {10 * INT64_C(1000000000)};
-    struct camera_config config = {
+    const struct camera_config config = {
         .url = (char *)file,
         .connect_timeout = long_enough,
         .media_timeout = long_enough,
         .close_timeout = long_enough,
     };
     char why[256];
-    *run = (struct run){.last_pts = INT64_MIN};
-    int rc = demux_open(&run->demux, &config, NULL, &stop, NULL, why, sizeof(why));
+    *run = (struct run){.last_pts = INT64_MIN, .config = config};
+    int rc = demux_open(&run->demux, &run->config, NULL, &stop, NULL, why, sizeof(why));
     if (rc == 0)
         rc = decoder_open(&run->decoder, run->demux->parameters, options);
     if (rc == 0)
