@@ -334,13 +334,15 @@ static void choose_overflow(const struct config *config, struct camera_config *c
 }
 
 // Refuses keys of the analysis that nothing uses, unless the file gives stats (stats: false).
-static void check_analysis(struct mistakes *mistakes, const struct camera_config *camera)
+static void check_analysis(struct mistakes *mistakes, const struct config *config,
+                           const struct camera_config *camera)
 {
     static const char *const keys[] = {"grid", "motion.sensitivity", "motion.mask",
                                        "motion.min_area"};
     const struct config_row *stats = table_find(&camera_table, "stats");
-    const bool wanted =
-        camera_config_analyses(camera) || camera->places.value[stats - camera_table.rows].line;
+    const bool wanted = camera_config_analyses(camera) ||
+                        camera->places.value[stats - camera_table.rows].line ||
+                        gone_is_used(config, "gate.change");
     char dotted[KEY_MAX];
     for (size_t i = 0; !wanted && i < sizeof keys / sizeof *keys; i++) {
         const struct config_row *row = table_find(&camera_table, keys[i]);
@@ -371,7 +373,7 @@ void check_root(struct mistakes *mistakes, struct config *config, const struct g
     choose_threads(config);
     for (int i = 0; i < config->n_cameras; i++) {
         choose_overflow(config, &config->cameras[i]);
-        check_analysis(mistakes, &config->cameras[i]);
+        check_analysis(mistakes, config, &config->cameras[i]);
     }
 }
 

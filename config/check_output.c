@@ -647,15 +647,6 @@ static void check_batch(struct output_check *c)
 
 // --- gate
 
-// Accepted beside a key that is gone and gave it an effect.
-static bool has_gone_change(const struct config *config)
-{
-    for (int i = 0; i < config->n_gone; i++)
-        if (strcmp(config->gone[i].gone->key, "gate.change") == 0)
-            return true;
-    return false;
-}
-
 // Refuses gate.hold and gate.every without a gate to hold or open, unless the output itself sets
 // gate.motion (false).
 static void check_gate(struct output_check *c)
@@ -664,7 +655,7 @@ static void check_gate(struct output_check *c)
         return;
     if (key_is_given(c, "gate.hold"))
         refuse_key(c, "gate.hold", "has no effect without gate.motion beside it");
-    if (key_is_given(c, "gate.every") && !has_gone_change(c->config))
+    if (key_is_given(c, "gate.every") && !gone_is_used(c->config, "gate.change"))
         refuse_key(c, "gate.every", "has no effect without gate.motion beside it");
 }
 

@@ -625,6 +625,14 @@ bool gone_is_first(const struct config *config, int i)
     return first == i;
 }
 
+bool gone_is_used(const struct config *config, const char *key)
+{
+    for (int i = 0; i < config->n_gone; i++)
+        if (strcmp(config->gone[i].gone->key, key) == 0)
+            return true;
+    return false;
+}
+
 void gone_free(struct config *config)
 {
     for (int i = 0; i < config->n_gone; i++)

@@ -83,6 +83,8 @@ int gone_note(struct config *, const struct gone_key *, struct place, const char
 char *gone_text(const struct config *, int i);
 // Returns true if no earlier use is of the same row: only the first is logged.
 bool gone_is_first(const struct config *, int i);
+// Returns true if a key of that name is used: keys that it gave an effect are accepted.
+bool gone_is_used(const struct config *, const char *key);
 void gone_free(struct config *);
 
 #endif

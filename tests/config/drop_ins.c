@@ -312,7 +312,7 @@ static void test_gone(void)
         "framed.d/10.yaml:2:21: cameras.b.outputs.l.sink: this value is gone since framed 0.2.0: "
         "the "
         "output is off (",
-        "framed.d/10.yaml:1:44: cameras.b.outputs.k.gate.change: is gone since framed 0.2.0: "
+        "framed.d/10.yaml:1:55: cameras.b.outputs.k.gate.change: is gone since framed 0.2.0: "
         "ignored (",
         "framed.d/10.yaml:3:1: nats: is gone since framed 0.2.0: ignored (",
         "framed.yaml:3:15: batches.n.sink: this value is gone since framed 0.2.0: the output is "
@@ -332,7 +332,8 @@ static void test_gone(void)
         "'tcp:0'}}}}\n"
         "batches: {n: {sink: 'nats://h/s', cameras: [a]}, m: {sink: 'tcp:0', cameras: [a]}}\n");
     box_write(&box, "framed.d/10.yaml",
-              "cameras: {b: {url: y, outputs: {k: {gate: {change: 4, every: 1s}, sink: 'tcp:0'},\n"
+              "cameras: {b: {url: y, grid: 8x8, outputs: {k: {gate: {change: 4, every: 1s}, sink: "
+              "'tcp:0'},\n"
               "                l: {sink: '${FRAMED_TEST_SINK}', mode: 0600}}}}\n"
               "nats: {user: 7}\n");
     CHECK(box_read(&box) == 0 && box.size == 0, "%s", box.printed);
