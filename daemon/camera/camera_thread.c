@@ -132,9 +132,10 @@ static int orientation_of_pictures(const struct camera *camera)
 static void log_running(struct camera *camera, const struct frame *frame, bool begins)
 {
     const bool over = outage_is_over(&camera->outage);
+    char stream[DEMUX_DESCRIPTION_MAX];
     if (over || (begins && !outage_is_quiet(&camera->outage)))
         log_event(LOG_LEVEL_INFO, "running%s: %s, decoder %s, %s%s", over ? " again for 10 s" : "",
-                  camera->demux->description, decoder_describe(camera->decoder),
+                  demux_describe(camera->demux, stream), decoder_describe(camera->decoder),
                   pixel_format_name(frame->image.format),
                   frame->image.memory == MEMORY_CUDA ? " on the device" : "");
 }
@@ -145,6 +146,7 @@ static void describe_frame(struct camera *camera, struct frame *frame)
     struct camera_report *report = &camera->report;
     const bool rtsp = config_url_kind(camera->config->url) == URL_RTSP;
     struct stream_memory memory = {0};
+    char stream[DEMUX_DESCRIPTION_MAX];
     const char *notice = decoder_notice(camera->decoder),
                *decoder = decoder_describe(camera->decoder);
     if (notice)
@@ -158,7 +160,7 @@ static void describe_frame(struct camera *camera, struct frame *frame)
     if (change == STREAM_RESIZED)
         device_reconsider(&camera->lease);
     if (change == STREAM_BEGINS || strcmp(report->description.decoder, decoder) != 0)
-        camera_report_stream(report, decoder, camera->demux->description,
+        camera_report_stream(report, decoder, demux_describe(camera->demux, stream),
                              decoder_profile(camera->demux->parameters));
     if (change == STREAM_BEGINS) {
         outage_end(&camera->outage);

@@ -173,8 +173,9 @@ static void print_stream(const struct stream_probe *probe, FILE *to)
     const AVCodecParameters *parameters = probe->demux->parameters;
     const char *profile = avcodec_profile_name(parameters->codec_id, parameters->profile);
     const double seconds = stream_probe_seconds(probe);
-    fprintf(to, "stream         %s%s%s\n", probe->demux->description, profile ? ", profile " : "",
-            profile ? profile : "");
+    char stream[DEMUX_DESCRIPTION_MAX];
+    fprintf(to, "stream         %s%s%s\n", demux_describe(probe->demux, stream),
+            profile ? ", profile " : "", profile ? profile : "");
     fprintf(to, "picture        %dx%d\n", probe->width, probe->height);
     if (seconds > 0)
         fprintf(to, "bit rate       %.2f Mbit/s, %.4g pictures/s\n",

@@ -74,8 +74,8 @@ static void describe_picture(struct probe *probe, const struct demux *demux,
                              const struct image *picture)
 {
     const struct dimensions *planned = &probe->camera->picture;
-    const char *stream = demux->description;
-    char size[32], more[96] = "";
+    char stream[DEMUX_DESCRIPTION_MAX], size[32], more[96] = "";
+    demux_describe(demux, stream);
     snprintf(size, sizeof size, " %dx%d", picture->width, picture->height);
     if (planned->width > 0 &&
         (picture->width > planned->width || picture->height > planned->height))
@@ -104,6 +104,7 @@ static int decode_first(struct probes *probes, struct probe *probe, struct demux
     const struct decode_target use = {.driver = &cpu_backend};
     struct decoder *decoder = NULL;
     struct frame frame = {0};
+    char stream[DEMUX_DESCRIPTION_MAX];
     int rc = decoder_open(&decoder, demux->parameters, &options);
     if (rc == 0)
         rc = decoder_join(decoder, &use);
@@ -118,7 +119,7 @@ static int decode_first(struct probes *probes, struct probe *probe, struct demux
             dpb_packet_bytes(demux->parameters, demux->rate_num, demux->rate_den);
         frame_release(&frame);
     } else {
-        snprintf(probe->text, sizeof probe->text, "%s: %s", demux->description,
+        snprintf(probe->text, sizeof probe->text, "%s: %s", demux_describe(demux, stream),
                  rc == -ENODATA     ? "it ends without a picture"
                  : rc == -ETIMEDOUT ? "gave no picture in time (connect_timeout, media_timeout)"
                  : rc == -ENOTSUP   ? "no decoder for this stream"

@@ -57,8 +57,7 @@ struct demux {
     const struct demux_driver *driver;
     const struct url_input *source;
     const struct AVCodecParameters *parameters; // RTSP: no size before a keyframe
-    char description[128]; // for a log line, complete with the first packet: "h264 1920x1080 25 fps
-                           // over rtsp/tcp"
+    const char *transport;                      // of RTSP: "tcp", "udp", "multicast"; else NULL
     // How to show pictures that have no orientation of their own: enum orientation, or -EINVAL if
     // quarter turns and mirrors cannot express it.
     int orientation;
@@ -92,6 +91,11 @@ bool demux_is_live(const char *url);
 int demux_read(struct demux *, struct packet *);
 int demux_rewind(struct demux *); // to the start, for `loop`; negative errno if it cannot seek
 void demux_close(struct demux *); // within close_timeout; accepts NULL
+
+enum { DEMUX_DESCRIPTION_MAX = 128 };
+
+// Writes "h264 1920x1080 25 fps over rtsp/tcp" and returns it: complete with the first packet.
+const char *demux_describe(const struct demux *, char to[DEMUX_DESCRIPTION_MAX]);
 
 // --- before anything is opened
 
@@ -142,9 +146,6 @@ struct demux_driver { // see the functions above
 };
 
 extern const struct demux_driver demux_libav, demux_rtsp;
-
-// Sets the description by the other facts. `transport` NULL: none.
-void demux_describe(struct demux *, const char *transport);
 
 // How long an input of unknown picture interval may be silent.
 static const int64_t DEMUX_PATIENCE_NS = 5 * INT64_C(1000000000);

@@ -273,7 +273,7 @@ static int choose_track(struct libav_demux *in, char *why, size_t size)
     return 0;
 }
 
-void demux_describe(struct demux *demux, const char *transport)
+const char *demux_describe(const struct demux *demux, char to[DEMUX_DESCRIPTION_MAX])
 {
     const AVCodecParameters *parameters = demux->parameters;
     char pixels[32] = "", fps[32] = "";
@@ -281,15 +281,14 @@ void demux_describe(struct demux *demux, const char *transport)
         snprintf(pixels, sizeof pixels, " %dx%d", parameters->width, parameters->height);
     if (demux->rate_den > 0)
         snprintf(fps, sizeof fps, " %.4g fps", (double)demux->rate_num / demux->rate_den);
-    snprintf(demux->description, sizeof demux->description, "%s%s%s %s%s%s",
-             avcodec_get_name(parameters->codec_id), pixels, fps, demux->source->name,
-             transport ? "/" : "", transport ? transport : "");
+    snprintf(to, DEMUX_DESCRIPTION_MAX, "%s%s%s %s%s%s", avcodec_get_name(parameters->codec_id),
+             pixels, fps, demux->source->name, demux->transport ? "/" : "",
+             demux->transport ? demux->transport : "");
+    return to;
 }
 
 static void note_facts(struct libav_demux *in)
 {
-    static const char *const transports[] = {
-        [TRANSPORT_TCP] = "tcp", [TRANSPORT_UDP] = "udp", [TRANSPORT_MULTICAST] = "multicast"};
     struct demux *base = &in->base;
     const AVRational rate = av_guess_frame_rate(in->format, in->stream, NULL);
     size_t size;
@@ -301,8 +300,9 @@ static void note_facts(struct libav_demux *in)
         base->rate_num = rate.num;
         base->rate_den = rate.den;
     }
-    const bool rtsp = base->source->kind == URL_RTSP;
-    demux_describe(base, rtsp ? transports[in->context.config->transport] : NULL);
+    if (base->source->kind == URL_RTSP)
+        base->transport =
+            row_choice(table_find(&camera_table, "transport"), (int)in->context.config->transport);
 }
 
 static void explain(const struct libav_demux *in, int error, char *why, size_t size)

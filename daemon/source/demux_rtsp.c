@@ -501,11 +501,10 @@ static void note_facts(struct rtsp_demux *in)
     struct demux *base = &in->base;
     base->rate_num = in->video->rate_num;
     base->rate_den = in->video->rate_den;
-    demux_describe(base, rtsp_session_transport(in->session));
     base->patience_ns = patience_ns(in, false);
     base->network = in->memory->network;
     count_session(&base->network, in->session);
-    base->network.transport = rtsp_session_transport(in->session);
+    base->transport = base->network.transport = rtsp_session_transport(in->session);
     base->network.picture_end = picture_end_name(in->memory->rtsp.verdict.end);
 }
 

@@ -93,13 +93,13 @@ static int open_clip(struct footage *footage, const char *clip)
 {
     const _Atomic bool stop = false;
     struct reel reel = {0};
-    char why[128] = "";
+    char why[128] = "", stream[DEMUX_DESCRIPTION_MAX];
     int rc = open_reel(&reel, clip, &stop, why, sizeof why);
     if (rc == 0)
         rc = read_clip(footage, &reel);
     if (rc == 0)
         snprintf(footage->describe, sizeof footage->describe, "%.100s (%.90s)", clip,
-                 reel.demux->description);
+                 demux_describe(reel.demux, stream));
     else
         snprintf(footage->describe, sizeof footage->describe, "%.60s: %s", clip,
                  *why ? why : strerror(-rc));

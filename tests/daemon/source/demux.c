@@ -74,7 +74,8 @@ static void test_file(const char *file, const char *describes, int64_t last_pts)
         return;
     CHECK(demux->rate_num == 25 * demux->rate_den && demux->rate_den > 0, "%s: %d/%d fps", file,
           demux->rate_num, demux->rate_den);
-    CHECK(!strcmp(demux->description, describes), "%s", demux->description);
+    char description[DEMUX_DESCRIPTION_MAX];
+    CHECK(!strcmp(demux_describe(demux, description), describes), "%s", description);
     CHECK(!demux_is_live(file), "%s", file);
     for (int pass = 0; pass < 3; pass++) {
         int n = read_all(demux, &last);
